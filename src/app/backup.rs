@@ -12,13 +12,11 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::copies::CopyPlace;
 use super::crowd::each;
@@ -286,7 +284,7 @@ pub(super) fn carry(
         if there && verify && !to.is_whole(*hash, *length) {
             taken = to.replace(from, *hash, *length).map_err(store_failed)?;
         }
-        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = tally.lock();
         match taken {
             Taken::Copied => {
                 tally.copied += 1;
@@ -306,7 +304,7 @@ pub(super) fn carry(
         Ok(())
     })?;
     to.flush().map_err(store_failed)?;
-    Ok((tally.into_inner().unwrap_or_else(PoisonError::into_inner), lost.into_inner()))
+    Ok((tally.into_inner(), lost.into_inner()))
 }
 
 /// Gives the copy of the database its name and writes the note that names it: from then on the

@@ -97,15 +97,18 @@ fn open_bucket(config: &Config, (bucket, prefix): (&str, &str)) -> Result<Store>
         credentials: Credentials::Key {
             id: Secret::new(
                 &given.access_key_id,
-                ("backup.access_key_id_file", &given.access_key_id_file),
+                "backup.access_key_id_file",
+                &given.access_key_id_file,
             ),
             secret: Secret::new(
                 &given.secret_access_key.0,
-                ("backup.secret_access_key_file", &given.secret_access_key_file),
+                "backup.secret_access_key_file",
+                &given.secret_access_key_file,
             ),
             token: Secret::new(
                 &given.session_token.0,
-                ("backup.session_token_file", &given.session_token_file),
+                "backup.session_token_file",
+                &given.session_token_file,
             ),
         },
         path_style: given.address_style.is_path(&given.endpoint),

@@ -1,6 +1,6 @@
 //! The same work for many things, on several threads.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use crate::runtime::error::Result;
 
@@ -14,8 +14,8 @@ pub(super) fn each<T: Send>(
     let failure = Mutex::new(None);
     let take = || {
         // The others stop after the first failure.
-        let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let failed = failure.lock().is_some();
+        let next = || queue.lock().next();
         if failed { None } else { next() }
     };
     std::thread::scope(|scope| {
@@ -23,7 +23,7 @@ pub(super) fn each<T: Send>(
             scope.spawn(|| {
                 while let Some(thing) = take() {
                     if let Err(error) = work(thing) {
-                        let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut failure = failure.lock();
                         failure.get_or_insert(error);
                         return;
                     }
@@ -31,5 +31,5 @@ pub(super) fn each<T: Send>(
             });
         }
     });
-    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    failure.into_inner().map_or(Ok(()), Err)
 }

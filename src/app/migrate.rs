@@ -2,9 +2,11 @@
 //! into a bucket or another folder.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
+
+use parking_lot::Mutex;
 
 use super::backup::{Heard, How, Tally, carry, store_failed};
 use super::crowd::each;
@@ -136,7 +138,7 @@ pub fn migrate(
     let switch = wanted.switch.then(|| home(wanted));
     moved.rows = Some(moving.finish((carried, carry), switch.as_deref()).map_err(refused)?);
     if let Some(tally) = &mut moved.originals {
-        let late = late.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = late.lock();
         tally.copied += late.copied;
         tally.copied_bytes += late.copied_bytes;
     }
@@ -233,7 +235,7 @@ fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
             let why = format!("{lost} originals that just came in are not there");
             return Err(DbError::File(why));
         }
-        *late.lock().unwrap_or_else(PoisonError::into_inner) = tally;
+        *late.lock() = tally;
         Ok(())
     })
 }

@@ -237,8 +237,10 @@ impl Archive {
         };
         let zone = config.ingest.timezone.0.clone();
         let marker = Settings::of(config)?.marker;
-        let parts = (self.db.clone(), self.originals.clone(), programs(config)?);
-        Ok(Ingest::new(parts, (limits, Arc::clone(&self.memory)), zone, marker))
+        let (db, originals, programs) =
+            (self.db.clone(), self.originals.clone(), programs(config)?);
+        let memory = Arc::clone(&self.memory);
+        Ok(Ingest::new(db, originals, programs, limits, memory, zone, marker))
     }
 
     /// The accounts of this archive, for the operator's commands.
@@ -340,15 +342,18 @@ fn credentials(config: &Config) -> Credentials {
         BucketCredentials::Key => Credentials::Key {
             id: Secret::new(
                 &given.access_key_id,
-                ("store.access_key_id_file", &given.access_key_id_file),
+                "store.access_key_id_file",
+                &given.access_key_id_file,
             ),
             secret: Secret::new(
                 &given.secret_access_key.0,
-                ("store.secret_access_key_file", &given.secret_access_key_file),
+                "store.secret_access_key_file",
+                &given.secret_access_key_file,
             ),
             token: Secret::new(
                 &given.session_token.0,
-                ("store.session_token_file", &given.session_token_file),
+                "store.session_token_file",
+                &given.session_token_file,
             ),
         },
         BucketCredentials::WebIdentity => Credentials::WebIdentity {

@@ -1,11 +1,9 @@
 //! How far a check of all originals came, stored in the database so that an interrupted one can be continued.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::runtime::clock::{self, Stopwatch};
@@ -90,7 +88,7 @@ impl<'a> Progress<'a> {
 
     /// Says that the original with this index was read and has so many problems.
     pub(super) fn done(&self, index: usize, problems: usize) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.ahead.insert(index, problems);
         let before = state.next;
         let mut next = before;
@@ -118,7 +116,7 @@ impl<'a> Progress<'a> {
 
     /// Says that all were read: there is nothing to continue. Gives what an interrupted check had done.
     pub(super) fn end(self) -> Option<Earlier> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner();
         if !state.failing {
             let removed = self.db.write_blocking(|tx| tx.remove_state(NAME));
             if let Err(cause) = removed {

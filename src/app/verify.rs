@@ -3,11 +3,10 @@
 
 use std::{
     path::Path,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
 };
+
+use parking_lot::Mutex;
 
 use super::backup::{copy_sum, store_failed};
 use super::check::{Problem, file_of};
@@ -59,7 +58,7 @@ impl Source {
         read: impl FnOnce(&ReadTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
     ) -> std::result::Result<T, DbError> {
         match self {
-            Self::Copy(copy) => copy.lock().unwrap_or_else(PoisonError::into_inner).read(read),
+            Self::Copy(copy) => copy.lock().read(read),
             Self::Served(db) => db.read_blocking(read),
         }
     }

@@ -5,10 +5,10 @@ use std::{
     io::{self, IsTerminal},
     ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{Trouble, complain, open_archive, opened, record, say};
@@ -27,18 +27,18 @@ pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<
     let bar = progress_bar(incoming.len(), json);
     let tally = Mutex::new(Tally::default());
     let report = |_: &Incoming, outcome: &Result<Taken, Failure>| {
-        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = tally.lock();
         bar.suspend(|| tally.report(outcome, json));
         bar.inc(1);
     };
     for failure in failures {
         let outcome = Err(failure);
-        tally.lock().unwrap_or_else(PoisonError::into_inner).report(&outcome, json);
+        tally.lock().report(&outcome, json);
     }
     let ingest = archive.ingest(config)?;
     ingest::take_in_all(&ingest, incoming, config.ingest_workers(), &clock::now, &report);
     bar.finish_and_clear();
-    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut tally = tally.into_inner();
     for path in &lines {
         tally.take_lines((&ingest, path), config.ingest_workers(), json);
     }

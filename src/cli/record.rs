@@ -4,7 +4,7 @@
 //! is; the event is written to the database that the command opened when it has ended, with its
 //! outcome. Arguments enter an event one by one, never as a whole: some are secrets.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Command;
 use super::Trouble;
@@ -52,7 +52,7 @@ struct Running {
 static RUNNING: Mutex<Running> = Mutex::new(Running { db: None, object: None, words: None });
 
 fn running() -> MutexGuard<'static, Running> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+    RUNNING.lock()
 }
 
 /// Says which database the command works on.

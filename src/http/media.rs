@@ -82,7 +82,7 @@ pub(super) async fn media(State(app): State<App>, request: Request) -> Response 
             let keys = CacheKeys::of(path.key(), []);
             let is_own =
                 credentials::are_presented(headers, uri) || session::is_shown(&app, headers);
-            app.shared.surrogate.mark_missing(response.headers_mut(), (&keys, is_own));
+            app.shared.surrogate.mark_missing(response.headers_mut(), &keys, is_own);
         }
         // A script may read why a picture is not there.
         allow_origins(response.headers_mut());
@@ -154,7 +154,7 @@ async fn answer(app: &App, came: Came<'_>) -> Result<Response> {
     if let Target::Item(crop) = path.target()
         && credentials::query_value(uri, "channel").is_some()
     {
-        return delivery(app, method, uri, (path.key(), *crop), principal.as_deref()).await;
+        return delivery(app, method, uri, path.key(), *crop, principal.as_deref()).await;
     }
     let refused = match given(app, came, &path, principal.as_deref()).await {
         Err(error) if !media::access::needs_purchase(&path) => error,
@@ -265,7 +265,8 @@ async fn delivery(
     app: &App,
     method: &Method,
     uri: &Uri,
-    (item, crop): (&ItemKey, Option<CropSpec>),
+    item: &ItemKey,
+    crop: Option<CropSpec>,
     principal: Option<&Principal>,
 ) -> Result<Response> {
     Caller { principal, agr: None }.known()?;
@@ -273,7 +274,7 @@ async fn delivery(
         return Err(Error::internal("a query lost its channel"));
     };
     let caller = Caller { principal, agr: agreement(uri)? };
-    let mut response = deliveries::trigger(app, method, (item, crop, &channel), caller).await?;
+    let mut response = deliveries::trigger(app, method, item, crop, &channel, caller).await?;
     allow_origins(response.headers_mut());
     Ok(response)
 }
@@ -389,7 +390,7 @@ pub(super) async fn file(
     answer: &FileAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
-    if let Some(response) = before_bytes(app, asked, (&validators, false), &answer.sale).await? {
+    if let Some(response) = before_bytes(app, asked, &validators, false, &answer.sale).await? {
         return Ok(Some(response));
     }
     let media = &app.shared.media;
@@ -401,7 +402,7 @@ pub(super) async fn file(
     if !media.are_current(answer.seen()).await? {
         return Ok(None);
     }
-    let decision = sold(app, asked, (&whole, &validators), &answer.sale).await?;
+    let decision = sold(app, asked, &whole, &validators, &answer.sale).await?;
     let kind = HeaderValue::from_static(answer.mime);
     let mut response = framed(app, &whole, &kind, &validators, &decision);
     describe(app, response.headers_mut(), &validators, false);
@@ -434,7 +435,8 @@ fn decided(app: &App, asked: &Asked<'_>, validators: &Validators, open: bool) ->
 async fn before_bytes(
     app: &App,
     asked: &Asked<'_>,
-    (validators, open): (&Validators, bool),
+    validators: &Validators,
+    open: bool,
     sale: &Sale,
 ) -> Result<Option<Response>> {
     let decided = decided(app, asked, validators, open);
@@ -463,7 +465,8 @@ async fn check_extents(app: &App, whole: &media::Body) -> Result<()> {
 async fn sold(
     app: &App,
     asked: &Asked<'_>,
-    (whole, validators): (&media::Body, &Validators),
+    whole: &media::Body,
+    validators: &Validators,
     sale: &Sale,
 ) -> Result<RangeDecision> {
     let decision = ranges(asked.method, asked.headers, validators, whole.len());
@@ -483,8 +486,8 @@ async fn rendition(
     answer: &RenditionAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
-    let open = (&validators, answer.open);
-    if let Some(response) = before_bytes(app, asked, open, &answer.sale).await? {
+    let before = before_bytes(app, asked, &validators, answer.open, &answer.sale).await?;
+    if let Some(response) = before {
         return Ok(Some(response));
     }
     let obtained = match app.shared.media.find_cached(answer) {
@@ -498,7 +501,7 @@ async fn rendition(
     if !app.shared.media.are_current(answer.seen()).await? {
         return Ok(None);
     }
-    let decision = sold(app, asked, (&obtained.body, &validators), &answer.sale).await?;
+    let decision = sold(app, asked, &obtained.body, &validators, &answer.sale).await?;
     let mime = HeaderValue::from_static(answer.planned.format.mime_type());
     let mut response = framed(app, &obtained.body, &mime, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);

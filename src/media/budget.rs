@@ -7,11 +7,9 @@
 //! deliveries, pictures in mails. An archive that was begun is finished; what it took beyond the
 //! reserve is owed.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, net::IpAddr};
+
+use parking_lot::Mutex;
 
 use crate::access::auth::Principal;
 use crate::runtime::clock::Stopwatch;
@@ -120,7 +118,7 @@ impl Budget {
     /// Gives back what was taken for a render that no queue took.
     pub(super) fn give_back(&self, payer: Payer, pixels: u64) {
         let (Payer::Client(client) | Payer::Owing(client)) = payer else { return };
-        if let Some(reserve) = self.lock().get_mut(&client) {
+        if let Some(reserve) = self.reserves.lock().get_mut(&client) {
             let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
             reserve.pixels = reserve.pixels.saturating_add(pixels).min(self.burst);
         }
@@ -128,11 +126,6 @@ impl Budget {
 
     fn now_us(&self) -> i64 {
         i64::try_from(self.watch.elapsed().as_micros()).unwrap_or(i64::MAX)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Client, Reserve>> {
-        // Every reserve is whole at every unlock.
-        self.reserves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What of a reserve is there at `now_us`.
@@ -143,7 +136,7 @@ impl Budget {
 
     /// Fails with the seconds until it could be taken.
     fn take_at(&self, client: Client, pixels: i64, may_owe: bool, now_us: i64) -> Result<(), u32> {
-        let mut reserves = self.lock();
+        let mut reserves = self.reserves.lock();
         let left = reserves.get(&client).map_or(self.burst, |known| self.filled(*known, now_us));
         let needed = pixels.min(self.burst);
         if left < needed && !may_owe {
@@ -262,7 +255,7 @@ mod tests {
         for user in 0..i64::try_from(BUDGET_CLIENTS_MAX).unwrap() + 10 {
             take(&budget, Client::User(UserId(100 + user)), 1, 0).unwrap();
         }
-        assert!(budget.lock().len() <= BUDGET_CLIENTS_MAX);
+        assert!(budget.reserves.lock().len() <= BUDGET_CLIENTS_MAX);
         assert!(take(&budget, A, 1, 1).is_err());
     }
 

@@ -3,13 +3,14 @@
 use std::{
     borrow::Cow,
     sync::{
-        Arc, OnceLock, PoisonError, RwLock,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use parking_lot::RwLock;
 
 use crate::media::keys::CacheKeys;
 use crate::media::links::UrlLinks;
@@ -108,13 +109,13 @@ impl Entry {
         name: RenditionName,
         make: impl FnOnce() -> Result<Planned>,
     ) -> Result<Arc<Planned>> {
-        let plans = self.plans.read().unwrap_or_else(PoisonError::into_inner);
+        let plans = self.plans.read();
         if let Some((_, planned)) = plans.iter().find(|(known, _)| *known == name) {
             return Ok(Arc::clone(planned));
         }
         drop(plans);
         let planned = Arc::new(make()?);
-        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = self.plans.write();
         if !plans.iter().any(|(known, _)| *known == name) {
             plans.push((name, Arc::clone(&planned)));
         }

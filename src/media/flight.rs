@@ -4,11 +4,9 @@
 //! the number of its receivers. When it falls to zero before or during the work, the work is
 //! dropped. Who joins while work is under way gets its result.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::render::{Made, RenderError};
@@ -35,11 +33,6 @@ pub(super) struct Task {
 }
 
 impl Flight {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Hash, Arc<Slot>>> {
-        // The map is whole at every unlock.
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Joins the render of `key`. The first to come also gets the task, which must be run; `begin`
     /// says before whether it may.
     pub(super) fn join<E>(
@@ -47,7 +40,7 @@ impl Flight {
         key: Hash,
         begin: impl FnOnce() -> Result<(), E>,
     ) -> Result<(Waiting, Option<Task>), E> {
-        let mut slots = self.lock();
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&key) {
             return Ok((Waiting(slot.subscribe()), None));
         }
@@ -77,7 +70,7 @@ impl Task {
         if self.slot.receiver_count() > 0 {
             return true;
         }
-        let mut slots = self.flight.lock();
+        let mut slots = self.flight.slots.lock();
         if self.slot.receiver_count() > 0 {
             return true;
         }
@@ -87,7 +80,7 @@ impl Task {
 
     /// Gives the outcome to every request that waits.
     pub(super) fn finish(&self, outcome: Outcome) {
-        self.remove(&mut self.flight.lock());
+        self.remove(&mut self.flight.slots.lock());
         self.slot.send_replace(Some(outcome));
     }
 
@@ -100,7 +93,7 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.remove(&mut self.flight.lock());
+        self.remove(&mut self.flight.slots.lock());
     }
 }
 

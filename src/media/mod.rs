@@ -388,7 +388,7 @@ impl Media {
             false => self.inner.catalog.find(path.key()).await?,
         };
         let codes = entry.map(|entry| facts(&entry).codes()).unwrap_or_default();
-        let licenses = orders.pricelist(principal, (&codes, ordered), now).await?;
+        let licenses = orders.pricelist(principal, &codes, ordered, now).await?;
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
         let (etag, mime) = (Hash::of(&body).short(), "application/json");

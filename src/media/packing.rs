@@ -3,10 +3,9 @@
 //! An archive holds renditions in memory while it is laid out, and the laying out goes on when the
 //! request that wanted it gave up. So a place is held until that ends.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
 
 use super::budget::Client;
 use crate::runtime::error::{Error, Result};
@@ -51,7 +50,7 @@ impl Packing {
     /// many as they may.
     pub(super) fn begin(&self, client: Option<Client>) -> Result<Place> {
         let inner = &self.inner;
-        let mut state = inner.lock();
+        let mut state = inner.state.lock();
         let own = client.and_then(|client| state.clients.get(&client)).copied().unwrap_or(0);
         if own >= inner.client_archives_max {
             let message = "Other archives of this client are being put together; try again";
@@ -69,16 +68,9 @@ impl Packing {
     }
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The counts are whole at every unlock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut state = self.inner.lock();
+        let mut state = self.inner.state.lock();
         state.archives = state.archives.saturating_sub(1);
         let Some(client) = self.client else { return };
         let own = state.clients.get(&client).copied().unwrap_or(0);
@@ -109,7 +101,11 @@ mod tests {
         drop(first);
         let _again = begin(1).unwrap();
         drop(third);
-        assert_eq!(packing.inner.lock().clients.len(), 1, "nobody is remembered for nothing");
+        assert_eq!(
+            packing.inner.state.lock().clients.len(),
+            1,
+            "nobody is remembered for nothing"
+        );
         let _other = begin(3).unwrap();
     }
 }

@@ -18,12 +18,13 @@ use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
@@ -69,15 +70,10 @@ impl Memory {
         Self { state: Mutex::default(), freed: Condvar::new(), bytes_max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shares> {
-        // Plain counters, whole at every unlock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for `bytes`. Blocks.
     #[must_use]
     pub fn take(&self, bytes: u64) -> Share<'_> {
-        self.wait(self.lock(), bytes);
+        self.wait(self.state.lock(), bytes);
         Share { memory: self, bytes }
     }
 
@@ -88,7 +84,7 @@ impl Memory {
         while number != state.first
             || (state.working > 0 && state.bytes.saturating_add(bytes) > self.bytes_max)
         {
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.freed.wait(&mut state);
         }
         state.first += 1;
         state.working += 1;
@@ -101,7 +97,7 @@ impl Memory {
 impl Share<'_> {
     /// Waits until there is room for `more` besides. Blocks.
     pub fn grow(&mut self, more: u64) {
-        let mut state = self.memory.lock();
+        let mut state = self.memory.state.lock();
         state.working -= 1;
         self.memory.freed.notify_all();
         self.memory.wait(state, more);
@@ -111,7 +107,7 @@ impl Share<'_> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        let mut state = self.memory.lock();
+        let mut state = self.memory.state.lock();
         state.working -= 1;
         state.bytes = state.bytes.saturating_sub(self.bytes);
         drop(state);
@@ -188,7 +184,7 @@ impl Lease {
     /// The work turned out to need only `memory_bytes`: what is left goes to others at once. More
     /// than it was queued with is never granted.
     pub fn shrink(&self, memory_bytes: u64) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let held = self.memory_bytes.load(Ordering::Relaxed);
         let less = memory_bytes.min(held);
         self.memory_bytes.store(less, Ordering::Relaxed);
@@ -229,7 +225,7 @@ impl Compute {
         watch_for_stalls(&compute.shared)?;
         metrics::gauge!(telemetry::WORKERS)
             .set(f64::from(u32::try_from(workers).unwrap_or(u32::MAX)));
-        compute.shared.report(&compute.shared.lock());
+        compute.shared.report(&compute.shared.state.lock());
         Ok(compute)
     }
 
@@ -243,7 +239,7 @@ impl Compute {
         wanted: impl Fn() -> bool + Send + 'static,
         work: impl FnOnce(&Lease) + Send + 'static,
     ) -> Result<(), Full> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.waiting.len() >= self.shared.waiting_max {
             state.sweep(self.shared.waiting_max);
         }
@@ -314,11 +310,6 @@ fn take_what_stalls(shared: &Weak<Shared>) {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is plain counters, whole at every unlock; a panic elsewhere cannot tear it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn report(&self, state: &State) {
         let gauge = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         metrics::gauge!(telemetry::QUEUE_DEPTH).set(gauge(state.waiting.len()));
@@ -337,7 +328,7 @@ impl Shared {
 
     /// Work that waits while no worker gets to take any.
     fn take_stalled(shared: &Arc<Self>) -> Option<impl FnOnce(Place) + use<>> {
-        let mut state = shared.lock();
+        let mut state = shared.state.lock();
         let stalls = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
         // Workers that are busy with long renders took none for a while either: the piece itself
         // must have waited.
@@ -375,7 +366,7 @@ impl Shared {
             if catch_unwind(AssertUnwindSafe(|| work(&lease))).is_err() {
                 tracing::error!("a render panicked");
             }
-            let mut state = lease.shared.lock();
+            let mut state = lease.shared.state.lock();
             state.running -= 1;
             match place {
                 Place::Worker => {}
@@ -474,7 +465,7 @@ mod tests {
         let (done, finished) = mpsc::channel::<()>();
         assert!(finished.recv_timeout(RENDER_STALL).is_err(), "the worker is busy for long");
         compute.submit(1, || true, move |_| drop(done)).expect("room");
-        let waited = compute.shared.lock().waiting.front().map(|job| job.since);
+        let waited = compute.shared.state.lock().waiting.front().map(|job| job.since);
         let taken = Shared::take_stalled(&compute.shared).is_some();
         // A machine that was asleep in between shows nothing.
         assert!(!taken || waited.is_none_or(|since| since.elapsed() >= RENDER_STALL));
@@ -501,18 +492,18 @@ mod tests {
         for _ in 0..6 {
             let (running, done) = (Arc::clone(&running), done.clone());
             let work = move |_: &Lease| {
-                let mut counts = running.lock().expect("no panic");
+                let mut counts = running.lock();
                 counts.0 += 1;
                 counts.1 = counts.1.max(counts.0);
                 drop(counts);
                 std::thread::yield_now();
-                running.lock().expect("no panic").0 -= 1;
+                running.lock().0 -= 1;
                 done.send(()).expect("the test listens");
             };
             compute.submit(80, || true, work).expect("room");
         }
         (0..6).for_each(|_| finished.recv().expect("ran"));
-        assert_eq!(running.lock().expect("no panic").1, 1);
+        assert_eq!(running.lock().1, 1);
     }
 
     #[test]
@@ -553,7 +544,7 @@ mod tests {
             drop(first);
             heard.recv().expect("now there is");
         });
-        assert_eq!(memory.lock().bytes, 0);
+        assert_eq!(memory.state.lock().bytes, 0);
     }
 
     #[test]
@@ -568,14 +559,14 @@ mod tests {
                         share.grow(90);
                         // It has more than there is, so all others wait.
                         assert_eq!(beyond.fetch_add(1, Ordering::SeqCst), 0);
-                        assert_eq!(memory.lock().working, 1);
+                        assert_eq!(memory.state.lock().working, 1);
                         std::thread::yield_now();
                         beyond.fetch_sub(1, Ordering::SeqCst);
                     }
                 });
             }
         });
-        let state = memory.lock();
+        let state = memory.state.lock();
         assert_eq!((state.bytes, state.working), (0, 0));
     }
 

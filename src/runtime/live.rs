@@ -1,6 +1,8 @@
 //! A value that is exchanged while others read it: settings that change while the service runs.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 /// A shared value; clones share it.
 ///
@@ -28,13 +30,12 @@ impl<T> Live<T> {
     /// The value of this moment.
     #[must_use]
     pub fn get(&self) -> Arc<T> {
-        // Whoever panicked held a copied pointer, nothing half-written.
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read())
     }
 
     /// Exchanges it; who reads from now on gets `value`.
     pub fn set(&self, value: T) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
+        *self.current.write() = Arc::new(value);
     }
 }
 

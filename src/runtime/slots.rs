@@ -4,11 +4,9 @@
 //! as there are would lock everybody else out. Each client has a limit of its own, and callers
 //! without credentials together cannot take the share that is reserved for known users.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
+
+use parking_lot::Mutex;
 
 use crate::runtime::error::{Error, Result};
 use model::account::UserId;
@@ -107,7 +105,7 @@ impl Slots {
     /// they may, and for an unknown holder when only the reserved share is left.
     pub fn take(&self, holder: Option<SlotHolder>) -> Result<TakenSlot> {
         let inner = &self.inner;
-        let mut state = inner.lock();
+        let mut state = inner.state.lock();
         let own = holder.and_then(|holder| state.holders.get(&holder)).copied().unwrap_or(0);
         if own >= inner.client_max {
             let message = "Too many requests of this client wait for items";
@@ -140,16 +138,9 @@ fn unknown_max(limits: SlotLimits) -> usize {
     limits.all.saturating_sub(reserved).max(1)
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The counts are whole at every unlock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for TakenSlot {
     fn drop(&mut self) {
-        let mut state = self.inner.lock();
+        let mut state = self.inner.state.lock();
         state.all = state.all.saturating_sub(1);
         if !self.holder.is_some_and(SlotHolder::is_known) {
             state.unknown = state.unknown.saturating_sub(1);
@@ -202,7 +193,11 @@ mod tests {
             (1..=2).map(|id| take(&slots, SlotHolder::User(UserId(id))).unwrap()).collect();
         assert_eq!(take(&slots, SlotHolder::User(UserId(3))).unwrap_err(), "all");
         drop(users);
-        assert_eq!(slots.inner.lock().holders.len(), 2, "nobody is remembered without a slot");
+        assert_eq!(
+            slots.inner.state.lock().holders.len(),
+            2,
+            "nobody is remembered without a slot"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::runtime::limits;
 use crate::transport::{
     error::{Fault, Refusal},
     reach::Reach,
-    settings::SettingsError,
+    settings::{FieldProblem, unfit},
     stage::{Waits, place},
     tls::Authority,
 };
@@ -16,10 +16,7 @@ use crate::transport::{
 ///
 /// Names resolve to addresses within `reach` only; an address of numbers is to be looked at by
 /// [`Reach::check`].
-pub(super) fn client(
-    authority: &Authority,
-    (waits, reach): (Waits, Reach),
-) -> Result<Client, Fault> {
+pub(super) fn client(authority: &Authority, waits: Waits, reach: Reach) -> Result<Client, Fault> {
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
         .redirect(Policy::none())
@@ -75,8 +72,8 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
 
 /// An address of the web in the setting `name`: `https`, or `http` where it is allowed; without a
 /// user's name and password, which belong into settings that are not listed.
-pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url, SettingsError> {
-    let invalid = |expected: &str| SettingsError::invalid(name, expected);
+pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url, FieldProblem> {
+    let invalid = |expected: &str| unfit(name, expected);
     let url = Url::parse(text).map_err(|_| invalid("an address such as https://example.org/"))?;
     match url.scheme() {
         "https" => {}

@@ -17,7 +17,7 @@ use crate::runtime::modes;
 use crate::transport::{
     error::{Fault, Refusal, SendError, Step},
     file::{File, Reader},
-    settings::{Fields, FolderPath, SettingsError},
+    settings::{FieldProblem, FolderPath, SettingsReader},
     stage::{Stage, Waits},
 };
 
@@ -32,7 +32,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+    pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         Ok(Self { path: FolderPath::read(fields, "path", false)? })
     }
 
@@ -162,7 +162,7 @@ mod tests {
 
     fn directory(path: &str) -> Directory {
         let settings = if path.is_empty() { json!({}) } else { json!({ "path": path }) };
-        Directory::read(&mut Fields::new(&settings).unwrap()).unwrap()
+        Directory::read(&mut SettingsReader::new(settings.as_object().unwrap())).unwrap()
     }
 
     fn files(content: &'static str) -> Vec<File> {

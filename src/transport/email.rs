@@ -7,7 +7,7 @@ use crate::transport::{
     file::{File, Reader},
     mail::{Attachment, Mail, MailAddress, one_line},
     mailer::Mailer,
-    settings::{Fields, SettingsError},
+    settings::{FieldProblem, SettingsReader, unfit},
     stage::{Stage, Waits},
 };
 
@@ -18,11 +18,11 @@ pub(super) struct Email {
 }
 
 impl Email {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+    pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let texts = fields.texts("to")?;
         let expected = || {
             let most = limits::MAIL_RECIPIENTS_MAX;
-            SettingsError::invalid("to", format!("a mail address or a list of up to {most}"))
+            unfit("to", format!("a mail address or a list of up to {most}"))
         };
         if texts.len() > limits::MAIL_RECIPIENTS_MAX {
             return Err(expected());

@@ -18,7 +18,7 @@ use crate::transport::{
     error::{Fault, SendError, Step},
     file::{File, Reader},
     reach::Reach,
-    settings::{Fields, FolderPath, Secret, SettingsError},
+    settings::{FieldProblem, FolderPath, Secret, SettingsReader, missing},
     stage::{Stage, Waits, place},
     tls::Authority,
 };
@@ -47,7 +47,10 @@ pub(super) struct Ftp {
 }
 
 impl Ftp {
-    pub(super) fn read(fields: &mut Fields, encrypted: bool) -> Result<Self, SettingsError> {
+    pub(super) fn read(
+        fields: &mut SettingsReader<'_>,
+        encrypted: bool,
+    ) -> Result<Self, FieldProblem> {
         let security = match (encrypted, encrypted && fields.switch("implicit")?) {
             (false, _) => Security::None,
             (true, false) => Security::Explicit,
@@ -63,7 +66,7 @@ impl Ftp {
             port: fields.port("port", port)?,
             security,
             username: fields.text("username")?,
-            password: password.ok_or(SettingsError::Missing("password"))?,
+            password: password.ok_or_else(|| missing("password"))?,
             path: FolderPath::read(fields, "path", true)?,
             authority: match encrypted {
                 true => Authority::read(fields)?,
@@ -74,7 +77,8 @@ impl Ftp {
 
     pub(super) async fn send(
         &self,
-        (waits, reach): (Waits, Reach),
+        waits: Waits,
+        reach: Reach,
         id: &str,
         files: &[File],
     ) -> Result<(), SendError> {

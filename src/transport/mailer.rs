@@ -115,20 +115,20 @@ impl Mailer {
         match &self.settings.transport {
             MailTransport::Outbox { folder, is_shared } => {
                 let (folder, is_shared, id) = (folder.clone(), *is_shared, mail.id.clone());
-                let kept = tokio::task::spawn_blocking(move || {
-                    keep(&folder, is_shared, (&id, &composed))
-                });
+                let kept =
+                    tokio::task::spawn_blocking(move || keep(&folder, is_shared, &id, &composed));
                 let kept = async { kept.await.map_err(io::Error::other)?.map_err(Fault::Local) };
                 stage.answer(Step::Post, kept).await
             }
-            MailTransport::Smtp(smtp) => self.post(&stage, (smtp, login), &composed).await,
+            MailTransport::Smtp(smtp) => self.post(&stage, smtp, login, &composed).await,
         }
     }
 
     async fn post(
         &self,
         stage: &Stage<'_>,
-        (smtp, login): (&Smtp, Option<(String, String)>),
+        smtp: &Smtp,
+        login: Option<(String, String)>,
         mail: &Composed,
     ) -> Result<(), SendError> {
         let name = ClientId::Domain(self.settings.domain.clone());
@@ -181,11 +181,7 @@ impl Smtp {
 }
 
 /// Writes a mail into the outbox: whole or not at all, also after a crash.
-fn keep(
-    folder: &std::path::Path,
-    is_shared: bool,
-    (id, mail): (&str, &Composed),
-) -> io::Result<()> {
+fn keep(folder: &std::path::Path, is_shared: bool, id: &str, mail: &Composed) -> io::Result<()> {
     if is_shared {
         modes::create_shared_folder(folder)?;
     } else {

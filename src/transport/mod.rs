@@ -37,7 +37,7 @@ pub use self::{
     mail::{Attachment, Inline, Introduction, Mail, MailAddress, SentMark},
     mailer::{MailSettings, MailTransport, Mailer, Smtp, SmtpSecurity},
     purge::{PurgeError, Purger, Told},
-    settings::{Secret, SettingsError},
+    settings::Secret,
     stage::Waits,
     tls::Authority,
 };
@@ -95,17 +95,16 @@ impl Outbound {
         files: &[File],
     ) -> Result<(), SendError> {
         self.check(destination, parcel, files)?;
-        let (waits, id) = (self.waits, parcel.id.as_str());
-        let way = (waits, destination.reach);
+        let (waits, reach, id) = (self.waits, destination.reach, parcel.id.as_str());
         match &destination.target {
             Target::Directory(directory) => {
                 directory.send(self.directory_root.as_deref(), waits, id, files).await
             }
             Target::Email(email) => email.send(&self.mailer, waits, parcel, files).await,
-            Target::Ftp(ftp) => ftp.send(way, id, files).await,
-            Target::Sftp(sftp) => sftp.send(way, id, files).await,
-            Target::S3(s3) => s3.send(way, files).await,
-            Target::Webhook(webhook) => webhook.send(way, parcel, files).await,
+            Target::Ftp(ftp) => ftp.send(waits, reach, id, files).await,
+            Target::Sftp(sftp) => sftp.send(waits, reach, id, files).await,
+            Target::S3(s3) => s3.send(waits, reach, files).await,
+            Target::Webhook(webhook) => webhook.send(waits, reach, parcel, files).await,
         }
     }
 

@@ -101,7 +101,7 @@ impl Purger {
         let method = method.map_err(|_| wrong("purge_method", "is not a method"))?;
         let timeout = Duration::from_secs(u64::from(cdn.purge_timeout_s));
         let waits = Waits { connect: timeout, answer: timeout };
-        let client = client::client(&authority(cdn)?, (waits, Reach::Anywhere));
+        let client = client::client(&authority(cdn)?, waits, Reach::Anywhere);
         let client = client.map_err(|fault| wrong("purge_ca", &fault.to_string()))?;
         let header = Some(header).filter(|name| !name.is_empty());
         let authorization = authorization(&cdn.purge_authorization.0)?;

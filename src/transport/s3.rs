@@ -1,12 +1,6 @@
 //! Into a bucket of S3 or of what speaks its protocol.
 
-use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -20,6 +14,7 @@ use object_store::{
     },
     path::Path,
 };
+use parking_lot::Mutex;
 
 use crate::runtime::limits;
 use crate::transport::{
@@ -27,7 +22,7 @@ use crate::transport::{
     error::{Fault, SendError, Step},
     file::{File, Reader},
     reach::Reach,
-    settings::{Fields, FolderPath, Secret, SettingsError},
+    settings::{FieldProblem, FolderPath, Secret, SettingsReader, missing, unfit},
     stage::{Stage, Waits},
     tls::Authority,
 };
@@ -48,7 +43,7 @@ pub(super) struct S3 {
 }
 
 impl S3 {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+    pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let plain = fields.switch("allowHttp")?;
         let endpoint = match fields.find_text("endpoint")? {
             Some(text) => Some(address("endpoint", &text, plain)?),
@@ -57,15 +52,15 @@ impl S3 {
         let bucket = fields.text("bucket")?;
         let in_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(in_bucket) {
-            return Err(SettingsError::invalid("bucket", "a bucket's name"));
+            return Err(unfit("bucket", "a bucket's name"));
         }
         let region = fields.find_text("region")?;
         if region.is_none() && endpoint.is_none() {
-            return Err(SettingsError::Missing("region"));
+            return Err(missing("region"));
         }
         let region = region.unwrap_or_else(|| "us-east-1".to_owned());
         if !region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-            return Err(SettingsError::invalid("region", "a region's name"));
+            return Err(unfit("region", "a region's name"));
         }
         let path_style = fields.find_switch("pathStyle")?;
         Ok(Self {
@@ -82,7 +77,8 @@ impl S3 {
 
     pub(super) async fn send(
         &self,
-        (waits, reach): (Waits, Reach),
+        waits: Waits,
+        reach: Reach,
         files: &[File],
     ) -> Result<(), SendError> {
         let host = match &self.endpoint {
@@ -92,7 +88,7 @@ impl S3 {
         let place = format!("{host} bucket {}", self.bucket);
         let stage = Stage { place, waits, secrets: vec![self.key.reveal()] };
         let answers = Answers::default();
-        let store = self.open((waits, reach), &answers);
+        let store = self.open(waits, reach, &answers);
         let store = store.map_err(|fault| stage.fail(Step::Prepare, fault))?;
         for file in files {
             let mut parts = self.prefix.parts.clone();
@@ -105,8 +101,8 @@ impl S3 {
         Ok(())
     }
 
-    fn open(&self, (waits, reach): (Waits, Reach), answers: &Answers) -> Result<AmazonS3, Fault> {
-        let client = client::client(&self.authority, (waits, reach))?;
+    fn open(&self, waits: Waits, reach: Reach, answers: &Answers) -> Result<AmazonS3, Fault> {
+        let client = client::client(&self.authority, waits, reach)?;
         let (answers, answer) = (answers.clone(), waits.answer);
         let connector = Connector { client, reach, answers, answer };
         let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
@@ -216,7 +212,7 @@ struct Answers(Arc<Mutex<Option<(u16, Bytes)>>>);
 
 impl Answers {
     fn note(&self, status: u16, body: &Bytes) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         *last = Some((status, body.clone()));
     }
 
@@ -224,7 +220,7 @@ impl Answers {
         if let Some(fault) = Fault::of_chain(error) {
             return fault;
         }
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let last = self.0.lock().take();
         match last {
             Some((status, body)) => answer(status, &body),
             None => Fault::Protocol(error.to_string()),

@@ -6,39 +6,30 @@
 use std::fmt;
 
 use serde_json::{Map, Value};
-use thiserror::Error;
 
+pub(super) use crate::runtime::json_object::FieldProblem;
+use crate::runtime::json_object::{FieldFault, FieldValue, ObjectReader};
 use crate::runtime::limits;
 
 /// What stands for a secret in a list.
 pub(super) const HIDDEN: &str = "***";
+/// The object that settings stand in, with the dot that comes before their names.
+const PREFIX: &str = "settings.";
+/// Characters of an unknown setting's name that a message repeats.
+const ECHO_CHARS_MAX: usize = 64;
 
-/// A setting of a channel that cannot be used; its text names the setting, never a value.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum SettingsError {
-    /// `settings` is something else.
-    #[error("settings is not an object")]
-    NotAnObject,
-    /// A setting that the method needs.
-    #[error("settings.{0} is missing")]
-    Missing(&'static str),
-    /// A setting that the method does not know.
-    #[error("settings.{0} is unknown")]
-    Unknown(String),
-    /// A setting with a value that cannot be used.
-    #[error("settings.{name} is not {expected}")]
-    Invalid {
-        /// The setting.
-        name: &'static str,
-        /// What would do.
-        expected: String,
-    },
+/// A problem of the setting `name`, which is not what `expected` says.
+pub(super) fn unfit(name: &str, expected: impl Into<String>) -> FieldProblem {
+    problem(name, FieldFault::Unfit(expected.into()))
 }
 
-impl SettingsError {
-    pub(super) fn invalid(name: &'static str, expected: impl Into<String>) -> Self {
-        Self::Invalid { name, expected: expected.into() }
-    }
+/// A problem of the setting `name`, which the method needs.
+pub(super) fn missing(name: &str) -> FieldProblem {
+    problem(name, FieldFault::Missing)
+}
+
+fn problem(name: &str, fault: FieldFault) -> FieldProblem {
+    FieldProblem { prefix: PREFIX.to_owned(), name: name.to_owned(), fault }
 }
 
 /// A text that is never shown.
@@ -63,26 +54,15 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The settings that are not read yet, and what may be listed of the others.
-pub(super) struct Fields {
-    left: Map<String, Value>,
+/// Reads the settings of a channel and collects what may be listed of them.
+pub(super) struct SettingsReader<'a> {
+    settings: ObjectReader<'a>,
     listed: Map<String, Value>,
 }
 
-impl Fields {
-    pub(super) fn new(settings: &Value) -> Result<Self, SettingsError> {
-        match settings {
-            Value::Object(fields) => Ok(Self { left: fields.clone(), listed: Map::new() }),
-            Value::Null => Ok(Self { left: Map::new(), listed: Map::new() }),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(SettingsError::NotAnObject)
-            }
-        }
-    }
-
-    /// An absent setting and `null` are the same.
-    fn take(&mut self, name: &'static str) -> Option<Value> {
-        self.left.remove(name).filter(|value| !value.is_null())
+impl<'a> SettingsReader<'a> {
+    pub(super) fn new(settings: &'a Map<String, Value>) -> Self {
+        Self { settings: ObjectReader::new(PREFIX, settings), listed: Map::new() }
     }
 
     /// Shows `value` in lists as the setting `name`.
@@ -90,138 +70,119 @@ impl Fields {
         self.listed.insert(name.to_owned(), value.into());
     }
 
-    fn read_text(&mut self, name: &'static str) -> Result<Option<String>, SettingsError> {
-        let expected = || SettingsError::invalid(name, "a text of at least one character");
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::String(text)) if text.is_empty() => Err(expected()),
-            Some(Value::String(text)) if text.len() <= limits::OUTBOUND_SETTING_CHARS_MAX => {
-                Ok(Some(text))
-            }
-            Some(_) => Err(expected()),
-        }
+    fn read_text(&mut self, name: &'static str) -> FieldValue<&'a str> {
+        let fits = |text: &&str| (1..=limits::OUTBOUND_SETTING_CHARS_MAX).contains(&text.len());
+        let expected = "a text of at least one character";
+        self.settings.read(name, expected, |value| value.as_str().filter(fits))
     }
 
     /// A text that may be listed, without control characters.
-    pub(super) fn find_text(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<String>, SettingsError> {
-        let text = self.read_text(name)?;
-        if let Some(text) = &text {
-            if text.chars().any(char::is_control) {
-                return Err(SettingsError::invalid(name, "one line of text"));
-            }
-            self.list(name, text.as_str());
-        }
-        Ok(text)
+    pub(super) fn find_text(&mut self, name: &'static str) -> FieldValue<String> {
+        let Some(text) = self.read_text(name)? else { return Ok(None) };
+        let text = one_line(name, text)?;
+        self.list(name, text);
+        Ok(Some(text.to_owned()))
     }
 
     /// The same, required.
-    pub(super) fn text(&mut self, name: &'static str) -> Result<String, SettingsError> {
-        self.find_text(name)?.ok_or(SettingsError::Missing(name))
+    pub(super) fn text(&mut self, name: &'static str) -> Result<String, FieldProblem> {
+        self.find_text(name)?.ok_or_else(|| missing(name))
     }
 
     /// A text that is never listed.
-    pub(super) fn find_secret(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<Secret>, SettingsError> {
+    pub(super) fn find_secret(&mut self, name: &'static str) -> FieldValue<Secret> {
         let text = self.read_text(name)?;
         if text.is_some() {
             self.list(name, HIDDEN);
         }
-        Ok(text.map(Secret))
+        Ok(text.map(Secret::new))
     }
 
     /// The same, required.
-    pub(super) fn secret(&mut self, name: &'static str) -> Result<Secret, SettingsError> {
-        self.find_secret(name)?.ok_or(SettingsError::Missing(name))
+    pub(super) fn secret(&mut self, name: &'static str) -> Result<Secret, FieldProblem> {
+        self.find_secret(name)?.ok_or_else(|| missing(name))
     }
 
     /// A secret that is sent within one line of a protocol.
-    pub(super) fn find_line(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<Secret>, SettingsError> {
+    pub(super) fn find_line(&mut self, name: &'static str) -> FieldValue<Secret> {
         let secret = self.find_secret(name)?;
-        match &secret {
-            Some(secret) if secret.0.chars().any(char::is_control) => {
-                Err(SettingsError::invalid(name, "one line of text"))
-            }
-            Some(_) | None => Ok(secret),
+        if let Some(secret) = &secret {
+            one_line(name, secret.reveal())?;
         }
+        Ok(secret)
     }
 
     /// A switch; it is off unless it says otherwise.
-    pub(super) fn switch(&mut self, name: &'static str) -> Result<bool, SettingsError> {
+    pub(super) fn switch(&mut self, name: &'static str) -> Result<bool, FieldProblem> {
         Ok(self.find_switch(name)?.unwrap_or(false))
     }
 
     /// A switch that may be absent.
-    pub(super) fn find_switch(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<bool>, SettingsError> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::Bool(on)) => {
-                self.list(name, on);
-                Ok(Some(on))
-            }
-            Some(_) => Err(SettingsError::invalid(name, "true or false")),
+    pub(super) fn find_switch(&mut self, name: &'static str) -> FieldValue<bool> {
+        let on = self.settings.flag(name)?;
+        if let Some(on) = on {
+            self.list(name, on);
         }
+        Ok(on)
     }
 
     /// A port, `default` unless it says otherwise.
-    pub(super) fn port(&mut self, name: &'static str, default: u16) -> Result<u16, SettingsError> {
-        let port = match self.take(name) {
-            None => default,
-            Some(value) => value
-                .as_u64()
-                .and_then(|port| u16::try_from(port).ok())
-                .filter(|port| *port > 0)
-                .ok_or_else(|| SettingsError::invalid(name, "a number from 1 to 65535"))?,
-        };
+    pub(super) fn port(&mut self, name: &'static str, default: u16) -> Result<u16, FieldProblem> {
+        let port = |value: &Value| u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0);
+        let port = self.settings.read(name, "a number from 1 to 65535", port)?.unwrap_or(default);
         self.list(name, port);
         Ok(port)
     }
 
     /// A host's name or address.
-    pub(super) fn host(&mut self, name: &'static str) -> Result<String, SettingsError> {
+    pub(super) fn host(&mut self, name: &'static str) -> Result<String, FieldProblem> {
         let host = self.text(name)?;
         let name_like = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let fits = host.len() <= 253 && host.bytes().all(name_like);
         if fits || host.parse::<std::net::IpAddr>().is_ok() {
             Ok(host)
         } else {
-            Err(SettingsError::invalid(name, "a host name or an address, without a port"))
+            Err(unfit(name, "a host name or an address, without a port"))
         }
     }
 
     /// One text or a list of texts.
-    pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, SettingsError> {
-        let expected = || SettingsError::invalid(name, "a text or a list of texts");
-        let value = self.take(name).ok_or(SettingsError::Missing(name))?;
-        let texts = match &value {
-            Value::String(text) => Some(vec![text.clone()]),
-            Value::Array(values) => {
-                values.iter().map(|value| value.as_str().map(str::to_owned)).collect()
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, FieldProblem> {
+        let read = |value: &Value| {
+            let texts: Vec<String> = match value.as_array() {
+                Some(values) => values
+                    .iter()
+                    .map(|value| value.as_str().map(str::to_owned))
+                    .collect::<Option<_>>()?,
+                None => vec![value.as_str()?.to_owned()],
+            };
+            (!texts.is_empty()).then(|| (texts, value.clone()))
         };
+        let texts = self.settings.read(name, "a text or a list of texts", read)?;
+        let (texts, value) = texts.ok_or_else(|| missing(name))?;
         self.list(name, value);
-        texts.filter(|texts: &Vec<String>| !texts.is_empty()).ok_or_else(expected)
+        Ok(texts)
     }
 
     /// Ends the reading: what may be listed.
     ///
     /// Fails when a setting is left that nobody asked for.
-    pub(super) fn finish(self) -> Result<Value, SettingsError> {
-        match self.left.into_iter().find(|(_, value)| !value.is_null()) {
-            Some((name, _)) => Err(SettingsError::Unknown(name.chars().take(64).collect())),
+    pub(super) fn finish(self) -> Result<Value, FieldProblem> {
+        match self.settings.unknown().find(|(_, value)| !value.is_null()) {
+            Some((name, _)) => {
+                let name: String = name.chars().take(ECHO_CHARS_MAX).collect();
+                Err(problem(&name, FieldFault::Unknown))
+            }
             None => Ok(Value::Object(self.listed)),
         }
+    }
+}
+
+fn one_line<'a>(name: &str, text: &'a str) -> Result<&'a str, FieldProblem> {
+    if text.chars().any(char::is_control) {
+        Err(unfit(name, "one line of text"))
+    } else {
+        Ok(text)
     }
 }
 
@@ -240,17 +201,17 @@ impl FolderPath {
     /// Fails on empty names, `.`, `..`, backslashes and control characters, and on an absolute
     /// path unless `absolute` allows it.
     pub(super) fn read(
-        fields: &mut Fields,
+        fields: &mut SettingsReader<'_>,
         name: &'static str,
         absolute: bool,
-    ) -> Result<Self, SettingsError> {
+    ) -> Result<Self, FieldProblem> {
         let Some(text) = fields.find_text(name)? else { return Ok(Self::default()) };
         let path = Self::parse(&text).filter(|path| absolute || !path.absolute);
         let expected = match absolute {
             true => "a path without `.`, `..`, empty parts and backslashes",
             false => "a relative path without `.`, `..`, empty parts and backslashes",
         };
-        path.ok_or_else(|| SettingsError::invalid(name, expected))
+        path.ok_or_else(|| unfit(name, expected))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -273,6 +234,8 @@ impl FolderPath {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -287,34 +250,43 @@ mod tests {
         assert!(parts("/in").absolute && !parts("in").absolute);
     }
 
+    fn reader(settings: &Value) -> SettingsReader<'_> {
+        SettingsReader::new(settings.as_object().unwrap())
+    }
+
     #[test]
     fn secrets_are_neither_listed_nor_printed() {
-        let settings = serde_json::json!({"user": "a", "password": "hunter2", "on": null});
-        let mut fields = Fields::new(&settings).unwrap();
+        let settings = json!({"user": "a", "password": "hunter2", "on": null});
+        let mut fields = reader(&settings);
         let secret = fields.secret("password").unwrap();
         assert_eq!(format!("{secret:?}"), "***");
         fields.text("user").unwrap();
         let listed = fields.finish().unwrap();
-        assert_eq!(listed, serde_json::json!({"user": "a", "password": "***"}));
+        assert_eq!(listed, json!({"user": "a", "password": "***"}));
     }
 
     #[test]
     fn errors_name_the_setting_and_no_value() {
-        let fields = |json: &str| Fields::new(&serde_json::from_str(json).unwrap()).unwrap();
-        let host = |json: &str| fields(json).host("host").map_err(|error| error.to_string());
-        assert_eq!(host("{}"), Err("settings.host is missing".into()));
+        let host = |host: Value| {
+            let settings = json!({ "host": host });
+            reader(&settings).host("host").map_err(|error| error.to_string())
+        };
+        assert_eq!(host(Value::Null), Err("settings.host is missing".into()));
         let expected = "settings.host is not a host name or an address, without a port";
-        for hostile in [r#""a b""#, r#""h:21""#, r#""u:p@h""#, r#""[::1]""#] {
-            assert_eq!(host(&format!(r#"{{"host": {hostile}}}"#)), Err(expected.into()));
+        for hostile in ["a b", "h:21", "u:p@h", "[::1]"] {
+            assert_eq!(host(hostile.into()), Err(expected.into()));
         }
-        assert_eq!(host(r#"{"host": "::1"}"#), Ok("::1".into()));
-        let error = fields(r#"{"hots": "x"}"#).finish().unwrap_err();
+        assert_eq!(host("::1".into()), Ok("::1".into()));
+        let error = reader(&json!({"hots": "x"})).finish().unwrap_err();
         assert_eq!(error.to_string(), "settings.hots is unknown");
-        let port = |json| fields(json).port("port", 21).map_err(|error| error.to_string());
-        assert_eq!(port("{}"), Ok(21));
-        for hostile in [r#"{"port": 0}"#, r#"{"port": 65536}"#, r#"{"port": "21"}"#] {
+        let port = |port: Value| {
+            let settings = json!({ "port": port });
+            reader(&settings).port("port", 21).map_err(|error| error.to_string())
+        };
+        assert_eq!(port(Value::Null), Ok(21));
+        for hostile in [json!(0), json!(65536), json!("21")] {
             let expected = "settings.port is not a number from 1 to 65535";
-            assert_eq!(port(hostile), Err(expected.into()), "{hostile}");
+            assert_eq!(port(hostile), Err(expected.into()));
         }
     }
 }

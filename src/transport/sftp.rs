@@ -23,7 +23,7 @@ use crate::transport::{
     error::{Fault, Refusal, SendError, Step},
     file::File,
     reach::Reach,
-    settings::{Fields, FolderPath, Secret, SettingsError},
+    settings::{FieldProblem, FolderPath, Secret, SettingsReader, missing, unfit},
     sftp_folder::Folder,
     stage::{Stage, Waits, place},
 };
@@ -52,12 +52,10 @@ struct HostKey {
 }
 
 impl HostKey {
-    fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+    fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let text = fields.text("hostKey")?;
         let text = text.trim();
-        let expected = || {
-            SettingsError::invalid("hostKey", "`SHA256:…` or a line such as `ssh-ed25519 AAAA…`")
-        };
+        let expected = || unfit("hostKey", "`SHA256:…` or a line such as `ssh-ed25519 AAAA…`");
         if let Some(sum) = text.strip_prefix("SHA256:") {
             // 32 bytes in base64 without its padding, which some tools add.
             let sum = sum.trim_end_matches('=');
@@ -69,7 +67,7 @@ impl HostKey {
         let key = PublicKey::from_openssh(text).map_err(|_| expected())?;
         if key.algorithm().is_rsa() {
             let other = "an Ed25519 or ECDSA key; RSA is not supported";
-            return Err(SettingsError::invalid("hostKey", other));
+            return Err(unfit("hostKey", other));
         }
         let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
         Ok(Self { fingerprint, algorithm: Some(key.algorithm()) })
@@ -89,18 +87,18 @@ pub(super) struct Sftp<P = Proof> {
 
 impl Sftp<Sealed> {
     /// Reads the settings and leaves a private key closed, which costs nothing.
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+    pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let passphrase = fields.find_secret("passphrase")?;
         let key = fields.find_secret("privateKey")?;
         let password = fields.find_secret("password")?;
         let proof = match (password, key) {
             (Some(_), Some(_)) => {
                 let expected = "given, or password is: not both";
-                return Err(SettingsError::invalid("privateKey", expected));
+                return Err(unfit("privateKey", expected));
             }
             (Some(password), None) => Sealed::Password(password),
             (None, Some(key)) => Sealed::Key { key, passphrase },
-            (None, None) => return Err(SettingsError::Missing("password")),
+            (None, None) => return Err(missing("password")),
         };
         Ok(Self {
             host: fields.host("host")?,
@@ -113,7 +111,7 @@ impl Sftp<Sealed> {
     }
 
     /// The same with the private key, if there is one. Unlocking it takes a while, by design.
-    pub(super) fn open(self) -> Result<Sftp, SettingsError> {
+    pub(super) fn open(self) -> Result<Sftp, FieldProblem> {
         let Self { host, port, username, proof, host_key, path } = self;
         let proof = match proof {
             Sealed::Password(password) => Proof::Password(password),
@@ -126,7 +124,8 @@ impl Sftp<Sealed> {
 impl Sftp {
     pub(super) async fn send(
         &self,
-        (waits, reach): (Waits, Reach),
+        waits: Waits,
+        reach: Reach,
         id: &str,
         files: &[File],
     ) -> Result<(), SendError> {
@@ -229,12 +228,12 @@ async fn answer_questions(
 fn private_key(
     key: &Secret,
     passphrase: Option<&Secret>,
-) -> Result<Arc<PrivateKey>, SettingsError> {
+) -> Result<Arc<PrivateKey>, FieldProblem> {
     let expected = match passphrase {
         Some(_) => "an OpenSSH key that the passphrase opens",
         None => "an OpenSSH key without a passphrase",
     };
-    let invalid = |expected: &str| SettingsError::invalid("privateKey", expected);
+    let invalid = |expected: &str| unfit("privateKey", expected);
     if passphrase.is_some() {
         // The key says how long unlocking it takes, and users bring theirs: it could be for ever.
         let locked = PrivateKey::from_openssh(key.reveal()).map_err(|_| invalid(expected))?;

@@ -10,7 +10,7 @@ use rustls::{
 
 use crate::transport::{
     error::{Fault, Refusal},
-    settings::{Fields, SettingsError},
+    settings::{FieldProblem, SettingsReader, unfit},
 };
 
 /// Certificates of a channel's own authority, besides the public ones.
@@ -34,9 +34,9 @@ impl Authority {
         usable.then(|| Self { certificates, pem: pem.to_owned() })
     }
 
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+    pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let Some(pem) = fields.find_secret("ca")? else { return Ok(Self::default()) };
-        let expected = || SettingsError::invalid("ca", "one or more certificates in PEM");
+        let expected = || unfit("ca", "one or more certificates in PEM");
         let authority = Self::parse(pem.reveal()).ok_or_else(expected)?;
         fields.list("ca", format!("{} certificates", authority.certificates.len()));
         Ok(authority)

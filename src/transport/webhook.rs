@@ -42,7 +42,7 @@ use crate::transport::{
     error::{Fault, Refusal, SendError, Step},
     file::{File, Reader},
     reach::Reach,
-    settings::{Fields, HIDDEN, Secret, SettingsError},
+    settings::{FieldProblem, HIDDEN, Secret, SettingsReader, unfit},
     stage::{Stage, Waits},
     tls::Authority,
 };
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+    pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let plain = fields.switch("allowHttp")?;
         let url = address("url", &fields.text("url")?, plain)?;
         // The path and the query of such an address often are its only secret.
@@ -80,7 +80,7 @@ impl Webhook {
         let secret = fields.secret("secret")?;
         let expected = || {
             let bytes = limits::WEBHOOK_SECRET_BYTES_MIN;
-            SettingsError::invalid("secret", format!("`whsec_` and base64, or {bytes} bytes"))
+            unfit("secret", format!("`whsec_` and base64, or {bytes} bytes"))
         };
         let bytes = match secret.reveal().strip_prefix("whsec_") {
             Some(text) => STANDARD.decode(text).map_err(|_| expected())?,
@@ -92,7 +92,7 @@ impl Webhook {
         let mode = match fields.find_text("mode")?.as_deref() {
             None | Some("notify") => Mode::Notify,
             Some("files") => Mode::Files,
-            Some(_) => return Err(SettingsError::invalid("mode", "`notify` or `files`")),
+            Some(_) => return Err(unfit("mode", "`notify` or `files`")),
         };
         let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
         Ok(Self { url, key, secret, mode, authority: Authority::read(fields)? })
@@ -100,7 +100,8 @@ impl Webhook {
 
     pub(super) async fn send(
         &self,
-        (waits, reach): (Waits, Reach),
+        waits: Waits,
+        reach: Reach,
         parcel: &Parcel,
         files: &[File],
     ) -> Result<(), SendError> {
@@ -109,7 +110,7 @@ impl Webhook {
         secrets.retain(|secret| secret.len() > 1);
         let stage = Stage { place: place_of(&self.url), waits, secrets };
         reach.check(&self.url).map_err(|refusal| stage.fail(Step::Connect, refusal))?;
-        let client = client::client(&self.authority, (waits, reach));
+        let client = client::client(&self.authority, waits, reach);
         let client = client.map_err(|fault| stage.fail(Step::Prepare, fault))?;
         match self.mode {
             Mode::Notify => stage.answer(Step::Post, self.notify(&client, parcel, files)).await,
@@ -117,7 +118,7 @@ impl Webhook {
                 for index in 0..files.len() {
                     // Read twice: for its sum, and to be sent.
                     let limit = waits.transfer(files[index].size_bytes().saturating_mul(2));
-                    let posted = self.post_file(&client, waits, parcel, (files, index));
+                    let posted = self.post_file(&client, waits, parcel, files, index);
                     stage.within(limit, Step::Post, posted).await?;
                 }
                 Ok(())
@@ -141,7 +142,8 @@ impl Webhook {
         client: &Client,
         waits: Waits,
         parcel: &Parcel,
-        (files, index): (&[File], usize),
+        files: &[File],
+        index: usize,
     ) -> Result<(), Fault> {
         let file = &files[index];
         let sum = sha256_hex(Reader::open(file, waits.answer).await?).await?;
@@ -283,7 +285,8 @@ mod tests {
     #[test]
     fn every_request_is_signed_with_the_time_at_which_it_goes_out() {
         let settings = json!({ "url": "https://h.example/", "secret": "s".repeat(24) });
-        let webhook = Webhook::read(&mut Fields::new(&settings).unwrap()).unwrap();
+        let webhook =
+            Webhook::read(&mut SettingsReader::new(settings.as_object().unwrap())).unwrap();
         let text = |text: &str| text.to_owned();
         let parcel = Parcel {
             id: text("d"),
@@ -294,7 +297,7 @@ mod tests {
             clock: slow_clock,
         };
         let client =
-            client::client(&Authority::default(), (Waits::default(), Reach::Anywhere)).unwrap();
+            client::client(&Authority::default(), Waits::default(), Reach::Anywhere).unwrap();
         for time_s in ["0", "600", "1200"] {
             let request = webhook.signed(&client, "d:1", &parcel, "x").build().unwrap();
             assert_eq!(request.headers()["webhook-timestamp"], time_s);

@@ -52,6 +52,46 @@ pub(super) enum Attempted {
     Throttled { wait_s: u64 },
 }
 
+/// An attempt on a hashing thread: refused by the throttle, or else verified and then counted.
+struct Evaluation {
+    auth: Auth,
+    attempt: Arc<Attempt>,
+    /// Whether the attempt has its turn.
+    is_paced: bool,
+    now: Timestamp,
+    /// Where its failure is stored; a hashing thread has no runtime.
+    runtime: Handle,
+}
+
+impl Evaluation {
+    /// What becomes of an attempt that the throttle does not admit.
+    fn refuse(&self) -> Option<Outcome> {
+        let decision = self.auth.inner.throttle.decide(&self.attempt.subject, self.now);
+        let is_admitted = match decision {
+            Decision::Evaluate => true,
+            Decision::Pace { .. } => self.is_paced,
+            Decision::Locked { .. } => false,
+        };
+        (!is_admitted).then_some(Outcome { decision, fits: false, stored: None })
+    }
+
+    /// Whether the secret is right and enough. Takes the time of a slow hash in any case.
+    fn verify(&self) -> bool {
+        let Attempt { secret, hash, may_enter, .. } = &*self.attempt;
+        self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_enter
+    }
+
+    /// Counts the result, and stores it where it is a failure that stands.
+    fn count(&self, fits: bool) -> Outcome {
+        let Self { auth, attempt, is_paced, now, runtime } = self;
+        let evaluated = Evaluated { fits, is_paced: *is_paced };
+        let decision = auth.inner.throttle.settle(&attempt.subject, evaluated, *now);
+        let is_counted = !fits && decision == Decision::Evaluate;
+        let store = || auth.store_failure(runtime, &attempt.subject, *now);
+        Outcome { decision, fits, stored: is_counted.then(store) }
+    }
+}
+
 /// What came out of a hashing thread.
 struct Outcome {
     decision: Decision,
@@ -118,10 +158,9 @@ impl Auth {
                 Err(wait_s) => return Ok(Attempted::Throttled { wait_s }),
             }
         }
-        let fits = self.inner.passwords.fits();
-        let Attempt { secret, hash, address, .. } = attempt;
-        let fits = move || fits(&secret, hash.as_deref());
-        self.inner.passwords.run(address, || None, fits, |_| Attempted::Wrong).await
+        let (auth, address) = (self.clone(), attempt.address);
+        let verify = move || auth.inner.passwords.verify(&attempt.secret, attempt.hash.as_deref());
+        self.inner.passwords.run(address, || None, verify, |_| Attempted::Wrong).await
     }
 
     /// Compares a secret in its turn, which is after `wait`, also when its client hangs up before:
@@ -149,30 +188,15 @@ impl Auth {
         is_paced: bool,
         now: Timestamp,
     ) -> Result<Outcome> {
-        let (inner, asked) = (Arc::clone(&self.inner), Arc::clone(&attempt));
-        let refused = move || {
-            let decision = inner.throttle.decide(&asked.subject, now);
-            let admitted = match decision {
-                Decision::Evaluate => true,
-                Decision::Pace { .. } => is_paced,
-                Decision::Locked { .. } => false,
-            };
-            (!admitted).then_some(Outcome { decision, fits: false, stored: None })
-        };
-        if let Some(refused) = refused() {
+        let (address, runtime) = (attempt.address, Handle::current());
+        let evaluation = Evaluation { auth: self.clone(), attempt, is_paced, now, runtime };
+        if let Some(refused) = evaluation.refuse() {
             return Ok(refused);
         }
-        let (fits, asked) = (self.inner.passwords.fits(), Arc::clone(&attempt));
-        let fits = move || fits(&asked.secret, asked.hash.as_deref()) && asked.may_enter;
-        let (auth, runtime, address) = (self.clone(), Handle::current(), attempt.address);
-        let settle = move |fits: bool| {
-            let evaluated = Evaluated { fits, is_paced };
-            let decision = auth.inner.throttle.settle(&attempt.subject, evaluated, now);
-            let is_counted = !fits && decision == Decision::Evaluate;
-            let store = || auth.store_failure(&runtime, &attempt.subject, now);
-            Outcome { decision, fits, stored: is_counted.then(store) }
-        };
-        self.inner.passwords.run(address, refused, fits, settle).await
+        let before = Arc::new(evaluation);
+        let (during, after) = (Arc::clone(&before), Arc::clone(&before));
+        let (refuse, verify) = (move || before.refuse(), move || during.verify());
+        self.inner.passwords.run(address, refuse, verify, move |fits| after.count(fits)).await
     }
 
     /// Writes a failure to the database, whether its client waits for the answer or not. It is

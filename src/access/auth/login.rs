@@ -92,7 +92,8 @@ impl Auth {
     /// changed, needs no slow hash.
     pub async fn find_basic(
         &self,
-        (user_name, password): (&str, &str),
+        user_name: &str,
+        password: &str,
         address: IpAddr,
         now: Timestamp,
     ) -> Result<Option<Arc<Principal>>> {
@@ -294,7 +295,8 @@ impl Auth {
     /// Fails with [`crate::runtime::error::Kind::Overloaded`] while that network is locked out.
     pub async fn read_unless_locked<T: Send + 'static>(
         &self,
-        (address, now): (IpAddr, Timestamp),
+        address: IpAddr,
+        now: Timestamp,
         read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T> {
         let subject = Subject::of_program(address);
@@ -324,7 +326,8 @@ impl Auth {
         &self,
         secret: &str,
         hash: Option<&str>,
-        (address, now): (IpAddr, Timestamp),
+        address: IpAddr,
+        now: Timestamp,
     ) -> Result<bool> {
         if secret.len() > PASSWORD_BYTES_MAX {
             return Ok(false);

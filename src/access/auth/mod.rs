@@ -146,10 +146,8 @@ impl Auth {
     /// Fails when argon2 does not allow the limits.
     pub fn start(db: Db, limits: HashLimits) -> Result<Self> {
         let hasher = Hasher::new(limits.memory_kib, limits.iterations)?;
-        let passwords = {
-            let places = (limits.queue, limits.queue_per_address);
-            Passwords::start(hasher.clone(), limits.workers, places)?
-        };
+        let HashLimits { workers, queue, queue_per_address, .. } = limits;
+        let passwords = Passwords::start(hasher.clone(), workers, queue, queue_per_address)?;
         let inner = Inner {
             db,
             hasher,

@@ -6,10 +6,11 @@
 use std::{
     io::{BufRead, BufReader},
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use flate2::read::GzDecoder;
+use parking_lot::Mutex;
 
 use super::Auth;
 use crate::runtime::error::{Error, Result};
@@ -137,11 +138,11 @@ impl Auth {
                 Ok(()) => hasher.hash(&password).map(Ok),
                 Err(flaw) => Ok(Err(flaw)),
             };
-            *put.lock().unwrap_or_else(PoisonError::into_inner) = Some(hash);
+            *put.lock() = Some(hash);
             true
         };
         self.inner.passwords.run(address, || None, work, |_| ()).await?;
-        let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let made = made.lock().take();
         made.unwrap_or_else(|| Err(Error::internal("a password was not hashed")))
     }
 }

@@ -8,14 +8,10 @@
 //! place. A slot stays reserved when its client hangs up, and its attempt is evaluated: else clients
 //! that hang up would take slots and their network would never fail.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, net::IpAddr, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use crate::runtime::limits::{
     PACE_FIRST, PACE_MAX, PACE_STEP, PACE_WAIT_MAX, PACED_NAMES_MAX, PACED_WAITING_MAX,
@@ -58,7 +54,7 @@ impl Pacer {
     pub(super) fn reserve(&self, paced: Paced, now: Timestamp) -> Result<Duration, u64> {
         let later = || PACE_WAIT_MAX.as_secs();
         let names = if paced.has_failed { &self.failed } else { &self.clean };
-        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = names.lock();
         if names.len() >= PACED_NAMES_MAX && !names.contains_key(&paced.key) {
             names.retain(|_, slots| {
                 forget_old(slots, now);

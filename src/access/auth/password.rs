@@ -10,13 +10,14 @@ use std::{
     net::IpAddr,
     panic::{self, AssertUnwindSafe},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         mpsc::{self, Receiver, SyncSender},
     },
     thread,
 };
 
 use argon2::{Algorithm, Argon2, Params, PasswordHash, PasswordHasher, PasswordVerifier, Version};
+use parking_lot::{Condvar, Mutex};
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy,
@@ -45,11 +46,7 @@ struct Job<T, B, F, S> {
     end: Mutex<Option<(S, oneshot::Sender<T>)>>,
 }
 
-impl<T, B, F, S> Job<T, B, F, S> {
-    fn end(&self) -> MutexGuard<'_, Option<(S, oneshot::Sender<T>)>> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl<T, B, F, S> Job<T, B, F, S> {}
 
 impl<T, B, F, S> Perform for Job<T, B, F, S>
 where
@@ -59,12 +56,12 @@ where
     S: FnOnce(bool) -> T + Send,
 {
     fn perform(&self) {
-        if self.end().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
+        if self.end.lock().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
             return;
         }
         let begun = (self.begin)();
         let fits = begun.is_none() && (self.fits)();
-        let Some((settle, sender)) = self.end().take() else { return };
+        let Some((settle, sender)) = self.end.lock().take() else { return };
         if begun.is_none() {
             metrics::counter!(telemetry::HASHES).increment(1);
         }
@@ -119,13 +116,9 @@ struct State {
 }
 
 impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next work, once there is some; nothing when the queue is closed.
     fn take(&self) -> Option<Work> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         loop {
             if state.closed {
                 return None;
@@ -133,7 +126,7 @@ impl Queue {
             if let Some(work) = state.waiting.pop_front() {
                 return Some(work);
             }
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.wake.wait(&mut state);
         }
     }
 }
@@ -143,7 +136,7 @@ struct Opened(Arc<Queue>);
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.0.state().closed = true;
+        self.0.state.lock().closed = true;
         self.0.wake.notify_all();
     }
 }
@@ -157,7 +150,7 @@ struct Awaited<'a> {
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         state.waiting.retain(|other| !Arc::ptr_eq(other, &self.work));
         match state.askers.get(&self.asker).copied().unwrap_or(0) {
             0 | 1 => drop(state.askers.remove(&self.asker)),
@@ -186,7 +179,8 @@ impl Passwords {
     pub(super) fn start(
         hasher: Hasher,
         workers: usize,
-        (queue, asker_max): (usize, usize),
+        queue: usize,
+        asker_max: usize,
     ) -> Result<Self> {
         let nobody = hasher.hash(super::Secret::new()?.reveal())?.into();
         let opened = Arc::new(Queue::default());
@@ -203,14 +197,11 @@ impl Passwords {
         Ok(Self { hasher, queue, queue_max, asker_max, urgent, nobody })
     }
 
-    /// The comparison of a password with a hash, for work on these threads. Without a hash it
-    /// never fits, after the same time.
-    pub(super) fn fits(&self) -> impl Fn(&str, Option<&str>) -> bool + Send + 'static {
-        let (hasher, nobody) = (self.hasher.clone(), Arc::clone(&self.nobody));
-        move |password, hash| {
-            let matches = hasher.verify(password, hash.unwrap_or(&nobody));
-            hash.is_some() && matches
-        }
+    /// Whether `hash` was made from `password`. Without a hash it never was, after the same time. Slow: for
+    /// work on these threads.
+    pub(super) fn verify(&self, password: &str, hash: Option<&str>) -> bool {
+        let matches = self.hasher.verify(password, hash.unwrap_or(&self.nobody));
+        hash.is_some() && matches
     }
 
     /// Runs `fits` on a hashing thread, and `settle` with what it gave; or what `begin`, asked just
@@ -241,7 +232,7 @@ impl Passwords {
     /// Puts work into the queue for as long as somebody waits for it.
     fn put(&self, work: Work, asker: IpAddr) -> Result<Awaited<'_>> {
         let queue = self.queue.0.as_ref();
-        let mut state = queue.state();
+        let mut state = queue.state.lock();
         if state.askers.get(&asker).is_some_and(|count| *count >= self.asker_max) {
             let message = "Too many logins from this address wait";
             return Err(Error::overloaded("client_logins", message));
@@ -305,11 +296,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_for_long_is_done_while_the_idle_threads_cannot() {
-        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, (2, 2)).unwrap();
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 2, 2).unwrap();
         // The only idle thread hangs in a comparison, as it does on a machine that is never idle.
         let (go, stuck) = mpsc::channel::<()>();
         let (stuck, tried) = (Mutex::new(stuck), AtomicBool::new(false));
-        let hang = move || tried.swap(true, SeqCst) || stuck.lock().unwrap().recv().is_ok();
+        let hang = move || tried.swap(true, SeqCst) || stuck.lock().recv().is_ok();
         let counted = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&counted);
         let settle = move |fits: bool| {
@@ -323,7 +314,7 @@ mod tests {
         for _ in 0..4 {
             assert_eq!(passwords.run(HOME, || Some(7), || true, |_| 8).await.unwrap(), 7);
         }
-        assert_eq!(passwords.queue.0.state().waiting.len(), 0);
+        assert_eq!(passwords.queue.0.state.lock().waiting.len(), 0);
         drop(go);
         assert!(passwords.run(HOME, || None, || true, |fits| fits).await.unwrap());
         assert_eq!(counted.load(SeqCst), 1);
@@ -331,10 +322,10 @@ mod tests {
 
     #[tokio::test]
     async fn one_address_cannot_take_all_places() {
-        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, (8, 2)).unwrap();
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 8, 2).unwrap();
         let (go, stuck) = mpsc::channel::<()>();
         let stuck = Mutex::new(stuck);
-        let hang = move || stuck.lock().unwrap().recv().is_ok();
+        let hang = move || stuck.lock().recv().is_ok();
         let (other, passwords) = ("192.0.2.1".parse().unwrap(), &passwords);
         let hanging = passwords.run(HOME, || None, hang, |fits| fits);
         let waiting = passwords.run(HOME, || None, || true, |fits| fits);
@@ -347,7 +338,7 @@ mod tests {
         };
         let (hung, waited, ()) = tokio::join!(hanging, waiting, third);
         assert_eq!((hung.unwrap(), waited.unwrap()), (false, true));
-        assert!(passwords.queue.0.state().askers.is_empty());
+        assert!(passwords.queue.0.state.lock().askers.is_empty());
     }
 
     struct Nothing;

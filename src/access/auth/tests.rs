@@ -65,7 +65,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn basic(auth: &Auth, password: &str, second: i64) -> Option<User> {
-    let found = auth.find_basic(("editor", password), [192, 0, 2, 1].into(), at(second)).await;
+    let found = auth.find_basic("editor", password, [192, 0, 2, 1].into(), at(second)).await;
     let principal = found.unwrap()?;
     assert_eq!(principal.method(), Method::Basic);
     assert!(principal.scopes().has(Scope::Roles) && !principal.scopes().has(Scope::Admin));
@@ -98,10 +98,10 @@ fn basic_is_throttled_like_every_login() {
         for second in 0..3 {
             assert_eq!(basic(&auth, "wrong", second).await, None);
         }
-        let found = auth.find_basic(("editor", "secret"), HOME.into(), at(4)).await;
+        let found = auth.find_basic("editor", "secret", HOME.into(), at(4)).await;
         assert!(found.is_err(), "the right password has to wait, too");
         let elsewhere = [192, 0, 2, 2].into();
-        assert!(auth.find_basic(("editor", "secret"), elsewhere, at(4)).await.unwrap().is_some());
+        assert!(auth.find_basic("editor", "secret", elsewhere, at(4)).await.unwrap().is_some());
         assert!(basic(&auth, "secret", 60).await.is_some());
     });
 }
@@ -195,7 +195,7 @@ async fn remember(auth: &Auth) -> String {
 
 /// What HTTP Basic from [`HOME`] gives: whether the password is right, or the code of the refusal.
 async fn guess(auth: &Auth, password: &str, second: i64) -> Result<bool, String> {
-    let found = auth.find_basic(("editor", password), HOME.into(), at(second)).await;
+    let found = auth.find_basic("editor", password, HOME.into(), at(second)).await;
     let code = |refused: Error| refused.details()[0].error_code.to_string();
     found.map(|principal| principal.is_some()).map_err(code)
 }
@@ -212,7 +212,7 @@ fn guesses_that_find_no_room_count_where_the_right_secret_is_remembered() {
         }
         assert_eq!(guess(&auth, "secret", 3).await, Err("failed_logins".to_owned()));
         // The same for the secret of a program, which is counted by its network alone.
-        let verify = |secret| auth.verify_secret(secret, Some(&hash), (HOME.into(), at(4)));
+        let verify = |secret| auth.verify_secret(secret, Some(&hash), HOME.into(), at(4));
         assert!(verify("secret").await.unwrap());
         for _ in 0..2 {
             assert!(verify("wrong").await.is_err());
@@ -339,7 +339,7 @@ fn nothing_and_nonsense_are_nobody() {
         }
         let name = "x".repeat(10_000);
         assert!(
-            auth.find_basic((&name, "x"), [192, 0, 2, 1].into(), at(0)).await.unwrap().is_none()
+            auth.find_basic(&name, "x", [192, 0, 2, 1].into(), at(0)).await.unwrap().is_none()
         );
     });
 }

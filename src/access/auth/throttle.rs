@@ -13,14 +13,12 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::{HashLimits, device::DeviceId};
 use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEYS_MAX};
@@ -164,7 +162,7 @@ impl Throttle {
 
     /// What becomes of an attempt of `subject` now.
     pub(super) fn decide(&self, subject: &Subject, now: Timestamp) -> Decision {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock();
         self.decide_by(&counts, subject, now)
     }
 
@@ -177,7 +175,7 @@ impl Throttle {
         evaluated: Evaluated,
         now: Timestamp,
     ) -> Decision {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
         match decision {
             Decision::Locked { .. } => return decision,
@@ -194,7 +192,7 @@ impl Throttle {
     /// gives what was decided before it counted. A wrong one counts at once, whether it would have
     /// to wait for its turn or not: nothing that happens to it later makes it uncounted.
     pub(super) fn settle_known(&self, subject: &Subject, fits: bool, now: Timestamp) -> Decision {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
         let is_locked = matches!(decision, Decision::Locked { .. });
         if !is_locked && !fits {
@@ -205,7 +203,7 @@ impl Throttle {
 
     /// Takes over what other processes counted.
     pub(super) fn merge(&self, rows: &[FailedLogins], now: Timestamp) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         for row in rows {
             let theirs = Count { failures: row.failures, since: row.since };
             if self.left(theirs, now).is_none() {
@@ -488,6 +486,6 @@ mod tests {
         for name in 0..THROTTLE_KEYS_MAX {
             fail(&throttle, &user(&name.to_string(), "192.0.2.1"), 0);
         }
-        assert!(throttle.counts.lock().unwrap().len() <= THROTTLE_KEYS_MAX);
+        assert!(throttle.counts.lock().len() <= THROTTLE_KEYS_MAX);
     }
 }

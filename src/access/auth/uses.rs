@@ -1,13 +1,10 @@
 //! Notes when credentials were used last, to some minutes, without a write for each request.
 
-use std::{
-    collections::HashMap,
-    mem,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::HashMap, mem};
 
 use jiff::Timestamp;
 use moka::sync::Cache;
+use parking_lot::Mutex;
 
 use crate::runtime::limits::{TOKENS_CACHED_MAX, USE_NOTED, USES_WAITING_MAX};
 use crate::storage::database::UsedCredential;
@@ -33,7 +30,7 @@ impl Uses {
             return;
         }
         self.noted.insert(credential, ());
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.len() < USES_WAITING_MAX {
             waiting.insert(credential, now);
         }
@@ -41,7 +38,7 @@ impl Uses {
 
     /// Takes what waits.
     pub(super) fn take(&self) -> Vec<(UsedCredential, Timestamp)> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         mem::take(&mut *waiting).into_iter().collect()
     }
 }

@@ -42,7 +42,8 @@ pub(super) async fn authenticate(
     auth: &Auth,
     form: &Parameters,
     authentication: ClientAuthentication<'_>,
-    from: (IpAddr, Timestamp),
+    address: IpAddr,
+    now: Timestamp,
 ) -> Result<Client, TokenError> {
     let is_basic = matches!(authentication, ClientAuthentication::Basic { .. });
     let found = match authentication {
@@ -50,7 +51,7 @@ pub(super) async fn authenticate(
         ClientAuthentication::Basic { header } => from_header(header, form),
     };
     let outcome = match found {
-        Ok(presented) => verify(auth, presented, from).await,
+        Ok(presented) => verify(auth, presented, address, now).await,
         Err(error) => Err(error),
     };
     outcome.map_err(|error| {
@@ -62,20 +63,21 @@ pub(super) async fn authenticate(
 async fn verify(
     auth: &Auth,
     presented: Presented,
-    from: (IpAddr, Timestamp),
+    address: IpAddr,
+    now: Timestamp,
 ) -> Result<Client, TokenError> {
     let Presented { client_id, secret } = presented;
     let read = move |tx: &ReadTx<'_>| tx.find_client(&client_id);
     let client = match secret {
-        Some(_) => auth.read_unless_locked(from, read).await?,
+        Some(_) => auth.read_unless_locked(address, now, read).await?,
         None => auth.db().read(read).await?,
     };
     let client = client.filter(|client| client.active);
     let hash = client.as_ref().and_then(|client| client.secret.as_deref());
     let proved = match (&secret, hash) {
         (Some(secret), hash) => {
-            let verified = auth.verify_secret(secret, hash, from).await;
-            record(client.as_ref(), verified.as_ref(), from.1);
+            let verified = auth.verify_secret(secret, hash, address, now).await;
+            record(client.as_ref(), verified.as_ref(), now);
             verified?
         }
         (None, hash) => hash.is_none(),

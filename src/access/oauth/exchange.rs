@@ -110,7 +110,8 @@ fn fits(verifier: &str, challenge: &str) -> bool {
 /// Exchanges a code. A second exchange ends all that the first one brought (RFC 6749 §4.1.2).
 pub(super) fn redeem(
     tx: &WriteTx<'_>,
-    (hash, proof): (&Hash, &Proof),
+    hash: &Hash,
+    proof: &Proof,
     client: &Client,
     tokens: &NewTokens,
     now: Timestamp,
@@ -147,7 +148,8 @@ pub(super) fn redeem(
 /// refresh token still stands for all of it (RFC 6749 §6).
 pub(super) fn refresh(
     tx: &WriteTx<'_>,
-    (hash, asked): (&Hash, Option<Scopes>),
+    hash: &Hash,
+    asked: Option<Scopes>,
     client: &Client,
     tokens: &NewTokens,
     now: Timestamp,
@@ -186,7 +188,8 @@ pub(super) fn refresh(
 /// Gives out tokens for a login by password that still holds.
 pub(super) fn open(
     tx: &WriteTx<'_>,
-    (entered, new): (&Entered, &NewFamily),
+    entered: &Entered,
+    new: &NewFamily,
     tokens: &NewTokens,
     now: Timestamp,
 ) -> Result<Outcome, DbError> {

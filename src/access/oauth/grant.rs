@@ -87,10 +87,11 @@ pub(super) async fn token(
     inner: &Inner,
     form: &Parameters,
     authentication: ClientAuthentication<'_>,
-    (address, now): (IpAddr, Timestamp),
+    address: IpAddr,
+    now: Timestamp,
 ) -> Result<TokenSet, TokenError> {
     reject_repeated(form)?;
-    let client = client::authenticate(&inner.auth, form, authentication, (address, now)).await?;
+    let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
     audit::note_client(&client.client_id, client.secret.is_some());
     let name = required(form, "grant_type")?;
     let grants = [Grant::AuthorizationCode, Grant::Password, Grant::RefreshToken];
@@ -107,8 +108,8 @@ pub(super) async fn token(
         Grant::RefreshToken => refresh(inner, form, &client, &issue).await?,
         // Nothing of `grants` is implicit.
         Grant::Password | Grant::Implicit => {
-            let entered = log_in(inner, form, (address, now)).await?;
-            open(inner, entered, &client, &issue).await?
+            let (entered, scopes) = log_in(inner, form, address, now).await?;
+            open(inner, entered, scopes, &client, &issue).await?
         }
     };
     match outcome {
@@ -193,7 +194,7 @@ async fn redeem(
     let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
     let event = issued(&client, Grant::AuthorizationCode);
     let work = move |tx: &WriteTx<'_>| {
-        let outcome = exchange::redeem(tx, (&hash, &proof), &client, &tokens, now)?;
+        let outcome = exchange::redeem(tx, &hash, &proof, &client, &tokens, now)?;
         record(tx, event, &outcome)?;
         Ok(outcome)
     };
@@ -211,7 +212,7 @@ async fn refresh(
     let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
     let event = issued(&client, Grant::RefreshToken);
     let work = move |tx: &WriteTx<'_>| {
-        let outcome = exchange::refresh(tx, (&hash, asked), &client, &tokens, now)?;
+        let outcome = exchange::refresh(tx, &hash, asked, &client, &tokens, now)?;
         record(tx, event, &outcome)?;
         Ok(outcome)
     };
@@ -222,7 +223,8 @@ async fn refresh(
 async fn log_in(
     inner: &Inner,
     form: &Parameters,
-    (address, now): (IpAddr, Timestamp),
+    address: IpAddr,
+    now: Timestamp,
 ) -> Result<(Entered, Scopes), TokenError> {
     let (user_name, password) = (required(form, "username")?, required(form, "password")?);
     let scopes = scopes(form)?.unwrap_or_default();
@@ -238,7 +240,8 @@ async fn log_in(
 
 async fn open(
     inner: &Inner,
-    (entered, scopes): (Entered, Scopes),
+    entered: Entered,
+    scopes: Scopes,
     client: &Client,
     issue: &Issue,
 ) -> Result<Outcome, DbError> {
@@ -247,7 +250,7 @@ async fn open(
     let family = NewFamily { user, client_id, scopes, auth_time: now };
     let event = issued(client, Grant::Password);
     let work = move |tx: &WriteTx<'_>| {
-        let outcome = exchange::open(tx, (&entered, &family), &tokens, now)?;
+        let outcome = exchange::open(tx, &entered, &family, &tokens, now)?;
         record(tx, event, &outcome)?;
         Ok(outcome)
     };
@@ -286,10 +289,11 @@ pub(super) async fn revoke(
     inner: &Inner,
     form: &Parameters,
     authentication: ClientAuthentication<'_>,
-    (address, now): (IpAddr, Timestamp),
+    address: IpAddr,
+    now: Timestamp,
 ) -> Result<(), TokenError> {
     reject_repeated(form)?;
-    let client = client::authenticate(&inner.auth, form, authentication, (address, now)).await?;
+    let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
     audit::note_client(&client.client_id, client.secret.is_some());
     let hash = Hash::of(required(form, "token")?.as_bytes());
     let event = audit::event(Action::TokenRevoked).about(ObjectKind::Client, &client.client_id);

@@ -221,9 +221,9 @@ impl OAuth {
             auth_time: now,
         };
         let granted = match request.response_type {
-            ResponseType::Code => self.authorize_code(request, (session, new), now).await,
+            ResponseType::Code => self.authorize_code(request, session, new, now).await,
             ResponseType::Token | ResponseType::IdToken | ResponseType::IdTokenAndToken => {
-                self.authorize_tokens(request, user, (session, new), now).await
+                self.authorize_tokens(request, user, session, new, now).await
             }
         };
         let over = || self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended");
@@ -233,7 +233,8 @@ impl OAuth {
     async fn authorize_code(
         &self,
         request: &AuthorizationRequest,
-        (session, new_family): (Hash, NewFamily),
+        session: Hash,
+        new_family: NewFamily,
         now: Timestamp,
     ) -> Result<Option<String>> {
         let code = Secret::new()?;
@@ -263,7 +264,8 @@ impl OAuth {
         &self,
         request: &AuthorizationRequest,
         user: &Account,
-        (session, new_family): (Hash, NewFamily),
+        session: Hash,
+        new_family: NewFamily,
         now: Timestamp,
     ) -> Result<Option<String>> {
         let Inner { auth, issuer, lifetimes, .. } = &*self.inner;
@@ -329,7 +331,7 @@ impl OAuth {
         address: IpAddr,
         now: Timestamp,
     ) -> Result<TokenSet, TokenError> {
-        grant::token(&self.inner, form, client, (address, now)).await
+        grant::token(&self.inner, form, client, address, now).await
     }
 
     /// The revocation endpoint (RFC 7009). A token that nobody knows is revoked already; another
@@ -342,7 +344,7 @@ impl OAuth {
         address: IpAddr,
         now: Timestamp,
     ) -> Result<(), TokenError> {
-        grant::revoke(&self.inner, form, client, (address, now)).await
+        grant::revoke(&self.inner, form, client, address, now).await
     }
 
     /// What the user endpoint tells the bearer of an access token; `None` when the token is not

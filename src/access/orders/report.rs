@@ -150,7 +150,8 @@ impl Orders {
     pub async fn pricelist(
         &self,
         principal: &Principal,
-        (codes, ordered): (&[String], Vec<String>),
+        codes: &[String],
+        ordered: Vec<String>,
         now: Timestamp,
     ) -> Result<Vec<License>> {
         let mut codes = coverage::covered_codes(principal.agreements(), codes, now);

@@ -175,7 +175,7 @@ fn the_pricelist_has_the_licences_of_products_that_are_covered() {
         {
             let user = scene.user(user).await;
             let list = with_item(item, async |facts| {
-                orders.pricelist(&user, (&facts.codes(), Vec::new()), start()).await
+                orders.pricelist(&user, &facts.codes(), Vec::new(), start()).await
             });
             let found: Vec<Uuid> = list.await.unwrap().iter().map(|one| one.uuid).collect();
             assert_eq!(found, expected.chars().map(uuid).collect::<Vec<_>>(), "{item}");
@@ -190,7 +190,7 @@ fn an_order_that_is_not_reported_keeps_its_licences() {
         let user = scene.user(1).await;
         let codes = orders.codes_to_report(&user, &key(0)).await.unwrap();
         assert_eq!(codes, ["A"]);
-        let list = orders.pricelist(&user, (&[], codes), start()).await.unwrap();
+        let list = orders.pricelist(&user, &[], codes, start()).await.unwrap();
         assert_eq!(list.iter().map(|one| one.uuid).collect::<Vec<_>>(), [uuid('a')]);
         let refusal = Report { approve: false, license: None, invoice_text: None };
         orders.report(&user, OrderId(1), refusal, start()).await.unwrap();

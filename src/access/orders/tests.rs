@@ -37,7 +37,8 @@ async fn purchase(
     orders: &Orders,
     principal: &Principal,
     item: usize,
-    (agr, now): (Option<i64>, Timestamp),
+    agr: Option<i64>,
+    now: Timestamp,
 ) -> End {
     let agr = agr.map(AgreementId);
     with_item(item, async |facts| end(orders.purchase(principal, facts, agr, now).await)).await
@@ -48,7 +49,8 @@ async fn check(
     orders: &Orders,
     principal: &Principal,
     item: usize,
-    (agr, now): (Option<i64>, Timestamp),
+    agr: Option<i64>,
+    now: Timestamp,
 ) -> End {
     let agr = agr.map(AgreementId);
     let decision = with_item(item, async |facts| orders.check(principal, facts, agr, now).await);
@@ -187,7 +189,8 @@ async fn report(
     scene: &Scene,
     orders: &Orders,
     row: &Row,
-    (id, approve): (OrderId, bool),
+    id: OrderId,
+    approve: bool,
     now: Timestamp,
 ) {
     let user = scene.user(if row.agreement == 7 { 4 } else { 3 }).await;
@@ -216,8 +219,8 @@ async fn follow(steps: Vec<Step>) {
             Step::Purchase { user, item, agr, process } => {
                 let orders = &processes[process];
                 let principal = scene.user(i64::try_from(user).unwrap() + 1).await;
-                let looked = check(orders, &principal, item, (agr, now)).await;
-                let found = purchase(orders, &principal, item, (agr, now)).await;
+                let looked = check(orders, &principal, item, agr, now).await;
+                let found = purchase(orders, &principal, item, agr, now).await;
                 let expected = model.purchase(user, item, agr);
                 assert_eq!((looked, found), (expected, expected), "{user} {item} {agr:?}");
             }
@@ -239,7 +242,7 @@ async fn follow(steps: Vec<Step>) {
                     continue;
                 }
                 let id = OrderId(i64::try_from(row).unwrap() + 1);
-                report(&scene, &processes[0], known, (id, approve), now).await;
+                report(&scene, &processes[0], known, id, approve, now).await;
                 if !known.reported {
                     (known.reported, known.approved) = (true, Some(approve));
                     if approve && newest && facts(known.agreement).0 == "order" {
@@ -304,7 +307,7 @@ fn at_once(scene: &Scene, user: i64, items: Vec<usize>) -> Vec<End> {
         for (index, item) in items.into_iter().enumerate() {
             let (orders, principal) = (processes[index % 2].clone(), principal.clone());
             tasks.push(tokio::spawn(async move {
-                purchase(&orders, &principal, item, (None, start())).await
+                purchase(&orders, &principal, item, None, start()).await
             }));
         }
         let mut ends = Vec::new();
@@ -347,14 +350,14 @@ fn a_repeated_purchase_touches_no_database_until_its_window_ends() {
     let scene = Scene::new();
     run(async {
         let (orders, user) = (scene.orders(), scene.user(1).await);
-        assert_eq!(purchase(&orders, &user, 0, (None, start())).await, End::Delivered);
+        assert_eq!(purchase(&orders, &user, 0, None, start()).await, End::Delivered);
         // Without the row only memory can say that the item was bought.
         scene.db.write(|tx| tx.run_sql("DELETE FROM orders")).await.unwrap();
         let last = start() + SignedDuration::from_hours(24 * 30) - SignedDuration::from_millis(1);
-        assert_eq!(purchase(&orders, &user, 0, (None, last)).await, End::Delivered);
+        assert_eq!(purchase(&orders, &user, 0, None, last).await, End::Delivered);
         assert!(scene.rows().await.is_empty());
         let later = start() + SignedDuration::from_hours(24 * 30);
-        assert_eq!(purchase(&orders, &user, 0, (None, later)).await, End::Delivered);
+        assert_eq!(purchase(&orders, &user, 0, None, later).await, End::Delivered);
         assert_eq!(scene.rows().await.len(), 1);
     });
 }
@@ -364,7 +367,7 @@ fn the_user_sees_at_once_what_is_left_of_a_prepaid_agreement() {
     let scene = Scene::new();
     run(async {
         let (orders, user) = (scene.orders(), scene.user(2).await);
-        assert_eq!(purchase(&orders, &user, 1, (Some(2), start())).await, End::Delivered);
+        assert_eq!(purchase(&orders, &user, 1, Some(2), start()).await, End::Delivered);
         let user = scene.user(2).await;
         let agreement = user.agreements().iter().find(|one| one.id == AgreementId(2)).unwrap();
         assert_eq!(agreement.prepaids.unwrap().remaining, 1);
@@ -377,7 +380,7 @@ fn a_row_says_what_was_bought_by_whom_and_as_which_product() {
     run(async {
         let orders = scene.orders();
         for (user, item) in [(1, 4), (3, 0), (3, 3), (4, 2)] {
-            purchase(&orders, &*scene.user(user).await, item, (None, start())).await;
+            purchase(&orders, &*scene.user(user).await, item, None, start()).await;
         }
         let rows = scene.rows().await;
         let row = |agreement: i64, item: &str| {
@@ -407,7 +410,7 @@ fn a_refusal_says_which_agreement_fails_and_why() {
     run(async {
         let orders = scene.orders();
         let after = start() + SignedDuration::from_hours(24 * SIX_ENDS_AFTER_DAYS);
-        purchase(&orders, &*scene.user(4).await, 0, (None, start())).await;
+        purchase(&orders, &*scene.user(4).await, 0, None, start()).await;
         for (user, item, agr, now, expected) in [
             (5, 0, None, start(), "The user has no agreement"),
             (1, 0, Some(7), start(), "The user has no agreement 7"),
@@ -440,6 +443,6 @@ fn a_purchase_that_cannot_be_recorded_delivers_nothing_now() {
         }
         assert_eq!(scene.remaining(1).await, 3, "the download that was taken is given back");
         scene.db.write(|tx| tx.accept_rows("orders")).await.unwrap();
-        assert_eq!(purchase(&orders, &user, 0, (None, start())).await, End::Delivered);
+        assert_eq!(purchase(&orders, &user, 0, None, start()).await, End::Delivered);
     });
 }

@@ -5,15 +5,13 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{
-    Accounts, AccountsError,
-    fields::{self, Fields},
-};
+use super::{Accounts, AccountsError};
+use crate::runtime::json_object::{FieldFault, FieldProblem, ObjectReader};
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, CHANNEL_SETTINGS_BYTES_MAX, DELIVERIES_LISTED_MAX,
 };
 use crate::storage::database::{DeliveriesOf, NewChannel};
-use crate::transport::{Destination, SettingsError};
+use crate::transport::Destination;
 use model::account::{
     Channel, ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState,
 };
@@ -34,25 +32,20 @@ pub struct ChannelRequest {
 }
 
 /// Reads an entry of the list `channels`.
-pub(super) fn read(fields: &mut Fields) -> Result<NewChannel, AccountsError> {
-    let owner = fields.string("owner")?;
-    let owner = fields.need("owner", owner)?;
-    let name = fields.string("name")?;
-    let name = fields.need("name", name)?;
-    let id = ChannelId::new(&owner, &name);
+pub(super) fn read(fields: &mut ObjectReader<'_>) -> Result<NewChannel, FieldProblem> {
+    let owner = fields.required_string("owner")?;
+    let name = fields.required_string("name")?;
+    let id = ChannelId::new(owner, name);
     let id = id.map_err(|error| fields.refuse("name", &error.to_string()))?;
-    fields.name(&format!("{:?}", id.to_string()));
+    fields.label = format!("{:?}", id.to_string());
     let methods = ChannelMethod::ALL.map(ChannelMethod::as_str).join(", ");
-    let known = |value| ChannelMethod::find(&fields::into_string(value)?);
-    let method = fields.read("method", &methods, known)?;
-    let method = fields.need("method", method)?;
-    let formats = formats_of(fields)?;
-    let settings = fields.read("settings", "an object", fields::into_map)?.unwrap_or_default();
-    // The text names the setting and never a value.
-    let settings = channel_settings(method, settings).map_err(|problem| AccountsError::Entry {
-        place: fields.place().to_owned(),
-        why: problem.to_string(),
-    })?;
+    let method = |value: &Value| ChannelMethod::find(value.as_str()?);
+    let method = fields.required("method", &methods, method)?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let formats = fields.list("formats", "a string", text)?;
+    let formats = channel_formats(&fields.need("formats", formats)?)?;
+    let settings = fields.read("settings", "an object", Value::as_object)?;
+    let settings = channel_settings(method, settings.cloned().unwrap_or_default())?;
     Ok(NewChannel { id, method, formats, settings, active: None, by_user: false })
 }
 
@@ -75,7 +68,14 @@ pub enum ChannelProblem {
     Long,
     /// The method cannot use them.
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Settings(#[from] FieldProblem),
+}
+
+impl From<ChannelProblem> for FieldProblem {
+    fn from(problem: ChannelProblem) -> Self {
+        let fault = FieldFault::Refused(problem.to_string());
+        Self { prefix: String::new(), name: String::new(), fault }
+    }
 }
 
 /// The formats of a channel in their canonical spelling, each once.
@@ -105,7 +105,7 @@ pub fn channel_settings(
         return Err(ChannelProblem::Long);
     }
     let settings = ChannelSettings::new(settings);
-    Destination::parse(method, &Value::from(settings.reveal().clone()))?;
+    Destination::parse(method, settings.reveal())?;
     Ok(settings)
 }
 
@@ -121,13 +121,15 @@ pub fn typed_settings(
     texts: &[String],
 ) -> Map<String, Value> {
     loop {
-        let parsed = Destination::parse(method, &Value::from(settings.clone()));
-        let Err(SettingsError::Invalid { name, .. }) = parsed else { return settings };
-        let text = settings.get(name).and_then(Value::as_str);
-        let text = text.filter(|_| texts.iter().any(|given| given == name));
+        let parsed = Destination::parse(method, &settings);
+        let Err(FieldProblem { name, fault: FieldFault::Unfit(_), .. }) = parsed else {
+            return settings;
+        };
+        let text = settings.get(&name).and_then(Value::as_str);
+        let text = text.filter(|_| texts.contains(&name));
         match text.and_then(|text| serde_json::from_str(text).ok()) {
             Some(typed @ (Value::Bool(_) | Value::Number(_))) => {
-                settings.insert(name.to_owned(), typed);
+                settings.insert(name, typed);
             }
             Some(Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_)) | None => {
                 return settings;
@@ -141,20 +143,10 @@ pub fn typed_settings(
 /// channels, and opening one takes its time.
 #[must_use]
 pub fn shown_settings(channel: &Channel) -> Value {
-    let settings = Value::from(channel.settings.reveal().clone());
-    match Destination::redact(channel.method, &settings) {
+    match Destination::redact(channel.method, channel.settings.reveal()) {
         Ok(Some(shown)) => shown,
         Ok(None) | Err(_) => channel.settings.names().map(|name| (name, "***")).collect(),
     }
-}
-
-fn formats_of(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
-    let listed = fields.list("formats", "a string", fields::into_string)?;
-    let listed = fields.need("formats", listed)?;
-    channel_formats(&listed).map_err(|problem| AccountsError::Entry {
-        place: fields.place().to_owned(),
-        why: problem.to_string(),
-    })
 }
 
 fn unknown(id: &ChannelId) -> AccountsError {
@@ -193,7 +185,7 @@ impl Accounts {
             "settings": settings,
         });
         let what = format!("channel {:?}", id.to_string());
-        self.add(&what, json!({ "channels": [entry] }), now)?;
+        self.add(&what, &json!({ "channels": [entry] }), now)?;
         Ok(id)
     }
 

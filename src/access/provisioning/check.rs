@@ -33,7 +33,7 @@ pub(super) fn check(file: &File, tx: &ReadTx<'_>, only_new: bool) -> Result<(), 
     }
     for entry in &file.clients {
         let secret = entry.value.secret.is_some();
-        known.client(&entry.place, (&entry.value.new, secret), only_new)?;
+        known.client(&entry.place, &entry.value.new, secret, only_new)?;
     }
     for entry in &file.api_keys {
         let user = &entry.value.user_name;
@@ -211,7 +211,8 @@ impl<'a> Known<'a> {
     fn client(
         &self,
         place: &str,
-        (new, secret): (&NewClient, bool),
+        new: &NewClient,
+        secret: bool,
         only_new: bool,
     ) -> Result<(), AccountsError> {
         let stored = self.tx.find_stored_client(&new.client_id)?;

@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
     AccountsError, channels,
-    fields::{self, Fields},
+    json::{self, COUNT, WHOLE_NUMBER, as_count, as_id, line, text, why},
     redirect,
 };
+use crate::runtime::json_object::{FieldProblem, FieldValue, ObjectReader};
 use crate::runtime::limits::{
     API_KEY_BYTES_MAX, CLIENT_ACCESS_TOKEN_S_MIN, MAIL_DOMAINS_MAX, PASSWORD_BYTES_MAX,
     REDIRECT_URIS_MAX, ROLES_MAX,
@@ -62,15 +64,15 @@ pub(super) struct File {
 impl File {
     /// Reads the text of a file.
     pub(super) fn parse(text: &str) -> Result<Self, AccountsError> {
-        Self::read(fields::parse(text)?)
+        Self::read(&json::parse(text)?)
     }
 
     /// Reads a file that was parsed.
-    pub(super) fn read(value: Value) -> Result<Self, AccountsError> {
-        let mut lists = match Fields::of("the file".to_owned(), value) {
-            Ok(lists) => lists,
-            Err(_) => return Err(AccountsError::Form("expected an object of lists".to_owned())),
+    pub(super) fn read(value: &Value) -> Result<Self, AccountsError> {
+        let Some(lists) = value.as_object() else {
+            return Err(AccountsError::Form("expected an object of lists".to_owned()));
         };
+        let mut lists = ObjectReader::new("", lists);
         let file = Self {
             organizations: list(&mut lists, "organizations", organization)?,
             products: list(&mut lists, "products", product)?,
@@ -81,55 +83,64 @@ impl File {
             api_keys: list(&mut lists, "apiKeys", api_key)?,
             channels: list(&mut lists, "channels", channels::read)?,
         };
-        lists.end()?;
+        lists.finish().map_err(of_the_file)?;
         Ok(file)
     }
 }
 
+fn of_the_file(problem: FieldProblem) -> AccountsError {
+    AccountsError::Entry { place: "the file".to_owned(), why: why(problem) }
+}
+
 /// Reads a list of the file, each entry by `read`.
 fn list<T>(
-    lists: &mut Fields,
-    name: &str,
-    read: fn(&mut Fields) -> Result<T, AccountsError>,
+    lists: &mut ObjectReader<'_>,
+    name: &'static str,
+    read: fn(&mut ObjectReader<'_>) -> Result<T, FieldProblem>,
 ) -> Result<Vec<Entry<T>>, AccountsError> {
-    let values = lists.read(name, "a list", fields::into_list)?.unwrap_or_default();
-    let mut entries = Vec::with_capacity(values.len());
-    for (index, value) in values.into_iter().enumerate() {
-        let mut fields = Fields::of(format!("{name}[{index}]"), value)?;
-        let value = read(&mut fields)?;
-        entries.push(Entry { place: fields.place().to_owned(), value });
-        fields.end()?;
+    let values = lists.read(name, "a list", Value::as_array).map_err(of_the_file)?;
+    let mut entries = Vec::new();
+    for (index, value) in values.into_iter().flatten().enumerate() {
+        let mut place = format!("{name}[{index}]");
+        let Some(members) = value.as_object() else {
+            return Err(AccountsError::Entry { place, why: "expected an object".to_owned() });
+        };
+        let mut fields = ObjectReader::new("", members);
+        let outcome = read(&mut fields).and_then(|value| fields.finish().map(|()| value));
+        if !fields.label.is_empty() {
+            place = format!("{place} {}", fields.label);
+        }
+        match outcome {
+            Ok(value) => entries.push(Entry { place, value }),
+            Err(problem) => return Err(AccountsError::Entry { place, why: why(problem) }),
+        }
     }
     Ok(entries)
 }
 
-fn organization(fields: &mut Fields) -> Result<Organization, AccountsError> {
+fn organization(fields: &mut ObjectReader<'_>) -> Result<Organization, FieldProblem> {
     let id = id(fields)?;
-    let mut address = Addresses::default();
-    if let Some(mut kinds) = fields.within("address")? {
-        address.visit = postal(&mut kinds, "visit")?;
-        address.postal = postal(&mut kinds, "postal")?;
-        address.billing = postal(&mut kinds, "billing")?;
-        kinds.end()?;
-    }
-    let mut phone_direct = None;
-    if let Some(mut phone) = fields.within("phoneNumber")? {
-        phone_direct = phone.line("direct")?;
-        phone.end()?;
-    }
+    let address = fields.object("address", |kinds| {
+        Ok(Addresses {
+            visit: kinds.object("visit", postal)?,
+            postal: kinds.object("postal", postal)?,
+            billing: kinds.object("billing", postal)?,
+        })
+    })?;
+    let phone_direct = fields.object("phoneNumber", |phone| line(phone, "direct"))?;
     Ok(Organization {
         id: OrganizationId(id),
-        name: fields.line("name")?,
-        currency: fields.line("currency")?,
-        country: fields.line("country")?,
-        address,
-        phone_direct,
+        name: line(fields, "name")?,
+        currency: line(fields, "currency")?,
+        country: line(fields, "country")?,
+        address: address.unwrap_or_default(),
+        phone_direct: phone_direct.flatten(),
         mail_domains: mail_domains(fields)?,
     })
 }
 
 /// The domains of the addresses that administrators may give to users, in lower case.
-fn mail_domains(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
+fn mail_domains(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProblem> {
     let listed = fields.list("mailDomains", "a domain such as desk.example", mail_domain)?;
     let listed = listed.unwrap_or_default();
     if listed.len() > MAIL_DOMAINS_MAX {
@@ -139,8 +150,8 @@ fn mail_domains(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
     Ok(listed.into_iter().collect::<BTreeSet<_>>().into_iter().collect())
 }
 
-fn mail_domain(value: Value) -> Option<String> {
-    let domain = fields::into_string(value)?.to_lowercase();
+fn mail_domain(value: &Value) -> Option<String> {
+    let domain = value.as_str()?.to_lowercase();
     let fits = |c: char| c.is_alphanumeric() || c == '-' || c == '.';
     let good = !domain.is_empty()
         && domain.len() <= USER_NAME_BYTES_MAX
@@ -151,54 +162,48 @@ fn mail_domain(value: Value) -> Option<String> {
 }
 
 /// An `id` that must be there; it names the entry.
-fn id(fields: &mut Fields) -> Result<i64, AccountsError> {
-    let id = fields.id("id")?;
-    let id = fields.need("id", id)?;
-    fields.name(&id.to_string());
+fn id(fields: &mut ObjectReader<'_>) -> Result<i64, FieldProblem> {
+    let id = fields.required("id", WHOLE_NUMBER, as_id)?;
+    fields.label = id.to_string();
     Ok(id)
 }
 
-fn postal(kinds: &mut Fields, name: &str) -> Result<Option<Address>, AccountsError> {
-    let Some(mut fields) = kinds.within(name)? else { return Ok(None) };
-    let address = Address {
-        street: fields.line("street")?,
-        r#box: fields.line("box")?,
-        zip_code: fields.line("zipCode")?,
-        city: fields.line("city")?,
-        country: fields.line("country")?,
-    };
-    fields.end()?;
-    Ok(Some(address))
+fn postal(fields: &mut ObjectReader<'_>) -> Result<Address, FieldProblem> {
+    Ok(Address {
+        street: line(fields, "street")?,
+        r#box: line(fields, "box")?,
+        zip_code: line(fields, "zipCode")?,
+        city: line(fields, "city")?,
+        country: line(fields, "country")?,
+    })
 }
 
-fn product(fields: &mut Fields) -> Result<NewProduct, AccountsError> {
-    let code = fields.read("code", "a word", word)?;
-    let code = fields.need("code", code)?;
-    fields.name(&format!("{code:?}"));
+fn product(fields: &mut ObjectReader<'_>) -> Result<NewProduct, FieldProblem> {
+    let code = fields.required("code", "a word", word)?;
+    fields.label = format!("{code:?}");
     Ok(NewProduct {
-        id: fields.id("id")?.map(ProductId),
+        id: fields.read("id", WHOLE_NUMBER, as_id)?.map(ProductId),
         code,
-        name: fields.line("name")?,
-        description: fields.text("description")?,
+        name: line(fields, "name")?,
+        description: text(fields, "description")?,
     })
 }
 
 /// A word: ASCII letters, digits and a few signs.
-fn word(value: Value) -> Option<String> {
-    let text = fields::into_string(value)?;
+fn word(value: &Value) -> Option<String> {
+    let text = value.as_str()?;
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
     let good = !text.is_empty() && text.len() <= WORD_BYTES_MAX && text.bytes().all(fits);
-    good.then_some(text)
+    good.then(|| text.to_owned())
 }
 
-fn agreement(fields: &mut Fields) -> Result<NewAgreement, AccountsError> {
+fn agreement(fields: &mut ObjectReader<'_>) -> Result<NewAgreement, FieldProblem> {
     let id = id(fields)?;
-    let organization = fields.id("organization")?;
-    let kind = |value| AgreementType::find(&fields::into_string(value)?);
-    let kind = fields.read("type", "Subscription, Direct, Normal or Prepaid", kind)?;
-    let kind = fields.need("type", kind)?;
+    let organization = fields.required("organization", WHOLE_NUMBER, as_id)?;
+    let kind = |value: &Value| AgreementType::find(value.as_str()?);
+    let kind = fields.required("type", "Subscription, Direct, Normal or Prepaid", kind)?;
     let products = fields.list("products", "the code of a product", word)?.unwrap_or_default();
-    let prepaids = prepaids(fields)?;
+    let prepaids = fields.object("prepaids", prepaids)?;
     match (kind, prepaids) {
         (AgreementType::Prepaid, None) => {
             return Err(
@@ -213,12 +218,12 @@ fn agreement(fields: &mut Fields) -> Result<NewAgreement, AccountsError> {
     }
     Ok(NewAgreement {
         id: AgreementId(id),
-        organization: OrganizationId(fields.need("organization", organization)?),
+        organization: OrganizationId(organization),
         kind,
         super_agreement: fields.flag("superAgreement")?.unwrap_or_default(),
         products: products.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
-        name: fields.line("name")?,
-        description: fields.text("description")?,
+        name: line(fields, "name")?,
+        description: text(fields, "description")?,
         expires: fields.read("expires", "a time such as 2030-01-01T00:00:00Z", time)?,
         prepaids,
         approver: approver(fields)?.unwrap_or_default(),
@@ -226,14 +231,14 @@ fn agreement(fields: &mut Fields) -> Result<NewAgreement, AccountsError> {
 }
 
 /// Who approves the orders of an agreement.
-fn approver(fields: &mut Fields) -> Result<Option<Approver>, AccountsError> {
-    let read = |value| Approver::find(&fields::into_string(value)?);
+fn approver(fields: &mut ObjectReader<'_>) -> FieldValue<Approver> {
+    let read = |value: &Value| Approver::find(value.as_str()?);
     fields.read("approver", "owner or admin", read)
 }
 
 /// A time as in RFC 3339; jiff would take a time without seconds too, or a zone's name.
-fn time(value: Value) -> Option<Timestamp> {
-    let text = fields::into_string(value)?;
+fn time(value: &Value) -> Option<Timestamp> {
+    let text = value.as_str()?;
     let bytes = text.as_bytes();
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     let form = marks.iter().all(|(at, mark)| bytes.get(*at) == Some(mark));
@@ -241,39 +246,34 @@ fn time(value: Value) -> Option<Timestamp> {
     if form && text.chars().all(tail) { text.parse().ok() } else { None }
 }
 
-fn prepaids(fields: &mut Fields) -> Result<Option<Prepaids>, AccountsError> {
-    let Some(mut counts) = fields.within("prepaids")? else { return Ok(None) };
-    let total = counts.count("total")?;
-    let total = counts.need("total", total)?;
-    let remaining = counts.count("remaining")?.unwrap_or(total);
+fn prepaids(counts: &mut ObjectReader<'_>) -> Result<Prepaids, FieldProblem> {
+    let total = counts.required("total", COUNT, as_count)?;
+    let remaining = counts.read("remaining", COUNT, as_count)?.unwrap_or(total);
     if remaining > total {
         return Err(counts.refuse("remaining", "is above the total"));
     }
-    counts.end()?;
-    Ok(Some(Prepaids { total, remaining }))
+    Ok(Prepaids { total, remaining })
 }
 
-fn license(fields: &mut Fields) -> Result<NewLicense, AccountsError> {
-    let uuid = |value| fields::into_string(value)?.parse::<uuid::Uuid>().ok();
-    let uuid = fields.read("uuid", "a UUID", uuid)?;
-    let uuid = fields.need("uuid", uuid)?;
-    fields.name(&uuid.to_string());
-    let product = fields.read("product", "the code of a product", word)?;
-    let period = |value| Period::find(&fields::into_string(value)?);
-    let price = |value| fields::into_string(value)?.parse().ok();
+fn license(fields: &mut ObjectReader<'_>) -> Result<NewLicense, FieldProblem> {
+    let uuid = |value: &Value| value.as_str()?.parse::<uuid::Uuid>().ok();
+    let uuid = fields.required("uuid", "a UUID", uuid)?;
+    fields.label = uuid.to_string();
+    let product = fields.required("product", "the code of a product", word)?;
+    let period = |value: &Value| Period::find(value.as_str()?);
+    let price = |value: &Value| value.as_str()?.parse().ok();
     Ok(NewLicense {
         uuid,
-        product: fields.need("product", product)?,
+        product,
         period: fields.read("period", "Year, Month or Single", period)?,
-        volume: fields.line("volume")?,
+        volume: line(fields, "volume")?,
         price: fields.read("price", "an amount with two decimals, such as \"1200.00\"", price)?,
-        description: fields.text("description")?,
+        description: text(fields, "description")?,
     })
 }
 
-fn user(fields: &mut Fields) -> Result<WithSecret<NewUser>, AccountsError> {
-    let user_name = fields.string("userName")?;
-    let user_name = fields.need("userName", user_name)?;
+fn user(fields: &mut ObjectReader<'_>) -> Result<WithSecret<NewUser>, FieldProblem> {
+    let user_name = fields.required_string("userName")?;
     if user_name.is_empty() || user_name.len() > USER_NAME_BYTES_MAX {
         let why = format!("a user name has 1 to {USER_NAME_BYTES_MAX} bytes");
         return Err(fields.refuse("userName", &why));
@@ -281,34 +281,31 @@ fn user(fields: &mut Fields) -> Result<WithSecret<NewUser>, AccountsError> {
     if user_name.chars().any(char::is_control) {
         return Err(fields.refuse("userName", "has control characters"));
     }
-    fields.name(&format!("{user_name:?}"));
+    fields.label = format!("{user_name:?}");
     let email_address = fields.read("emailAddress", "an e-mail address", email)?;
-    let mut phone = Phone::default();
-    if let Some(mut numbers) = fields.within("phoneNumber")? {
-        phone = Phone { direct: numbers.line("direct")?, mobile: numbers.line("mobile")? };
-        numbers.end()?;
-    }
-    let mut access = Access::default();
-    if let Some(mut levels) = fields.within("access")? {
-        access.admin = levels.flag("admin")?.unwrap_or_default();
-        access.mediebank = levels.flag("mediebank")?.unwrap_or_default();
-        levels.end()?;
-    }
-    let agreement = |value: Value| fields::as_id(&value);
-    let agreements = fields.list("agreements", "the number of an agreement", agreement)?;
+    let phone = fields.object("phoneNumber", |numbers| {
+        Ok(Phone { direct: line(numbers, "direct")?, mobile: line(numbers, "mobile")? })
+    })?;
+    let access = fields.object("access", |levels| {
+        Ok(Access {
+            admin: levels.flag("admin")?.unwrap_or_default(),
+            mediebank: levels.flag("mediebank")?.unwrap_or_default(),
+        })
+    })?;
+    let agreements = fields.list("agreements", "the number of an agreement", as_id)?;
     let agreements: BTreeSet<_> = agreements.unwrap_or_default().into_iter().collect();
     let new = NewUser {
-        id: fields.id("id")?.map(UserId),
-        organization: fields.id("organization")?.map(OrganizationId),
-        user_name,
+        id: fields.read("id", WHOLE_NUMBER, as_id)?.map(UserId),
+        organization: fields.read("organization", WHOLE_NUMBER, as_id)?.map(OrganizationId),
+        user_name: user_name.to_owned(),
         password: None,
-        first_name: fields.line("firstName")?,
-        last_name: fields.line("lastName")?,
+        first_name: line(fields, "firstName")?,
+        last_name: line(fields, "lastName")?,
         email_address,
-        department: fields.line("department")?,
-        phone,
+        department: line(fields, "department")?,
+        phone: phone.unwrap_or_default(),
         roles: roles(fields)?,
-        access,
+        access: access.unwrap_or_default(),
         agreements: agreements.into_iter().map(AgreementId).collect(),
         active: fields.flag("active")?,
         service_account: fields.flag("serviceAccount")?.unwrap_or_default(),
@@ -317,15 +314,15 @@ fn user(fields: &mut Fields) -> Result<WithSecret<NewUser>, AccountsError> {
 }
 
 /// An e-mail address as far as its form tells: it can be one, and breaks no header of a mail.
-fn email(value: Value) -> Option<String> {
-    let text = fields::into_string(value)?;
+fn email(value: &Value) -> Option<String> {
+    let text = value.as_str()?;
     let (local, domain) = text.rsplit_once('@')?;
     let fits = |c: char| !c.is_control() && !c.is_whitespace() && !"<>,;".contains(c);
     let good = !local.is_empty() && !domain.is_empty() && text.len() <= USER_NAME_BYTES_MAX;
-    (good && text.chars().all(fits)).then_some(text)
+    (good && text.chars().all(fits)).then(|| text.to_owned())
 }
 
-fn roles(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
+fn roles(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProblem> {
     let listed = fields.list("roles", "a role, which is a word", word)?.unwrap_or_default();
     if listed.len() > ROLES_MAX {
         return Err(fields.refuse("roles", &format!("a user has at most {ROLES_MAX} roles")));
@@ -340,19 +337,18 @@ fn roles(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
 }
 
 /// A password or a client's secret.
-fn secret(fields: &mut Fields, name: &str) -> Result<Option<Clear>, AccountsError> {
+fn secret(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<Clear> {
     let Some(text) = fields.string(name)? else { return Ok(None) };
     if text.is_empty() || text.len() > PASSWORD_BYTES_MAX {
         return Err(fields.refuse(name, &format!("has 1 to {PASSWORD_BYTES_MAX} bytes")));
     }
-    Ok(Some(Clear(text)))
+    Ok(Some(Clear(text.to_owned())))
 }
 
-fn client(fields: &mut Fields) -> Result<WithSecret<NewClient>, AccountsError> {
-    let client_id = fields.read("client_id", "a word", word)?;
-    let client_id = fields.need("client_id", client_id)?;
-    fields.name(&format!("{client_id:?}"));
-    let uris = fields.list("redirect_uris", "a string", fields::into_string)?;
+fn client(fields: &mut ObjectReader<'_>) -> Result<WithSecret<NewClient>, FieldProblem> {
+    let client_id = fields.required("client_id", "a word", word)?;
+    fields.label = format!("{client_id:?}");
+    let uris = fields.list("redirect_uris", "a string", |uri| uri.as_str().map(str::to_owned))?;
     let redirect_uris = uris.unwrap_or_default();
     if redirect_uris.len() > REDIRECT_URIS_MAX {
         let why = format!("a client has at most {REDIRECT_URIS_MAX} redirect URIs");
@@ -376,7 +372,7 @@ fn client(fields: &mut Fields) -> Result<WithSecret<NewClient>, AccountsError> {
     if public && secret.is_some() {
         return Err(fields.refuse("client_secret", "a public client has none"));
     }
-    let name = fields.line("name")?.unwrap_or_else(|| client_id.clone());
+    let name = line(fields, "name")?.unwrap_or_else(|| client_id.clone());
     let (scopes_enforced, access_token_s) = enforcement(fields)?;
     let new = NewClient {
         client_id,
@@ -392,14 +388,14 @@ fn client(fields: &mut Fields) -> Result<WithSecret<NewClient>, AccountsError> {
 }
 
 /// Whether the scopes of a client are enforced, and how many seconds its access tokens last.
-fn enforcement(fields: &mut Fields) -> Result<(bool, Option<u32>), AccountsError> {
-    let word = |value| match fields::into_string(value)?.as_str() {
+fn enforcement(fields: &mut ObjectReader<'_>) -> Result<(bool, Option<u32>), FieldProblem> {
+    let word = |value: &Value| match value.as_str()? {
         "contract" => Some(false),
         "enforced" => Some(true),
         _ => None,
     };
     let enforced = fields.read("scopes", "contract or enforced", word)?.unwrap_or_default();
-    let seconds = fields.count("accessTokenSeconds")?;
+    let seconds = fields.read("accessTokenSeconds", COUNT, as_count)?;
     if seconds.is_some() && !enforced {
         let why = "is only for clients with \"scopes\": \"enforced\"";
         return Err(fields.refuse("accessTokenSeconds", why));
@@ -411,19 +407,17 @@ fn enforcement(fields: &mut Fields) -> Result<(bool, Option<u32>), AccountsError
     Ok((enforced, seconds))
 }
 
-fn grant(value: Value) -> Option<Grant> {
-    serde_json::from_value(value).ok()
+fn grant(value: &Value) -> Option<Grant> {
+    Grant::deserialize(value).ok()
 }
 
-fn api_key(fields: &mut Fields) -> Result<NewApiKey, AccountsError> {
-    let user_name = fields.string("user")?;
-    let user_name = fields.need("user", user_name)?;
+fn api_key(fields: &mut ObjectReader<'_>) -> Result<NewApiKey, FieldProblem> {
+    let user_name = fields.required_string("user")?;
     if user_name.is_empty() || user_name.len() > USER_NAME_BYTES_MAX {
         return Err(fields.refuse("user", "is no user name"));
     }
-    fields.name(&format!("of {user_name:?}"));
-    let key = fields.string("key")?;
-    let key = fields.need("key", key)?;
+    fields.label = format!("of {user_name:?}");
+    let key = fields.required_string("key")?;
     if key.chars().count() < KEY_CHARS_MIN || key.len() > API_KEY_BYTES_MAX {
         let why = format!("a key has {KEY_CHARS_MIN} to {API_KEY_BYTES_MAX} characters");
         return Err(fields.refuse("key", &why));
@@ -431,6 +425,6 @@ fn api_key(fields: &mut Fields) -> Result<NewApiKey, AccountsError> {
     if !key.chars().all(|c| c.is_ascii_graphic()) {
         return Err(fields.refuse("key", "a key has printable ASCII characters and no spaces"));
     }
-    let name = fields.line("name")?.unwrap_or_default();
-    Ok(NewApiKey { key_hash: Hash::of(key.as_bytes()), user_name, name })
+    let name = line(fields, "name")?.unwrap_or_default();
+    Ok(NewApiKey { key_hash: Hash::of(key.as_bytes()), user_name: user_name.to_owned(), name })
 }

@@ -144,7 +144,7 @@ impl Accounts {
             let before = self.db.read_blocking(read)??;
             let hashes = self.hash(&intake.file, &before)?;
             let writing = Arc::clone(&intake);
-            let write = move |tx: &WriteTx<'_>| write(&writing, (&before, &hashes), tx, now);
+            let write = move |tx: &WriteTx<'_>| write(&writing, &before, &hashes, tx, now);
             match self.db.write_blocking(write)? {
                 Attempt::Done(imported) => return Ok(imported),
                 Attempt::Refused(error) => return Err(error),
@@ -221,7 +221,8 @@ fn stored(file: &File, tx: &ReadTx<'_>) -> Result<Hashes, DbError> {
 /// The transaction. It looks again: another process may have written since.
 fn write(
     intake: &Intake,
-    (before, hashes): (&Hashes, &Hashes),
+    before: &Hashes,
+    hashes: &Hashes,
     tx: &WriteTx<'_>,
     now: Timestamp,
 ) -> Result<Attempt, DbError> {

@@ -12,9 +12,9 @@
 
 mod channels;
 mod check;
-mod fields;
 mod file;
 mod import;
+mod json;
 mod published;
 mod redirect;
 mod single;

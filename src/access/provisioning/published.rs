@@ -72,7 +72,7 @@ impl Accounts {
                 if stored(&file, &tx.as_read())? != before {
                     return Ok(None);
                 }
-                remove(&file, &published, (tx, note, now)).map(Some)
+                remove(&file, &published, tx, note, now).map(Some)
             })?;
             if let Some(removed) = removed {
                 return Ok(removed);
@@ -117,7 +117,9 @@ fn stored(file: &File, tx: &ReadTx<'_>) -> Result<Stored, DbError> {
 fn remove(
     file: &File,
     published: &Published,
-    (tx, note, now): (&WriteTx<'_>, &str, Timestamp),
+    tx: &WriteTx<'_>,
+    note: &str,
+    now: Timestamp,
 ) -> Result<RemovedAccounts, DbError> {
     let mut outcome = RemovedAccounts::default();
     for entry in &file.api_keys {

@@ -84,7 +84,7 @@ impl Accounts {
             "serviceAccount": request.service_account,
         });
         let what = format!("user {:?}", request.user_name);
-        self.add(&what, json!({ "users": [entry] }), now)?;
+        self.add(&what, &json!({ "users": [entry] }), now)?;
         let name = request.user_name.clone();
         let found = self.db.read_blocking(move |tx| tx.find_user_by_name(&name))?;
         let (user, _) = found.ok_or(AccountsError::Unknown(what))?;
@@ -112,7 +112,7 @@ impl Accounts {
             "accessTokenSeconds": request.access_token_s,
         });
         let what = format!("client {:?}", request.client_id);
-        self.add(&what, json!({ "clients": [entry] }), now)?;
+        self.add(&what, &json!({ "clients": [entry] }), now)?;
         Ok(secret)
     }
 
@@ -128,7 +128,7 @@ impl Accounts {
         let key = made()?;
         let what = format!("API key of user {user_name:?}");
         let entry = json!({ "user": user_name, "key": key, "name": name });
-        self.add(&what, json!({ "apiKeys": [entry] }), now)?;
+        self.add(&what, &json!({ "apiKeys": [entry] }), now)?;
         let hash = Hash::of(key.as_bytes());
         let found = self.db.read_blocking(move |tx| tx.find_key_number(&hash))?;
         let id = found.ok_or(AccountsError::Unknown(what))?;
@@ -139,7 +139,7 @@ impl Accounts {
     pub(super) fn add(
         &self,
         what: &str,
-        file: Value,
+        file: &Value,
         now: Timestamp,
     ) -> Result<(), AccountsError> {
         let take_in = |file| self.take_in(Intake { file, only_new: true, note: None }, now);

@@ -101,7 +101,8 @@ impl<L: Links> Writer<L> {
     pub(super) fn listed(
         &self,
         keys: &[ItemKey],
-        (coverage, now): (&Coverage, Timestamp),
+        coverage: &Coverage,
+        now: Timestamp,
         tx: &ReadTx<'_>,
     ) -> Result<Listed> {
         let mut listed = Listed { text: nothing(), hits: 0, read: Vec::new() };

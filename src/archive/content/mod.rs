@@ -14,10 +14,8 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -116,13 +114,14 @@ impl Content {
         &self,
         keys: Vec<ItemKey>,
         form: Form<L>,
-        (coverage, now): (Coverage, Timestamp),
+        coverage: Coverage,
+        now: Timestamp,
     ) -> Result<Listed>
     where
         L: Links + Send + 'static,
     {
         let writer = Writer { form, sizes: self.sizes };
-        self.search.read(move |tx| writer.listed(&keys, (&coverage, now), tx)).await
+        self.search.read(move |tx| writer.listed(&keys, &coverage, now, tx)).await
     }
 
     /// Those of `keys` that `sight` shows, in their order.
@@ -153,7 +152,8 @@ impl Content {
         &self,
         poll: Poll<'_, L>,
         now: fn() -> Timestamp,
-        (wait, stop): (Duration, impl Future<Output = ()>),
+        wait: Duration,
+        stop: impl Future<Output = ()>,
     ) -> Result<Bytes>
     where
         L: Links + Clone + Send + 'static,
@@ -163,16 +163,16 @@ impl Content {
         let seen: Arc<Mutex<Option<Seen>>> = Arc::default();
         let look = || {
             let writer = Writer { form: form.clone(), sizes: self.sizes };
-            let unseen = *seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let unseen = *seen.lock();
             let request = Request { unseen, ..request.clone() };
             let seen = Arc::clone(&seen);
             let make = move |found: Found, tx: &ReadTx<'_>| {
-                *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.seen);
+                *seen.lock() = Some(found.seen);
                 writer.first(found, tx)
             };
             self.search.search(request, Freshness::Required, now(), make)
         };
-        let found = self.polls.wait(holder, self.search.changes(), look, (wait, stop)).await?;
+        let found = self.polls.wait(holder, self.search.changes(), look, wait, stop).await?;
         Ok(found.unwrap_or_else(answer::nothing))
     }
 }

@@ -40,7 +40,8 @@ impl Polls {
         holder: Option<SlotHolder>,
         mut changes: watch::Receiver<u64>,
         look: impl Fn() -> F,
-        (wait, stop): (Duration, impl Future<Output = ()>),
+        wait: Duration,
+        stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
         let _slot = self.slots.take(holder)?;
         let _counted = Counted::new();

@@ -120,7 +120,7 @@ impl Scene {
             let count = *seen.borrow();
             async move { Ok((count >= finds_at).then_some(count)) }
         };
-        tokio::spawn(async move { polls.wait(None, changes, look, (wait, stop)).await })
+        tokio::spawn(async move { polls.wait(None, changes, look, wait, stop).await })
     }
 }
 
@@ -186,7 +186,7 @@ async fn a_look_that_fails_ends_the_poll() {
     let polls = Polls::new(SlotLimits { all: 1, client: 1, known_share: 0.0 });
     let look = || async { Err::<Option<()>, _>(Error::new(Kind::Unavailable, "busy")) };
     let changes = watch::Sender::new(0);
-    let ended = polls.wait(None, changes.subscribe(), look, (LONG, std::future::pending())).await;
+    let ended = polls.wait(None, changes.subscribe(), look, LONG, std::future::pending()).await;
     assert_eq!(ended.unwrap_err().kind(), Kind::Unavailable);
 }
 

@@ -140,8 +140,10 @@ pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<
 
 /// Moves what goes by the name `from` in one folder to the name `to` in another one.
 pub(super) fn rename(
-    (source, from): (&OwnedFd, &OsStr),
-    (target, to): (&OwnedFd, &OsStr),
+    source: &OwnedFd,
+    from: &OsStr,
+    target: &OwnedFd,
+    to: &OsStr,
 ) -> io::Result<()> {
     Ok(rustix::fs::renameat(source, from, target, to)?)
 }

@@ -85,13 +85,14 @@ impl Ingest {
         if has_picture(key.media_type) && !has_hires {
             return Err(IngestError::NoPicture);
         }
-        self.take_files(bundle, (document, &files), now)
+        self.take_files(bundle, document, &files, now)
     }
 
     fn take_files(
         &self,
         bundle: &Bundle,
-        (document, files): (Document, &[(FileName, PathBuf)]),
+        document: Document,
+        files: &[(FileName, PathBuf)],
         now: Timestamp,
     ) -> Result<Taken, IngestError> {
         let (mut assets, mut warnings, mut refusals) = (Vec::new(), Vec::new(), Vec::new());

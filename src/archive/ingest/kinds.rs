@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{FileName, Ingest, IngestError, contained, photograph};
+use super::{FileName, Ingest, IngestError, LoadedPhotograph, contained, photograph};
 use crate::runtime::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
 use crate::runtime::programs::{PdfFacts, PdfTask, ProgramError};
 use formats::mp4::{VideoError, VideoLimits, facts};
@@ -36,8 +36,8 @@ impl Ingest {
     ) -> Result<TakenFile, IngestError> {
         let (file, warnings) = contained(|| match name.extension {
             RenditionExtension::Image(_) => {
-                let picture = self.read_photograph(path)?;
-                let (picture, warnings) = self.store(picture, name.name)?;
+                let loaded = self.read_photograph(path)?;
+                let (picture, warnings) = self.store(loaded, name.name)?;
                 Ok((AssetFile::Picture(picture), warnings))
             }
             RenditionExtension::Pdf => self.take_pdf(name.name, path),
@@ -155,7 +155,7 @@ impl Ingest {
             }
             MediaType::Video => {
                 let hires = came(HIRES, RenditionExtension::Mp4);
-                self.make_of_video(assets, (hires, came(PREVIEW, RenditionExtension::Mp4)))
+                self.make_of_video(assets, hires, came(PREVIEW, RenditionExtension::Mp4))
             }
             MediaType::Image
             | MediaType::Stockfoto
@@ -211,7 +211,8 @@ impl Ingest {
     fn make_of_video(
         &self,
         assets: &mut Vec<Asset>,
-        (hires, preview): (Option<&Path>, Option<&Path>),
+        hires: Option<&Path>,
+        preview: Option<&Path>,
     ) -> Result<Vec<String>, IngestError> {
         let mut warnings = Vec::new();
         let no_still = Files::of_item(assets).whole_picture().is_none();
@@ -262,7 +263,7 @@ impl Ingest {
         let share = self.memory.take(length);
         let picture = photograph::parse(jpeg, &self.limits)?;
         self.fits(&picture, length)?;
-        let (picture, warnings) = self.store((picture, share), name)?;
+        let (picture, warnings) = self.store(LoadedPhotograph { picture, share }, name)?;
         assets.push(made(AssetFile::Picture(picture)));
         Ok(warnings)
     }

@@ -12,12 +12,13 @@ use std::{
     ops::ControlFlow,
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
     },
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::write::{Moment, Outcome, Prepared};
@@ -213,7 +214,7 @@ fn check_all(
     checked: &SyncSender<Checked>,
 ) {
     loop {
-        let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = chunks.lock().recv();
         let Ok(Chunk { number, lines, end, broken }) = next else { return };
         let lines = lines.into_iter().filter_map(|line| {
             let outcome = check(ingest, &line, now())?;

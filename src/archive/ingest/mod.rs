@@ -24,11 +24,12 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use beneath::Pinned;
@@ -146,12 +147,21 @@ pub struct Ingest {
     is_audited: bool,
 }
 
+/// A photograph in memory, with its share of the memory budget.
+struct LoadedPhotograph<'a> {
+    picture: Photograph,
+    share: Share<'a>,
+}
+
 impl Ingest {
     /// Takes in into `db` and `originals`; `zone` is whose midnight orders photographs.
     #[must_use]
     pub fn new(
-        (db, originals, programs): (Db, Originals, Programs),
-        (limits, memory): (IngestLimits, Arc<Memory>),
+        db: Db,
+        originals: Originals,
+        programs: Programs,
+        limits: IngestLimits,
+        memory: Arc<Memory>,
         zone: TimeZone,
         marker: Arc<Marker>,
     ) -> Self {
@@ -231,25 +241,26 @@ impl Ingest {
     }
 
     fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
-        let (picture, share) = self.read_photograph(self.pin(path)?.path())?;
+        let loaded = self.read_photograph(self.pin(path)?.path())?;
+        let picture = &loaded.picture;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = ItemId::parse(stem).unwrap_or_else(|_| picture.derived_id());
         let key = ItemKey { media_type: MediaType::Image, id };
         self.claim(&key, RenditionExtension::JPEG, path)?;
         let (document, mut warnings) = picture.document(&key, &self.zone)?;
-        let (picture, odd) = self.store((picture, share), RenditionName::NORMAL_HIRES)?;
+        let (picture, odd) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, odd);
         let asset = Asset::own(AssetFile::Picture(picture));
         self.write(&key, document, Some(vec![asset]), now).map(|taken| Taken { warnings, ..taken })
     }
 
     /// Reads a photograph when there is memory for it.
-    fn read_photograph(&self, path: &Path) -> Result<(Photograph, Share<'_>), IngestError> {
+    fn read_photograph(&self, path: &Path) -> Result<LoadedPhotograph<'_>, IngestError> {
         let length = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
         let share = self.memory.take(length.min(self.limits.file_bytes_max));
         let picture = photograph::read(path, &self.limits)?;
         self.fits(&picture, length)?;
-        Ok((picture, share))
+        Ok(LoadedPhotograph { picture, share })
     }
 
     /// Whether a photograph of `length` bytes can be taken in with all memory that there is.
@@ -268,11 +279,12 @@ impl Ingest {
     /// Nothing names the original yet when it turns out that it cannot be decoded.
     fn store(
         &self,
-        (picture, mut share): (Photograph, Share<'_>),
+        loaded: LoadedPhotograph<'_>,
         name: RenditionName,
     ) -> Result<(Picture, Vec<String>), IngestError> {
+        let LoadedPhotograph { picture, mut share } = loaded;
         share.grow(picture.memory_bytes(&self.originals));
-        picture.store(&self.originals, name, (&self.limits, &self.marker))
+        picture.store(&self.originals, name, &self.limits, &self.marker)
     }
 
     fn claim(
@@ -282,7 +294,7 @@ impl Ingest {
         path: &Path,
     ) -> Result<(), IngestError> {
         let Some(names) = &self.names else { return Ok(()) };
-        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = names.lock();
         match names.get(&(key.clone(), extension)) {
             Some(other) if other != path => Err(IngestError::SameId(other.display().to_string())),
             Some(_) => Ok(()),
@@ -384,7 +396,7 @@ pub fn take_in_all(
         for _ in 0..workers.max(1) {
             scope.spawn(|| {
                 loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let next = queue.lock().next();
                     let Some(incoming) = next else { return };
                     report(&incoming, &ingest.take_in(&incoming, now()));
                 }

@@ -71,7 +71,8 @@ impl Photograph {
     /// Decodes the picture at a fraction of its size; gives what the decoder finds odd.
     fn check_decodes(
         &self,
-        (limits, marker): (&IngestLimits, &Marker),
+        limits: &IngestLimits,
+        marker: &Marker,
         go_on: GoOn<'_>,
     ) -> Result<Option<String>, IngestError> {
         let source = imaging::Source {
@@ -161,7 +162,8 @@ impl Photograph {
         &self,
         originals: &Originals,
         name: RenditionName,
-        (limits, marker): (&IngestLimits, &Marker),
+        limits: &IngestLimits,
+        marker: &Marker,
     ) -> Result<(Picture, Vec<String>), IngestError> {
         let new = NewOriginal { bytes: &self.bytes, header: &self.header };
         let watch = Stopwatch::start();
@@ -175,7 +177,7 @@ impl Photograph {
             stored.warning
         } else {
             // The index has shown the codes to be sound; a decoder may still not like the kind.
-            self.check_decodes((limits, marker), &go_on)?
+            self.check_decodes(limits, marker, &go_on)?
         };
         let mut odd = self.warnings.clone();
         odd.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));

@@ -145,11 +145,8 @@ impl Prepared {
     /// objects; where none of a kind come in, those that were there stay. A file that came alone
     /// leaves those that it does not replace. Files of an association stay only as long as it names
     /// the same object.
-    fn files_after(
-        &self,
-        (item, old): &(StoredItem, Document),
-        document: &Document,
-    ) -> Vec<Asset> {
+    fn files_after(&self, stored: &(StoredItem, Document), document: &Document) -> Vec<Asset> {
+        let (item, old) = stored;
         let uri = |document: &Document, key: &AssociationKey| {
             document.association(key).map(|one| one.get("uri").cloned())
         };

@@ -20,10 +20,10 @@ use crate::access::provisioning::{
     ChannelProblem, channel_formats, channel_settings, shown_settings,
 };
 use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::json_object::{FieldFault, FieldProblem};
 use crate::runtime::limits::CHANNELS_PER_USER_MAX;
 use crate::storage::audit::{self, Action, ObjectKind};
 use crate::storage::database::{NewChannel, Put, WriteTx};
-use crate::transport::SettingsError;
 use model::account::{Channel, ChannelId, ChannelMethod, Permission};
 
 /// A channel as its owner states it.
@@ -197,8 +197,9 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: StatedChannel) -> Res
     if method == ChannelMethod::Download
         && let Some(name) = settings.names().next().filter(|_| before.is_none())
     {
-        let name = name.chars().take(40).collect();
-        return Err(invalid(ChannelProblem::Settings(SettingsError::Unknown(name))));
+        let (prefix, name) = ("settings.".to_owned(), name.chars().take(40).collect());
+        let unknown = FieldProblem { prefix, name, fault: FieldFault::Unknown };
+        return Err(invalid(ChannelProblem::Settings(unknown)));
     }
     let formats = channel_formats(&formats).map_err(invalid)?;
     let is_same =
@@ -225,12 +226,14 @@ fn invalid(problem: ChannelProblem) -> Error {
         ChannelProblem::Formats => ("formats".to_owned(), "maximum"),
         ChannelProblem::Format { index, .. } => (format!("formats.{index}"), "pattern"),
         ChannelProblem::Long => ("settings".to_owned(), "maximum"),
-        ChannelProblem::Settings(error) => match error {
-            SettingsError::NotAnObject => ("settings".to_owned(), "type"),
-            SettingsError::Missing(name) => (format!("settings.{name}"), "required"),
-            SettingsError::Unknown(name) => (format!("settings.{name}"), "additionalProperties"),
-            SettingsError::Invalid { name, .. } => (format!("settings.{name}"), "pattern"),
-        },
+        ChannelProblem::Settings(problem) => {
+            let rule = match problem.fault {
+                FieldFault::Missing => "required",
+                FieldFault::Unknown => "additionalProperties",
+                FieldFault::Unfit(_) | FieldFault::Refused(_) => "pattern",
+            };
+            (problem.path(), rule)
+        }
     };
     Error::invalid("body", path, rule, message)
 }

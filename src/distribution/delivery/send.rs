@@ -139,7 +139,7 @@ impl Sender {
 async fn destination(channel: &Channel) -> Result<Destination, Trouble> {
     let nowhere = || Trouble::for_good("the channel's method sends nothing");
     let method = channel.method;
-    let settings = channel.settings.reveal().clone().into();
+    let settings = channel.settings.reveal().clone();
     let parsed = spawn_blocking(move || Destination::parse(method, &settings)).await;
     let parsed = parsed.map_err(Error::internal)?;
     let parsed = parsed.map_err(|error| Trouble::for_good(error.to_string()))?;

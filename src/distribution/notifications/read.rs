@@ -89,8 +89,8 @@ impl Notifications {
         let turn = self.inner.answers.acquire().await.map_err(Error::internal)?;
         let keys = taken.items.iter().map(|item| item.key.clone()).collect();
         let now = clock::now();
-        let seen = (content::coverage(Some(caller), &[], now), now);
-        let listed = self.inner.services.content.listed(keys, form, seen).await?;
+        let coverage = content::coverage(Some(caller), &[], now);
+        let listed = self.inner.services.content.listed(keys, form, coverage, now).await?;
         drop(turn);
         let places = taken.items.iter().zip(&listed.read);
         let leaves = |(item, reading): (&QueuedItem, &Reading)| match reading {

@@ -21,8 +21,8 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::{CHANNEL_FORMATS_MAX, JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
 use model::account::ChannelMethod;
 
-/// The formats of a channel; what they may be is for `delivery` to say.
-const FORMATS: (Text, usize) = (Text::line(SHORT_TEXT_CHARS_MAX), CHANNEL_FORMATS_MAX);
+/// A format of a channel; what it may be is for `delivery` to say.
+const FORMAT: Text = Text::line(SHORT_TEXT_CHARS_MAX);
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
@@ -74,7 +74,10 @@ fn stated(body: &Value) -> Result<StatedChannel> {
             .one_of("method", Presence::Required, &methods)
             .given()
             .unwrap_or(ChannelMethod::Download),
-        formats: channel.texts("formats", Presence::Required, FORMATS).given().unwrap_or_default(),
+        formats: channel
+            .texts("formats", Presence::Required, FORMAT, CHANNEL_FORMATS_MAX)
+            .given()
+            .unwrap_or_default(),
         settings: channel.members("settings", Presence::NotNull).given().unwrap_or_default(),
         active: channel.flag("active", Presence::NotNull).given(),
     })

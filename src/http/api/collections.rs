@@ -156,7 +156,7 @@ pub(crate) async fn archive(
     let agr = media::agreement(request.uri())?;
     let is_true = |text: &str| text.parse().ok();
     let numbered = Query::of(request.uri())?;
-    let numbered = numbered.parsed("numbered", ("type", "true or false"), is_true)?;
+    let numbered = numbered.parsed("numbered", "type", "true or false", is_true)?;
     let files = if numbered == Some(true) { Naming::ByPlace } else { Naming::ById };
     let found = app.shared.collections.look(caller, id, now).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };
@@ -210,8 +210,9 @@ fn change(body: &Value) -> Result<Change> {
     };
     request::object(body, |collection| {
         let (name, public) = facts(collection, presence);
-        let uris = (Text::URI, COLLECTION_ELEMENTS_MAX);
-        let content = collection.texts("content", Presence::NotNull, uris).given();
+        let content = collection
+            .texts("content", Presence::NotNull, Text::URI, COLLECTION_ELEMENTS_MAX)
+            .given();
         Change { name, public, content: content.map(|uris| keys(&uris)) }
     })
 }

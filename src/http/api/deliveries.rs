@@ -133,7 +133,9 @@ pub(crate) fn channel(uri: &Uri) -> Result<Option<ChannelId>> {
 pub(crate) async fn trigger(
     app: &App,
     method: &Method,
-    (item, crop, channel): (&ItemKey, Option<CropSpec>, &ChannelId),
+    item: &ItemKey,
+    crop: Option<CropSpec>,
+    channel: &ChannelId,
     caller: media::Caller<'_>,
 ) -> Result<Response> {
     let (asked, now) = (Request { caller, item, crop, channel }, clock::now());

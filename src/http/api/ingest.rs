@@ -47,7 +47,7 @@ pub(crate) fn routes() -> Router<App> {
 async fn put_item(State(app): State<App>, segments: Segments, request: Request) -> Answer {
     let (mut parts, body) = request.into_parts();
     let allowed = match Caller::from_request_parts(&mut parts, &app).await {
-        Ok(caller) => enter(&app, &caller, (Action::ItemStored, segments)).map_err(Into::into),
+        Ok(caller) => enter(&app, &caller, Action::ItemStored, segments).map_err(Into::into),
         Err(refused) => Err(refused),
     };
     let (key, seat) = match allowed {
@@ -90,7 +90,7 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
 }
 
 async fn withdraw(State(app): State<App>, caller: Caller, segments: Segments) -> Answer {
-    let (key, _seat) = enter(&app, &caller, (Action::ItemWithdrawn, segments))?;
+    let (key, _seat) = enter(&app, &caller, Action::ItemWithdrawn, segments)?;
     if !app.shared.uploads.withdraw(key.clone(), clock::now()).await? {
         return Err(Error::new(Kind::NotFound, format!("no item {key}")).into());
     }
@@ -103,7 +103,8 @@ async fn withdraw(State(app): State<App>, caller: Caller, segments: Segments) ->
 fn enter(
     app: &App,
     caller: &Caller,
-    (action, segments): (Action, Segments),
+    action: Action,
+    segments: Segments,
 ) -> Result<(ItemKey, ingest::Seat)> {
     let key = key_of(segments);
     if !caller.0.has_role(ROLE_PROVIDER) {

@@ -30,8 +30,8 @@ async fn ask(State(app): State<App>, Path(token): Path<String>) -> Response {
 async fn asked(app: &App, token: &str) -> Result<Response> {
     let found = app.shared.notifications.subscription(token).await?;
     match found.ok_or_else(unknown)? {
-        Subscription::Active(title) => page(app, token, ("ask", &title)),
-        Subscription::Ended => page(app, token, ("gone", "")),
+        Subscription::Active(title) => page(app, token, "ask", &title),
+        Subscription::Ended => page(app, token, "gone", ""),
     }
 }
 
@@ -43,7 +43,7 @@ async fn end(State(app): State<App>, Path(token): Path<String>) -> Response {
 
 async fn ended(app: &App, token: &str) -> Result<Response> {
     match app.shared.notifications.unsubscribe(token).await? {
-        true => page(app, token, ("done", "")),
+        true => page(app, token, "done", ""),
         false => Err(unknown()),
     }
 }
@@ -52,7 +52,7 @@ fn unknown() -> Error {
     Error::new(Kind::NotFound, "This link is not valid.")
 }
 
-fn page(app: &App, token: &str, (state, title): (&str, &str)) -> Result<Response> {
+fn page(app: &App, token: &str, state: &str, title: &str) -> Result<Response> {
     let context = context! { token, state, title, ..head(app, None, "/") };
     let mut response = page_for(app, None, "unsubscribe.html", context)?;
     *response.status_mut() = StatusCode::OK;

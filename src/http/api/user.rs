@@ -183,7 +183,7 @@ fn device_kind(query: &Query) -> Result<DeviceKind> {
 fn short_text(query: &Query, name: &str) -> Result<Option<String>> {
     let read = |text: &str| SHORT.check(text).is_none().then(|| text.to_owned());
     let expected = format!("{SHORT_TEXT_CHARS_MAX} characters at most, no control characters");
-    query.parsed(name, ("pattern", &expected), read)
+    query.parsed(name, "pattern", &expected, read)
 }
 
 async fn list_users(State(app): State<App>, Caller(caller): Caller) -> Answer {

@@ -25,11 +25,13 @@ use std::{
     net::{IpAddr, SocketAddr},
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
+
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -76,13 +78,6 @@ struct Counts {
     handshakes: AtomicUsize,
     /// Open connections of each network that has some; so never more entries than connections.
     networks: Mutex<HashMap<IpAddr, usize>>,
-}
-
-impl Counts {
-    fn networks(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        // The counts are whole at every unlock.
-        self.networks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Shared {
@@ -136,7 +131,7 @@ impl Slot {
         // Every connection is counted, so that a limit that is set later finds the right numbers.
         let network = (!limits.trusted_proxies.contain(peer)).then(|| network(peer));
         if let Some(network) = network {
-            let mut networks = shared.counts.networks();
+            let mut networks = shared.counts.networks.lock();
             let open = networks.entry(network).or_default();
             // 0 turns the limit off.
             if *open >= limits.connections_per_address && limits.connections_per_address > 0 {
@@ -155,7 +150,7 @@ impl Drop for Slot {
         self.shared.counts.open.fetch_sub(1, Relaxed);
         metrics::gauge!("wirephoto_connections").decrement(1.0);
         let Some(network) = self.network else { return };
-        let mut networks = self.shared.counts.networks();
+        let mut networks = self.shared.counts.networks.lock();
         match networks.get(&network).copied().unwrap_or(0) {
             0 | 1 => drop(networks.remove(&network)),
             more => drop(networks.insert(network, more - 1)),
@@ -244,12 +239,13 @@ where
     let _closed = stream.set_nodelay(true);
     let pulse = Arc::new(Pulse::default());
     let guard = Guard::new(stream, Arc::clone(&pulse));
-    converse((guard, pulse), peer, service, slot, stop).await
+    converse(guard, pulse, peer, service, slot, stop).await
 }
 
 /// Serves `stream` over TLS; the handshake has the time of a request's head.
 pub async fn run_tls<S>(
-    (stream, certificate): (TcpStream, Arc<Certificate>),
+    stream: TcpStream,
+    certificate: Arc<Certificate>,
     peer: SocketAddr,
     service: S,
     slot: Slot,
@@ -274,7 +270,7 @@ where
     };
     drop(under_way);
     match shaken {
-        Ok(Ok(stream)) => Box::pin(converse((stream, pulse), peer, service, slot, stop)).await,
+        Ok(Ok(stream)) => Box::pin(converse(stream, pulse, peer, service, slot, stop)).await,
         Ok(Err(cause)) => {
             metrics::counter!("wirephoto_tls_handshakes_failed_total").increment(1);
             tracing::debug!(%peer, %cause, "no TLS connection");
@@ -304,7 +300,8 @@ async fn shake(
 
 /// Serves what is said on `io`, which `pulse` counts.
 async fn converse<I, S>(
-    (io, pulse): (I, Arc<Pulse>),
+    io: I,
+    pulse: Arc<Pulse>,
     peer: SocketAddr,
     service: S,
     slot: Slot,

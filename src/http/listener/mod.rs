@@ -130,8 +130,7 @@ where
                 connections.spawn(isolated(run, peer));
             }
             (Ok(slot), Some(certificate)) => {
-                let shown = (stream, certificate);
-                let run = connection::run_tls(shown, peer, service, slot, stop);
+                let run = connection::run_tls(stream, certificate, peer, service, slot, stop);
                 connections.spawn(isolated(run, peer));
             }
             (Err(full), certificate) => {

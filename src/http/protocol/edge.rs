@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     panic::AssertUnwindSafe,
     sync::{
-        Arc, LazyLock, PoisonError, RwLock,
+        Arc, LazyLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -19,6 +19,7 @@ use axum::{
 use futures_util::FutureExt;
 use http_body::Body as _;
 use metrics::{Counter, Histogram};
+use parking_lot::RwLock;
 use uuid::{Builder, Uuid};
 
 use crate::http::App;
@@ -175,7 +176,7 @@ impl Meters {
     fn of(route: &str) -> Arc<Self> {
         static KNOWN: LazyLock<RwLock<HashMap<String, Arc<Meters>>>> =
             LazyLock::new(RwLock::default);
-        let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+        let known = KNOWN.read();
         if let Some(meters) = known.get(route) {
             return Arc::clone(meters);
         }
@@ -186,7 +187,7 @@ impl Meters {
             seconds: metrics::histogram!(telemetry::REQUEST_SECONDS, "route" => route.to_owned()),
             bytes: metrics::counter!(telemetry::RESPONSE_BYTES),
         });
-        let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN.write();
         known.insert(route.to_owned(), Arc::clone(&meters));
         meters
     }

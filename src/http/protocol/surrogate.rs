@@ -48,11 +48,7 @@ impl Surrogate {
     ///
     /// Who asks may decide it, as with what is under embargo or another's channel: `is_own` is the
     /// answer to somebody who said who he is, and no shared cache may keep it.
-    pub(crate) fn mark_missing(
-        &self,
-        headers: &mut HeaderMap,
-        (keys, is_own): (&CacheKeys, bool),
-    ) {
+    pub(crate) fn mark_missing(&self, headers: &mut HeaderMap, keys: &CacheKeys, is_own: bool) {
         let own = is_own.then(|| HeaderValue::from_static(MISSING_OWN));
         if let Some(policy) = own.or_else(|| self.missing.clone()) {
             headers.insert(header::CACHE_CONTROL, policy);

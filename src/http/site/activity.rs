@@ -5,11 +5,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use axum::http::Method;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -68,16 +69,12 @@ impl Activity {
         Self { db, noted: Arc::default() }
     }
 
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes a call. One that came just before is not noted again, nor one that is very long.
     pub(super) fn note(&self, visitor: &Visitor, call: Call, at: Timestamp) {
         if call.bytes() > ACTIVITY_CALL_BYTES_MAX {
             return;
         }
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         let fresh = &mut noted.fresh;
         let sessions_max = usize::try_from(ACTIVITY_SESSIONS_MAX).unwrap_or(usize::MAX);
         let key = key(visitor);
@@ -122,14 +119,14 @@ impl Activity {
 
     /// What may not be in the database, in its order.
     fn not_read(&self, key: &Hash) -> Vec<Done> {
-        let noted = self.noted();
+        let noted = self.noted.lock();
         let both = [noted.writing.get(key), noted.fresh.get(key)];
         both.into_iter().flatten().flatten().cloned().collect()
     }
 
     /// What there is to write; nobody else writes until that ends.
     fn begin_writing(&self) -> Option<Arc<HashMap<Hash, Calls>>> {
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         if noted.fresh.is_empty() {
             return None;
         }
@@ -139,7 +136,7 @@ impl Activity {
 
     /// What was being written is in the database, or will be written later.
     fn end_writing(&self, is_written: bool) {
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         let writing = std::mem::take(&mut noted.writing);
         if is_written {
             return;
@@ -223,7 +220,7 @@ mod tests {
         let (key, now) = (Hash::of(b"a session"), clock::now());
         let note = |target: &str| {
             let call = Call { method: Method::GET, target: target.to_owned(), body: None };
-            add(activity.noted().fresh.entry(key).or_default(), Done { call, at: now });
+            add(activity.noted.lock().fresh.entry(key).or_default(), Done { call, at: now });
         };
         let listed = || async {
             let listed = activity.list_of(key, now).await.unwrap();

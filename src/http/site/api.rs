@@ -153,7 +153,8 @@ impl From<Refusal> for Error {
 
 /// The answer to `call` in the name of `visitor`, or of nobody.
 pub(super) async fn respond(
-    (app, apis): (&App, &Apis),
+    app: &App,
+    apis: &Apis,
     visitor: Option<&Visitor>,
     call: &Call,
 ) -> Result<Response> {
@@ -174,11 +175,12 @@ pub(super) async fn respond(
 
 /// What `call` gives: JSON, or the text of an answer that is none.
 pub(super) async fn ask(
-    service: (&App, &Apis),
+    app: &App,
+    apis: &Apis,
     visitor: Option<&Visitor>,
     call: &Call,
 ) -> Result<Value, Refusal> {
-    let outcome = match respond(service, visitor, call).await {
+    let outcome = match respond(app, apis, visitor, call).await {
         Ok(response) => read(response).await,
         Err(error) => Err(error),
     };
@@ -195,7 +197,8 @@ pub(super) async fn ask(
 
 /// The answer to `call` as it comes, where it is none against it: a file for the visitor.
 pub(super) async fn file(
-    service: (&App, &Apis),
+    app: &App,
+    apis: &Apis,
     visitor: Option<&Visitor>,
     call: &Call,
 ) -> Result<Response, Refusal> {
@@ -204,7 +207,7 @@ pub(super) async fn file(
         message: error.message().to_owned(),
         errors: Vec::new(),
     };
-    let response = respond(service, visitor, call).await.map_err(failed)?;
+    let response = respond(app, apis, visitor, call).await.map_err(failed)?;
     if response.status().is_success() {
         return Ok(response);
     }

@@ -263,7 +263,7 @@ async fn zip(Path(id): Path<String>, posted: Posted) -> Page {
     let call = Call::get(format!("{}/zip", address(&id)));
     let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);
     let visitor = Some(&posted.visitor);
-    match file((&posted.app, &posted.apis), visitor, &call).await {
+    match file(&posted.app, &posted.apis, visitor, &call).await {
         Ok(response) => {
             posted.note(call);
             Ok(response)

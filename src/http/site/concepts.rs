@@ -1,13 +1,10 @@
 //! What the codes of subjects and products are called: as the newest item of the archive that has
 //! the code calls it, in the language of the page where an item of that language has it.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
@@ -59,7 +56,7 @@ impl ConceptNames {
         let term = FacetValue { facet, value: value.to_owned() }.term();
         let own = format!("{term} language:{}", language.tag());
         for text in [own, term] {
-            match look_up(site, &text, (list, value), now).await {
+            match look_up(site, &text, list, value, now).await {
                 Ok(None) => {}
                 Ok(name) => {
                     self.keep(key, Known { name: name.clone(), found_at: now });
@@ -74,13 +71,13 @@ impl ConceptNames {
     }
 
     fn find(&self, key: &Key, now: Timestamp) -> Option<Option<String>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let found = known.get(key).filter(|one| one.is_fresh(now))?;
         Some(found.name.clone())
     }
 
     fn keep(&self, key: Key, found: Known) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.len() >= CONCEPT_NAMES_MAX && !known.contains_key(&key) {
             known.retain(|_, one| one.is_fresh(found.found_at));
         }
@@ -101,7 +98,8 @@ impl Known {
 async fn look_up(
     site: &Site,
     text: &str,
-    (list, code): (&'static str, &str),
+    list: &'static str,
+    code: &str,
     now: Timestamp,
 ) -> Result<Option<String>> {
     let shared = &site.app.shared;

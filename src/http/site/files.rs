@@ -62,10 +62,10 @@ pub(super) struct FileRow {
 /// The files that the document lists.
 pub(super) fn rows(key: &ItemKey, document: &Value, rights: Rights) -> Vec<FileRow> {
     let renditions = document["renditions"].as_object().into_iter().flatten();
-    renditions.filter_map(|(_, one)| row(key, one, (media_base(document), rights))).collect()
+    renditions.filter_map(|(_, one)| row(key, one, media_base(document), rights)).collect()
 }
 
-fn row(key: &ItemKey, one: &Value, (base, rights): (&str, Rights)) -> Option<FileRow> {
+fn row(key: &ItemKey, one: &Value, base: &str, rights: Rights) -> Option<FileRow> {
     let text = |name: &str| one[name].as_str().unwrap_or_default();
     // The page tells visitors to add their key to these addresses.
     let own = own_address(text("href"), base)?;

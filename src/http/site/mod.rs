@@ -164,12 +164,12 @@ impl Site {
 
     /// What an API answers to the visitor.
     async fn ask(&self, call: &Call) -> Result<Value, Refusal> {
-        api::ask((&self.app, &self.apis), self.visitor.as_ref(), call).await
+        api::ask(&self.app, &self.apis, self.visitor.as_ref(), call).await
     }
 
     /// What an API answers to somebody unknown.
     async fn ask_as_nobody(&self, call: &Call) -> Result<Value, Refusal> {
-        api::ask((&self.app, &self.apis), None, call).await
+        api::ask(&self.app, &self.apis, None, call).await
     }
 
     /// What an API answers to the visitor, noted for the page `/code` when it succeeds.

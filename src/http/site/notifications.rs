@@ -223,12 +223,12 @@ async fn create(posted: Posted) -> Page {
                 None => "/notifications?done=created".to_owned(),
             }))
         }
-        Err(refusal) => again(&posted, &fields, (None, refusal)).await,
+        Err(refusal) => again(&posted, &fields, None, refusal).await,
     }
 }
 
 /// The form again with what the API says against it.
-async fn again(posted: &Posted, fields: &Fields, (id, refusal): (Option<&str>, Refusal)) -> Page {
+async fn again(posted: &Posted, fields: &Fields, id: Option<&str>, refusal: Refusal) -> Page {
     if !refusal.is_mistake() {
         return Err(refusal.into());
     }
@@ -278,7 +278,7 @@ async fn save(Path(id): Path<String>, posted: Posted) -> Page {
     }
     match posted.send(fields.save(Some(&id))).await {
         Ok(_) => Ok(see_other("/notifications?done=saved")),
-        Err(refusal) => again(&posted, &fields, (Some(&id), refusal)).await,
+        Err(refusal) => again(&posted, &fields, Some(&id), refusal).await,
     }
 }
 

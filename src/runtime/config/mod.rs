@@ -454,14 +454,14 @@ impl Config {
     #[must_use]
     pub fn database_password(&self) -> Secret {
         let given = &self.database;
-        Secret::new(&given.password.0, ("database.password_file", &given.password_file))
+        Secret::new(&given.password.0, "database.password_file", &given.password_file)
     }
 
     /// The password for the mail server.
     #[must_use]
     pub fn mail_password(&self) -> Secret {
         let given = &self.mail;
-        Secret::new(&given.password.0, ("mail.password_file", &given.password_file))
+        Secret::new(&given.password.0, "mail.password_file", &given.password_file)
     }
 
     /// Base of links to media, `http://…` without a slash at the end.

@@ -4,7 +4,7 @@ use std::{
     fmt,
     fs::File,
     io::{self, Read},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 /// Bytes of a secret in a file; a session token of a cloud has some thousands.
@@ -27,10 +27,10 @@ enum Given {
 impl Secret {
     /// The secret `text`, or what is in `file` where the setting `setting` names one.
     #[must_use]
-    pub fn new(text: &str, (setting, file): (&'static str, &PathBuf)) -> Self {
+    pub fn new(text: &str, setting: &'static str, file: &Path) -> Self {
         let given = match file.as_os_str().is_empty() {
             true => Given::Text(text.to_owned()),
-            false => Given::File(file.clone()),
+            false => Given::File(file.to_owned()),
         };
         Self { setting, given }
     }
@@ -99,7 +99,7 @@ mod tests {
     fn a_file_is_read_each_time_and_named_where_it_cannot_be() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("password");
-        let secret = Secret::new("ignored", ("database.password_file", &file));
+        let secret = Secret::new("ignored", "database.password_file", &file);
         let told = secret.read().unwrap_err().to_string();
         assert!(
             told.starts_with("database.password_file ") && told.contains("No such file"),
@@ -112,6 +112,6 @@ mod tests {
         assert!(!format!("{secret:?}").contains("second"));
         std::fs::write(&file, vec![b'x'; 70_000]).unwrap();
         assert!(secret.read().unwrap_err().to_string().contains("65536 bytes"));
-        assert_eq!(Secret::new("text", ("x", &PathBuf::new())).read().unwrap(), "text");
+        assert_eq!(Secret::new("text", "x", &PathBuf::new()).read().unwrap(), "text");
     }
 }

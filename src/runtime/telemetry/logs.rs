@@ -5,10 +5,11 @@ use std::{
     io::{self, IsTerminal, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
     fmt::{self, writer::BoxMakeWriter},
@@ -202,13 +203,13 @@ impl LogFile {
 
     fn reopen(&self) -> Result<()> {
         let new = Open::new(&self.path).map_err(|cause| unusable(&self.path, &cause))?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         *open = Open { lost: open.lost, ..new };
         Ok(())
     }
 
     fn append(&self, line: &[u8]) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.look(&self.path);
         let path = self.path.display();
         match open.append(line) {
@@ -290,6 +291,6 @@ mod tests {
         let log = LogFile::open(Path::new("/dev/full")).unwrap();
         log.append(b"one\n");
         log.append(b"two\n");
-        assert_eq!(log.open.lock().unwrap().lost, 2);
+        assert_eq!(log.open.lock().lost, 2);
     }
 }

@@ -17,12 +17,13 @@ use std::{
     future::Future,
     net::IpAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 pub use event::{Action, Actor, CredentialKind, Event, ObjectKind, Outcome};
@@ -136,7 +137,7 @@ impl Audit {
     /// The other end of the queue; `None` where there is no queue, and at every further call.
     #[must_use]
     pub fn pending(&self) -> Option<PendingEvents> {
-        let mut pending = self.inner.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.inner.pending.lock();
         pending.take().map(|queue| PendingEvents { audit: self.clone(), queue })
     }
 
@@ -153,10 +154,6 @@ impl Audit {
     fn count_lost(&self, events: u64) {
         metrics::counter!(telemetry::AUDIT_EVENTS_LOST).increment(events);
         self.inner.lost.fetch_add(events, Ordering::Relaxed);
-    }
-
-    fn throttled(&self) -> std::sync::MutexGuard<'_, Throttled> {
-        self.inner.throttled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -183,7 +180,7 @@ impl PendingEvents {
     /// Records the throttled logins of windows that are over at `now`; of all windows when the
     /// process ends.
     pub fn end_windows(&self, now: Timestamp, is_last: bool) {
-        let ended = self.audit.throttled().end(now, is_last);
+        let ended = self.audit.inner.throttled.lock().end(now, is_last);
         ended.into_iter().for_each(|event| self.audit.record(event));
     }
 
@@ -334,8 +331,8 @@ pub fn record(event: Event) {
 /// recorded as one with their number when it ends.
 #[must_use]
 pub fn count_throttled(now: Timestamp) -> bool {
-    let counted =
-        CONTEXT.try_with(|context| context.audit.throttled().count(context.address, now));
+    let counted = CONTEXT
+        .try_with(|context| context.audit.inner.throttled.lock().count(context.address, now));
     counted.unwrap_or(true)
 }
 

@@ -6,12 +6,9 @@
 //! nothing, and where that is refused as everything else was, the next request that somebody has.
 //! Whatever is in a cache goes on being served.
 
-use std::{
-    io, mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{io, mem, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::runtime::clock::Stopwatch;
@@ -133,11 +130,6 @@ impl Breaker {
         Self { place, watch: Stopwatch::start(), state: Mutex::default(), opened, leaving }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole at every unlock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The time at which a request begins, for [`Breaker::failed`].
     pub(super) fn now(&self) -> Duration {
         self.watch.elapsed()
@@ -145,7 +137,7 @@ impl Breaker {
 
     /// A request that began then was not answered, or not as a bucket answers that is well.
     pub(super) fn failed(&self, began: Duration, (fault, why): (Fault, &str)) {
-        let opened = self.lock().failed((began, self.now()), (fault, why));
+        let opened = self.state.lock().failed((began, self.now()), (fault, why));
         if opened {
             self.tell(why);
         }
@@ -154,7 +146,7 @@ impl Breaker {
     /// Leaves the bucket alone from now on, whatever was known of it.
     pub(super) fn leave_alone(&self, why: &str) {
         let now = self.now();
-        self.lock().leave_alone(now, (Fault::Silent, why));
+        self.state.lock().leave_alone(now, (Fault::Silent, why));
         self.tell(why);
     }
 
@@ -168,14 +160,14 @@ impl Breaker {
 
     /// Writes to the metrics whether the bucket is left alone.
     pub(super) fn report(&self) {
-        let away = self.lock().left_alone.is_some();
+        let away = self.state.lock().left_alone.is_some();
         metrics::gauge!(telemetry::BUCKET_AWAY).set(f64::from(u8::from(away)));
     }
 
     /// A good answer came.
     pub(super) fn answered(&self) {
         let now = self.now();
-        let Some(since) = self.lock().answered(now) else { return };
+        let Some(since) = self.state.lock().answered(now) else { return };
         self.report();
         let seconds = now.saturating_sub(since).as_secs();
         tracing::info!(seconds, "{} answers again", self.place);
@@ -184,7 +176,7 @@ impl Breaker {
     /// The bucket refused to say whether it is back. It answers, and whoever may not list may read, unless
     /// refusals were why it is left alone: then the next request is let through ([`Breaker::takes_trial`]).
     pub(super) fn refused_to_say(&self) {
-        if self.lock().is_back_by_refusing() {
+        if self.state.lock().is_back_by_refusing() {
             self.answered();
         }
     }
@@ -192,12 +184,12 @@ impl Breaker {
     /// Whether a request is let through although the bucket is left alone: what came of it says more than
     /// a list that is refused anyway. One for each time that this was refused.
     pub(super) fn takes_trial(&self) -> bool {
-        self.lock().takes_trial()
+        self.state.lock().takes_trial()
     }
 
     /// Why the bucket is not to be asked now.
     pub(super) fn refusal(&self) -> Option<io::Error> {
-        let state = self.lock();
+        let state = self.state.lock();
         let why = &state.left_alone.as_ref()?.why;
         let said = format!("it is not asked, because it only failed: {why}");
         Some(io::Error::other(said))
@@ -220,7 +212,7 @@ impl Breaker {
     pub(super) async fn left_alone(&self) {
         loop {
             let opened = self.opened.notified();
-            if self.lock().left_alone.is_some() {
+            if self.state.lock().left_alone.is_some() {
                 return;
             }
             opened.await;

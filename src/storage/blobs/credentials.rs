@@ -1,17 +1,13 @@
 //! Where the key to a bucket comes from.
 
-use std::{
-    fmt,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use object_store::{
     CredentialProvider,
     aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential},
 };
+use parking_lot::Mutex;
 
 use super::{StoreError, s3::bad};
 use crate::runtime::clock::Stopwatch;
@@ -123,7 +119,7 @@ impl CredentialProvider for Given {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((since, key)) = last.as_ref()
             && since.elapsed() < KEPT
         {

@@ -231,7 +231,7 @@ struct Parts {
     of: Arc<(Endpoints, Path, String)>,
     next: usize,
     /// The parts that arrived, by their numbers.
-    parts: Arc<std::sync::Mutex<Vec<(usize, PartId)>>>,
+    parts: Arc<parking_lot::Mutex<Vec<(usize, PartId)>>>,
 }
 
 #[async_trait]
@@ -248,7 +248,7 @@ impl MultipartUpload for Parts {
                     async move { at.put_part(location, id, number, data).await }
                 })
                 .await?;
-            let mut parts = parts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut parts = parts.lock();
             parts.push((number, part));
             Ok(())
         }
@@ -256,8 +256,7 @@ impl MultipartUpload for Parts {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        let mut parts =
-            self.parts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let mut parts = self.parts.lock().clone();
         parts.sort_unstable_by_key(|(number, _)| *number);
         if parts.len() != self.next {
             let source = "not all parts have arrived".into();

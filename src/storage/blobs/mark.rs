@@ -9,13 +9,14 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::bucket::Bucket;
 use super::folder::{Folder, failed};
@@ -58,16 +59,12 @@ pub(super) struct Owner {
 
 impl Owner {
     fn is_believed(&self) -> bool {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         seen.is_some_and(|since| since.elapsed() < BELIEVED)
     }
 
-    fn moved_to(&self) -> MutexGuard<'_, Option<String>> {
-        self.moved_to.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn note(&self, seen: Option<Stopwatch>) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        *self.seen.lock() = seen;
     }
 }
 
@@ -120,11 +117,11 @@ impl Store {
     /// from now on: another store has replaced this one while the process ran.
     pub fn note_claim(&self, claim: Option<&str>) {
         let moved = claim.filter(|claim| self.differs_from(claim)).map(str::to_owned);
-        *self.owner.moved_to() = moved;
+        *self.owner.moved_to.lock() = moved;
     }
 
     fn check_claim(&self) -> Result<(), StoreError> {
-        let Some(claim) = self.owner.moved_to().clone() else { return Ok(()) };
+        let Some(claim) = self.owner.moved_to.lock().clone() else { return Ok(()) };
         let why = format!("the database says that the originals lie in {claim} now");
         Err(StoreError::Foreign { place: self.name(), why })
     }

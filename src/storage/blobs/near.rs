@@ -6,8 +6,9 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
+
+use parking_lot::Mutex;
 
 use super::derived::{Files, Kind};
 use super::{StoreError, folder::failed};
@@ -50,7 +51,7 @@ impl Near {
             tracing::warn!("copy of a side file is not kept: {cause}");
             return;
         }
-        let mut count = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = self.bytes.lock();
         let now = match *count {
             Some(known) => known.saturating_add(length),
             None => self.all().iter().map(|one| one.bytes).sum(),

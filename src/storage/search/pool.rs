@@ -2,10 +2,11 @@
 //! bounded queue before them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::runtime::error::{Error, Result};
@@ -80,7 +81,7 @@ impl Drop for Pool {
 
 fn work(waiting: &Mutex<Receiver<Job>>) {
     loop {
-        let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let job = waiting.lock().recv();
         let Ok(job) = job else { return };
         job();
     }

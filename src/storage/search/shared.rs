@@ -1,9 +1,10 @@
 //! What searches and the thread of the index share, and how one search is evaluated and its hits read.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::pool::{Outcome, Pool};
@@ -92,7 +93,7 @@ impl Shared {
     ///
     /// Fails while there is none.
     pub(super) fn index(&self) -> Result<Index> {
-        if let Some(index) = &*self.lock_index() {
+        if let Some(index) = &*self.index.lock() {
             return Ok(index.clone());
         }
         Err(match &*self.standing.borrow() {
@@ -111,12 +112,8 @@ impl Shared {
     pub(super) fn publish(&self, index: Option<Index>, standing: Standing) {
         let whole = if index.is_some() { 1.0 } else { 0.0 };
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(whole);
-        *self.lock_index() = index;
+        *self.index.lock() = index;
         self.standing.send_replace(standing);
-    }
-
-    fn lock_index(&self) -> MutexGuard<'_, Option<Index>> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that the index shows other items than before.
@@ -132,7 +129,7 @@ impl Shared {
     /// Waits until the index holds what was written through this process before, for a moment at most.
     pub(super) async fn wait_until_fresh(&self, freshness: Freshness) -> Result<()> {
         let row = self.db.written_row();
-        if *self.indexed.borrow() >= row || self.lock_index().is_none() {
+        if *self.indexed.borrow() >= row || self.index.lock().is_none() {
             return Ok(());
         }
         let mut indexed = self.indexed.subscribe();
@@ -174,7 +171,7 @@ impl Shared {
 
     /// The versions replaced behind `snapshot`, as far as other searches have read them.
     pub(super) fn known_replaced(&self, snapshot: &Snapshot) -> Replaced {
-        let known = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.replaced.lock();
         match known.0 == log_position(snapshot.position()) {
             true => Arc::clone(&known.1),
             false => Arc::default(),
@@ -225,7 +222,7 @@ impl Shared {
         let found = match found {
             Some(found) if is_known => found,
             Some(_) => {
-                let mut known = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.replaced.lock();
                 *known = (position, Arc::new(replaced));
                 return Ok(Filled::Replaced(make));
             }

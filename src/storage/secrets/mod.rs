@@ -9,7 +9,9 @@
 mod file;
 mod key;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 pub use file::{create, lock, read, replace};
 pub use key::{KeyId, SecretKey};
@@ -101,25 +103,20 @@ impl Keys {
 }
 
 impl Keyring {
-    fn keys(&self) -> MutexGuard<'_, Keys> {
-        // Whoever panicked left whole keys.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes `keys`, which come from `source`, into use.
     pub fn load(&self, source: KeySource, keys: Vec<SecretKey>) {
-        *self.keys() = Keys { source: Some(source), keys, refused: None };
+        *self.0.lock() = Keys { source: Some(source), keys, refused: None };
     }
 
     /// Refuses every value that needs a key, for the reason `why`, which continues a sentence.
     pub fn refuse(&self, why: String) {
-        *self.keys() = Keys { refused: Some(why), ..Keys::default() };
+        *self.0.lock() = Keys { refused: Some(why), ..Keys::default() };
     }
 
     /// Returns why there are no keys, if it was said.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
-        self.keys().refused.clone()
+        self.0.lock().refused.clone()
     }
 
     /// Encrypts `plain` for `place` with the key of that id.
@@ -142,7 +139,7 @@ impl Keyring {
         place: &str,
         work: impl FnOnce(&SecretKey) -> Result<T, SecretError>,
     ) -> Result<T, SecretError> {
-        let mut keys = self.keys();
+        let mut keys = self.0.lock();
         let read_again = match keys.find(id) {
             Some(_) => Ok(()),
             None => keys.read_again(id),

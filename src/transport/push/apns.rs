@@ -4,10 +4,9 @@
 //! connection to APNs" (the JWT and its age), "Generating a remote notification" (the payload) and
 //! "Handling notification responses from APNs" (the reasons).
 
-use std::sync::{Mutex, PoisonError};
-
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use parking_lot::Mutex;
 use reqwest::{Client, Url, header::HeaderValue};
 use serde_json::{Value, json};
 
@@ -62,7 +61,7 @@ impl Bearers {
 
     /// The token to use at `now`; signing one takes a tenth of a millisecond.
     pub(super) fn bearer(&self, now: Timestamp) -> Result<String, PushError> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         let fresh = |bearer: &Bearer| {
             let age = now.duration_since(bearer.issued);
             // A clock that was set back makes it come from the future, which Apple refuses.
@@ -87,7 +86,7 @@ impl Bearers {
     /// 20 minutes: a key that Apple does not know is not helped by new signatures, and for renewals
     /// in quick succession Apple shuts everything out (`TooManyProviderTokenUpdates`).
     pub(super) fn refuse(&self, text: &str, now: Timestamp) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if let Some(bearer) = current.as_mut().filter(|bearer| bearer.text == text) {
             bearer.is_refused = !(bearer.is_early && is_young(bearer, now));
         }

@@ -4,10 +4,11 @@
 //! projects.messages.send" and "`ErrorCode`" of the reference of FCM HTTP v1, "About FCM messages"
 //! (4096 bytes, reserved names) and "Scale your FCM usage" (`Retry-After`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use parking_lot::Mutex;
 use reqwest::{Client, Url};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -120,18 +121,18 @@ impl Fcm {
         }
         let access = self.fetch(now).await?;
         let text = access.text.clone();
-        *self.access.lock().unwrap_or_else(PoisonError::into_inner) = Some(access);
+        *self.access.lock() = Some(access);
         Ok(text)
     }
 
     fn cached(&self, now: Timestamp) -> Option<Arc<str>> {
-        let access = self.access.lock().unwrap_or_else(PoisonError::into_inner);
+        let access = self.access.lock();
         access.as_ref().filter(|access| now < access.until).map(|access| access.text.clone())
     }
 
     /// Drops the token `text`, unless another one took its place.
     fn forget(&self, text: &str) {
-        let mut access = self.access.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut access = self.access.lock();
         access.take_if(|access| *access.text == *text);
     }
 

@@ -12,10 +12,10 @@ use std::{
     fs, io,
     ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -172,9 +172,9 @@ impl Watch {
         take_in_all(&self.ingest, incoming, self.workers, watcher.now, &|incoming, outcome| {
             let outcome = outcome.as_ref().map(drop).map_err(|failure| &failure.error);
             let end = (incoming.path().to_owned(), end(outcome));
-            taken.lock().unwrap_or_else(PoisonError::into_inner).push(end);
+            taken.lock().push(end);
         });
-        let taken = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let taken = taken.into_inner();
         for (path, end) in taken.into_iter().filter(|(path, _)| is_same(path)) {
             self.finish(&path, end);
         }
@@ -271,7 +271,7 @@ impl Watch {
             beside.push(".error.json");
             beneath::write(&target, &beside, format!("{note:#}\n").as_bytes())?;
         }
-        beneath::rename((&source, name), (&target, &free))
+        beneath::rename(&source, name, &target, &free)
     }
 }
 

@@ -158,7 +158,7 @@ impl Visit {
         };
         let Some(address) = self.address else { return Ok(None) };
         audit::note_basic();
-        let found = app.shared.auth.find_basic((&user_name, &password), address, self.now).await?;
+        let found = app.shared.auth.find_basic(&user_name, &password, address, self.now).await?;
         found.iter().for_each(|caller| credentials::note(caller));
         Ok(found)
     }

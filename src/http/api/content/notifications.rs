@@ -78,57 +78,59 @@ async fn list(State(app): State<App>, Caller(caller): Caller, media_type: Segmen
 }
 
 async fn create_mobile(state: State<App>, caller: Caller, path: Segment, uri: Uri) -> Answer {
-    create(state, caller, (path, uri), NotificationKind::Mobile).await
+    create(state, caller, path, uri, NotificationKind::Mobile).await
 }
 
 async fn create_email(state: State<App>, caller: Caller, path: Segment, uri: Uri) -> Answer {
-    create(state, caller, (path, uri), NotificationKind::Email).await
+    create(state, caller, path, uri, NotificationKind::Email).await
 }
 
 async fn create_scheduled(state: State<App>, caller: Caller, path: Segment, uri: Uri) -> Answer {
-    create(state, caller, (path, uri), NotificationKind::ScheduledEmail).await
+    create(state, caller, path, uri, NotificationKind::ScheduledEmail).await
 }
 
 async fn create_stream(state: State<App>, caller: Caller, path: Segment, uri: Uri) -> Answer {
-    create(state, caller, (path, uri), NotificationKind::Stream).await
+    create(state, caller, path, uri, NotificationKind::Stream).await
 }
 
 async fn create(
     State(app): State<App>,
     Caller(caller): Caller,
-    (media_type, uri): (Segment, Uri),
+    media_type: Segment,
+    uri: Uri,
     kind: NotificationKind,
 ) -> Answer {
     let media_type = request::segment("mediaType", media_type)?;
-    let draft = draft(&app, &caller, (&media_type, &uri), (kind, false))?;
+    let draft = draft(&app, &caller, &media_type, &uri, kind, false)?;
     let made = app.shared.notifications.create(&caller, draft, clock::now()).await?;
     api::json(&Shown::from(&made))
 }
 
 async fn replace_mobile(state: State<App>, caller: Caller, path: Named, uri: Uri) -> Answer {
-    replace(state, caller, (path, uri), NotificationKind::Mobile).await
+    replace(state, caller, path, uri, NotificationKind::Mobile).await
 }
 
 async fn replace_email(state: State<App>, caller: Caller, path: Named, uri: Uri) -> Answer {
-    replace(state, caller, (path, uri), NotificationKind::Email).await
+    replace(state, caller, path, uri, NotificationKind::Email).await
 }
 
 async fn replace_scheduled(state: State<App>, caller: Caller, path: Named, uri: Uri) -> Answer {
-    replace(state, caller, (path, uri), NotificationKind::ScheduledEmail).await
+    replace(state, caller, path, uri, NotificationKind::ScheduledEmail).await
 }
 
 async fn replace_stream(state: State<App>, caller: Caller, path: Named, uri: Uri) -> Answer {
-    replace(state, caller, (path, uri), NotificationKind::Stream).await
+    replace(state, caller, path, uri, NotificationKind::Stream).await
 }
 
 async fn replace(
     State(app): State<App>,
     Caller(caller): Caller,
-    (path, uri): (Named, Uri),
+    path: Named,
+    uri: Uri,
     kind: NotificationKind,
 ) -> Answer {
     let (media_type, id) = named(path)?;
-    let draft = draft(&app, &caller, (&media_type, &uri), (kind, true))?;
+    let draft = draft(&app, &caller, &media_type, &uri, kind, true)?;
     let id = uuid(&id)?;
     let changed = app.shared.notifications.replace(&caller, id, draft, clock::now()).await?;
     api::json(&Shown::from(&changed))
@@ -221,8 +223,10 @@ fn check_media_type(app: &App, text: &str) -> Result<Option<MediaType>> {
 fn draft(
     app: &App,
     caller: &Principal,
-    (media_type, uri): (&str, &Uri),
-    (kind, replaces): (NotificationKind, bool),
+    media_type: &str,
+    uri: &Uri,
+    kind: NotificationKind,
+    replaces: bool,
 ) -> Result<Draft> {
     let query = Query::of(uri)?;
     let parameters = Parameters::new(&query, &app.shared.zone, Some(caller));

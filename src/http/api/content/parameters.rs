@@ -95,7 +95,7 @@ impl<'a> Parameters<'a> {
         let choices: Vec<_> = std::iter::once((ALL, None))
             .chain(choices.iter().map(|choice| (choice.as_str(), Some(*choice))))
             .collect();
-        self.problems.keep(choose(("path", "mediaType"), text, &choices))
+        self.problems.keep(choose("path", "mediaType", text, &choices))
     }
 
     /// `q`, `p` and `agr`; words of `q` match only as they are written.
@@ -106,7 +106,7 @@ impl<'a> Parameters<'a> {
     /// The same with `forms`, which says whether other forms of words match too.
     pub(super) fn selection_with_forms(&mut self) -> Option<Selection> {
         let is_true = |text: &str| text.parse().ok();
-        let forms = self.keep(|query| query.parsed("forms", ("type", "true or false"), is_true));
+        let forms = self.keep(|query| query.parsed("forms", "type", "true or false", is_true));
         let parse =
             if forms.flatten() == Some(true) { query::parse_with_forms } else { query::parse };
         let selection = self.parse_selection(parse);
@@ -152,7 +152,7 @@ impl<'a> Parameters<'a> {
     /// `tr`, one of `times`, `trs` and `tre`.
     pub(super) fn period(&mut self, times: &[(&str, Recent)]) -> Option<Period> {
         let day = |query: &Query, name| {
-            query.parsed(name, ("format", "a date YYYY-MM-dd"), content::parse_day)
+            query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
         };
         let recent = self.keep(|query| query.one_of("tr", times));
         let start = self.keep(|query| day(query, "trs"));

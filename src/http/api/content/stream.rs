@@ -52,9 +52,10 @@ async fn poll(app: &App, media_type: Result<String>, request: Request) -> Answer
     let parameters = Parameters::new(&query, &app.shared.zone, caller.as_deref());
     let (wanted, form, wait) = read(parameters, &media_type, visit.now, app)?;
     let holder = SlotHolder::of(caller.map(|caller| caller.user().id), visit.address);
-    let end = (wait, app.shared.stopped());
     let poll = Poll { holder, request: &wanted, form: &form };
-    Ok(api::json_text(app.shared.content.poll(poll, clock::now, end).await?))
+    Ok(api::json_text(
+        app.shared.content.poll(poll, clock::now, wait, app.shared.stopped()).await?,
+    ))
 }
 
 /// What a poll asks for, and how long it waits.

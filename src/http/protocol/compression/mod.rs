@@ -20,11 +20,7 @@ mod policy;
 mod tags;
 
 use std::{
-    borrow::Cow,
-    collections::HashMap,
-    num::NonZero,
-    sync::{Arc, PoisonError, RwLock},
-    thread::available_parallelism,
+    borrow::Cow, collections::HashMap, num::NonZero, sync::Arc, thread::available_parallelism,
 };
 
 use axum::{
@@ -35,6 +31,7 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
+use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 
 use crate::http::App;
@@ -165,13 +162,13 @@ impl Compressor {
             return Some(coded);
         }
         let coded = self.beside(coding, Effort::Once, body).await?;
-        let mut known = self.unchanging.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.unchanging.write();
         known.insert(key, coded.clone());
         Some(coded)
     }
 
     fn find(&self, key: &(HeaderValue, Coding)) -> Option<Bytes> {
-        self.unchanging.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.unchanging.read().get(key).cloned()
     }
 
     async fn beside(&self, coding: Coding, effort: Effort, body: Bytes) -> Option<Bytes> {

@@ -1,12 +1,13 @@
-//! Reads the properties of a JSON object one by one and notes everything that is wrong with them.
+//! Reads the JSON body of a request and collects every problem with it.
 //!
-//! What is read is known; what is left when reading ends is an additional property. Problems
-//! are named by the path of their property, with dots: `phoneNumber.direct`.
+//! Over [`ObjectReader`] it adds which properties may be absent or `null`, the checks of texts and the wording of the
+//! contract's errors. Problems name the path of their property, with dots: `phoneNumber.direct`.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::runtime::error::{Detail, Error, Result};
+use crate::runtime::json_object::ObjectReader;
 use crate::runtime::limits::{EMAIL_CHARS_MAX, URI_CHARS_MAX};
 
 /// Additional properties that are named; a body with thousands of them needs no longer answer.
@@ -42,6 +43,15 @@ impl<T> Field<T> {
         match self {
             Self::Given(value) => Some(value),
             Self::Absent | Self::Null => None,
+        }
+    }
+
+    /// What `next` makes of the value; absent where it makes nothing of it.
+    fn and_then<U>(self, next: impl FnOnce(T) -> Option<U>) -> Field<U> {
+        match self {
+            Self::Given(value) => next(value).map_or(Field::Absent, Field::Given),
+            Self::Null => Field::Null,
+            Self::Absent => Field::Absent,
         }
     }
 
@@ -118,10 +128,7 @@ impl Text {
 /// Reads one object; see [`object`].
 #[derive(Debug)]
 pub struct Object<'a> {
-    members: &'a Map<String, Value>,
-    /// Path of the object with a dot behind it; empty for the body itself.
-    prefix: String,
-    known: Vec<&'static str>,
+    reader: ObjectReader<'a>,
     others_allowed: bool,
     problems: Vec<Detail>,
 }
@@ -134,7 +141,7 @@ pub fn object<T>(value: &Value, read: impl FnOnce(&mut Object<'_>) -> T) -> Resu
         let message = format!("the body is {}, expected an object", kind_of(value));
         return Err(Error::invalid("body", "", "type", message));
     };
-    let mut object = Object::new(members, String::new());
+    let mut object = Object::new(ObjectReader::new("", members));
     let outcome = read(&mut object);
     let problems = object.close();
     if problems.is_empty() { Ok(outcome) } else { Err(Error::invalid_parts(problems)) }
@@ -168,7 +175,7 @@ pub fn objects<T>(
             problems.push(Detail::of_rule("type", "body", place.to_string(), message));
             continue;
         };
-        let mut object = Object::new(members, format!("{place}."));
+        let mut object = Object::new(ObjectReader::new(format!("{place}."), members));
         outcomes.push(read(&mut object));
         problems.extend(object.close());
     }
@@ -185,9 +192,8 @@ fn check_length(path: &str, length: usize, max: usize) -> Result<()> {
 }
 
 impl<'a> Object<'a> {
-    fn new(members: &'a Map<String, Value>, prefix: String) -> Self {
-        let (known, problems) = (Vec::new(), Vec::new());
-        Self { members, prefix, known, others_allowed: false, problems }
+    fn new(reader: ObjectReader<'a>) -> Self {
+        Self { reader, others_allowed: false, problems: Vec::new() }
     }
 
     /// Lets properties pass that nobody asks for.
@@ -197,7 +203,7 @@ impl<'a> Object<'a> {
 
     /// Notes that the property `name` breaks a rule that has an `errorCode` of its own.
     pub fn report(&mut self, name: &str, error_code: &str, message: &str) {
-        let path = format!("{}{name}", self.prefix);
+        let path = self.reader.path(name);
         let message = format!("{path} {message}");
         let error_code = error_code.to_owned();
         self.problems.push(Detail { error_code, location: "body", message, path });
@@ -205,24 +211,15 @@ impl<'a> Object<'a> {
 
     /// Notes that the property `name` breaks `rule` of the contract.
     pub fn break_rule(&mut self, name: &str, rule: &str, message: &str) {
-        let path = format!("{}{name}", self.prefix);
+        let path = self.reader.path(name);
         let message = format!("{path} {message}");
         self.problems.push(Detail::of_rule(rule, "body", path, message));
     }
 
     /// The text `name`.
     pub fn text(&mut self, name: &'static str, presence: Presence, text: Text) -> Field<String> {
-        let value = match self.find(name, presence) {
-            Field::Given(value) => value,
-            Field::Null => return Field::Null,
-            Field::Absent => return Field::Absent,
-        };
-        let Some(found) = value.as_str() else { return self.wrong_type(name, value, "a string") };
-        if let Some((rule, message)) = text.check(found) {
-            self.break_rule(name, rule, &message);
-            return Field::Absent;
-        }
-        Field::Given(found.to_owned())
+        let found = self.read(name, presence, "a string", Value::as_str);
+        found.and_then(|found| self.check(name, text, found))
     }
 
     /// The text `name`, which must be there; empty when it is not, which is reported.
@@ -237,28 +234,19 @@ impl<'a> Object<'a> {
         presence: Presence,
         choices: &[(&str, T)],
     ) -> Field<T> {
-        let value = match self.find(name, presence) {
-            Field::Given(value) => value,
-            Field::Null => return Field::Null,
-            Field::Absent => return Field::Absent,
-        };
-        let Some(text) = value.as_str() else { return self.wrong_type(name, value, "a string") };
-        if let Some((_, choice)) = choices.iter().find(|(choice, _)| *choice == text) {
-            return Field::Given(*choice);
-        }
-        let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-        self.break_rule(name, "enum", &format!("must be one of {}", names.join(", ")));
-        Field::Absent
+        self.read(name, presence, "a string", Value::as_str).and_then(|text| {
+            let found = choices.iter().find(|(choice, _)| *choice == text);
+            if found.is_none() {
+                let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+                self.break_rule(name, "enum", &format!("must be one of {}", names.join(", ")));
+            }
+            found.map(|(_, choice)| *choice)
+        })
     }
 
     /// The boolean `name`.
     pub fn flag(&mut self, name: &'static str, presence: Presence) -> Field<bool> {
-        match self.find(name, presence) {
-            Field::Given(Value::Bool(flag)) => Field::Given(*flag),
-            Field::Given(other) => self.wrong_type(name, other, "a boolean"),
-            Field::Null => Field::Null,
-            Field::Absent => Field::Absent,
-        }
+        self.read(name, presence, "a boolean", Value::as_bool)
     }
 
     /// The list `name` of up to `max` texts.
@@ -266,32 +254,28 @@ impl<'a> Object<'a> {
         &mut self,
         name: &'static str,
         presence: Presence,
-        (text, max): (Text, usize),
+        text: Text,
+        max: usize,
     ) -> Field<Vec<String>> {
-        let elements = match self.find(name, presence) {
-            Field::Given(Value::Array(elements)) => elements,
-            Field::Given(other) => return self.wrong_type(name, other, "an array"),
-            Field::Null => return Field::Null,
-            Field::Absent => return Field::Absent,
-        };
-        if let Err(beyond) = check_length(&format!("{}{name}", self.prefix), elements.len(), max) {
-            self.problems.extend_from_slice(beyond.details());
-            return Field::Absent;
-        }
-        let before = self.problems.len();
-        let mut texts = Vec::new();
-        for (place, element) in elements.iter().enumerate() {
-            let path = format!("{name}.{place}");
-            match element.as_str().map(|found| (found, text.check(found))) {
-                Some((found, None)) => texts.push(found.to_owned()),
-                Some((_, Some((rule, message)))) => self.break_rule(&path, rule, &message),
-                None => drop(self.wrong_type::<()>(&path, element, "a string")),
+        self.read(name, presence, "an array", Value::as_array).and_then(|elements| {
+            if let Err(beyond) = check_length(&self.reader.path(name), elements.len(), max) {
+                self.problems.extend_from_slice(beyond.details());
+                return None;
             }
-            if self.problems.len() - before >= ADDITIONAL_NAMED_MAX {
-                break;
+            let before = self.problems.len();
+            let mut texts = Vec::new();
+            for (place, element) in elements.iter().enumerate() {
+                let path = format!("{name}.{place}");
+                match element.as_str() {
+                    Some(found) => texts.extend(self.check(&path, text, found)),
+                    None => self.wrong_type(&path, element, "a string"),
+                }
+                if self.problems.len() - before >= ADDITIONAL_NAMED_MAX {
+                    break;
+                }
             }
-        }
-        if self.problems.len() > before { Field::Absent } else { Field::Given(texts) }
+            (self.problems.len() == before).then_some(texts)
+        })
     }
 
     /// The object `name` as `read` reads it.
@@ -301,16 +285,12 @@ impl<'a> Object<'a> {
         presence: Presence,
         read: impl FnOnce(&mut Object<'_>) -> T,
     ) -> Field<T> {
-        let members = match self.find(name, presence) {
-            Field::Given(Value::Object(members)) => members,
-            Field::Given(other) => return self.wrong_type(name, other, "an object"),
-            Field::Null => return Field::Null,
-            Field::Absent => return Field::Absent,
-        };
-        let mut nested = Object::new(members, format!("{}{name}.", self.prefix));
-        let outcome = read(&mut nested);
-        self.problems.extend(nested.close());
-        Field::Given(outcome)
+        self.read(name, presence, "an object", Value::as_object).and_then(|members| {
+            let mut nested = Object::new(self.reader.within(name, members));
+            let outcome = read(&mut nested);
+            self.problems.extend(nested.close());
+            Some(outcome)
+        })
     }
 
     /// The object `name` as it is, for whoever knows its properties.
@@ -319,47 +299,51 @@ impl<'a> Object<'a> {
         name: &'static str,
         presence: Presence,
     ) -> Field<Map<String, Value>> {
-        match self.find(name, presence) {
-            Field::Given(Value::Object(members)) => Field::Given(members.clone()),
-            Field::Given(other) => self.wrong_type(name, other, "an object"),
-            Field::Null => Field::Null,
-            Field::Absent => Field::Absent,
-        }
+        self.read(name, presence, "an object", |value| value.as_object().cloned())
     }
 
-    fn find(&mut self, name: &'static str, presence: Presence) -> Field<&'a Value> {
-        self.known.push(name);
-        match (self.members.get(name), presence) {
-            (None, Presence::Required) => {
-                self.break_rule(name, "required", "is missing");
-                Field::Absent
-            }
-            (None, Presence::NotNull | Presence::Optional) => Field::Absent,
+    fn read<T>(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+        expected: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Field<T> {
+        match (self.reader.find(name), presence) {
+            (None, Presence::Required) => self.break_rule(name, "required", "is missing"),
+            (None, Presence::NotNull | Presence::Optional) => {}
             (Some(Value::Null), Presence::Required | Presence::NotNull) => {
                 self.break_rule(name, "type", "must not be null");
-                Field::Absent
             }
-            (Some(Value::Null), Presence::Optional) => Field::Null,
-            (Some(value), _) => Field::Given(value),
+            (Some(Value::Null), Presence::Optional) => return Field::Null,
+            (Some(value), _) => match read(value) {
+                Some(read) => return Field::Given(read),
+                None => self.wrong_type(name, value, expected),
+            },
         }
-    }
-
-    fn wrong_type<T>(&mut self, name: &str, value: &Value, expected: &str) -> Field<T> {
-        let message = format!("is {}, expected {expected}", kind_of(value));
-        self.break_rule(name, "type", &message);
         Field::Absent
     }
 
+    /// The text `found` of the property `name`, if it keeps to `text`.
+    fn check(&mut self, name: &str, text: Text, found: &str) -> Option<String> {
+        let Some((rule, message)) = text.check(found) else { return Some(found.to_owned()) };
+        self.break_rule(name, rule, &message);
+        None
+    }
+
+    fn wrong_type(&mut self, name: &str, value: &Value, expected: &str) {
+        let message = format!("is {}, expected {expected}", kind_of(value));
+        self.break_rule(name, "type", &message);
+    }
+
     fn close(mut self) -> Vec<Detail> {
-        if self.others_allowed {
-            return self.problems;
-        }
-        let known = std::mem::take(&mut self.known);
-        let others = self.members.keys().filter(|name| !known.contains(&name.as_str()));
-        let others: Vec<&String> = others.take(ADDITIONAL_NAMED_MAX).collect();
-        for name in others {
-            let name: String = name.chars().take(ECHO_CHARS_MAX).collect();
-            self.break_rule(&name, "additionalProperties", "is not a property that may be here");
+        if !self.others_allowed {
+            let others: Vec<_> = self.reader.unknown().take(ADDITIONAL_NAMED_MAX).collect();
+            for (name, _) in others {
+                let name: String = name.chars().take(ECHO_CHARS_MAX).collect();
+                let message = "is not a property that may be here";
+                self.break_rule(&name, "additionalProperties", message);
+            }
         }
         self.problems
     }

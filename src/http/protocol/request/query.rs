@@ -90,7 +90,8 @@ impl Query {
     pub fn parsed<T>(
         &self,
         name: &str,
-        (rule, expected): (&str, &str),
+        rule: &str,
+        expected: &str,
         find: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
@@ -103,7 +104,7 @@ impl Query {
 
     /// The parameter `name`, one of `choices`.
     pub fn one_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
-        self.text(name)?.map(|text| choose(("query", name), text, choices)).transpose()
+        self.text(name)?.map(|text| choose("query", name, text, choices)).transpose()
     }
 
     /// The parameter `name` as an integer in `range`.
@@ -151,7 +152,7 @@ impl Query {
 
     /// The list `name`, each element one of `choices`.
     pub fn many_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
-        self.list(name)?.into_iter().map(|text| choose(("query", name), text, choices)).collect()
+        self.list(name)?.into_iter().map(|text| choose("query", name, text, choices)).collect()
     }
 }
 
@@ -189,7 +190,8 @@ fn missing(name: &str) -> Error {
 
 /// One of `choices`, which the part `name` at `location` says in `text`.
 pub(in crate::http) fn choose<T: Copy>(
-    (location, name): (&'static str, &str),
+    location: &'static str,
+    name: &str,
     text: &str,
     choices: &[(&str, T)],
 ) -> Result<T> {

@@ -81,7 +81,7 @@ fn err_a_parameter_is_named_with_the_rule_that_it_breaks() {
     check_refused(query("a=99999999999999999999").integer("a", 0..=9), "maximum", "a");
     check_refused(query("a=-99999999999999999999").integer("a", 0..=9), "minimum", "a");
     let date = |text: &str| text.parse::<jiff::civil::Date>().ok();
-    check_refused(query("a=x").parsed("a", ("format", "YYYY-MM-dd"), date), "format", "a");
+    check_refused(query("a=x").parsed("a", "format", "YYYY-MM-dd", date), "format", "a");
     assert_eq!(query("a=%2B09").integer("a", 0..=9).unwrap(), Some(9));
 }
 
@@ -103,7 +103,7 @@ fn ok_a_parameter_without_a_value_is_absent() {
         assert_eq!(query.text(name).unwrap(), None);
         assert_eq!(query.integer(name, 1..=9).unwrap(), None);
         assert_eq!(query.one_of(name, &choices).unwrap(), None);
-        assert_eq!(query.parsed(name, ("format", "x"), |_| None::<u8>).unwrap(), None);
+        assert_eq!(query.parsed(name, "format", "x", |_| None::<u8>).unwrap(), None);
         assert!(query.many_of(name, &choices).unwrap().is_empty());
         check_refused(query.required(name), "required", name);
         assert_eq!(query.field(name).unwrap(), Some(""));

@@ -192,7 +192,7 @@ async fn buy(
     let agr = chosen.map(|agr| agr.parse().map(AgreementId).map_err(bad)).transpose()?;
     let rect = wanted.rect(photo.hires());
     let rect = rect.ok_or_else(|| Error::invalid("body", "crop", "format", "no such crop"))?;
-    let path = hires_path(&photo.key, rect, (photo.hires(), wanted.watermark))?;
+    let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark)?;
     let principal = posted.visitor.principal(&posted.app).await?;
     let caller = Caller { principal: principal.as_deref(), agr };
     let response = media::download(&posted.app, &path, caller).await?;
@@ -219,7 +219,8 @@ fn file_name(key: &ItemKey, path: &MediaPath) -> String {
 fn hires_path(
     key: &ItemKey,
     rect: Rect,
-    (hires, is_marked): (Size, bool),
+    hires: Size,
+    is_marked: bool,
 ) -> crate::runtime::error::Result<MediaPath> {
     let extension = RenditionExtension::JPEG;
     let mut path = MediaPath::rendition(key.clone(), RenditionName::NORMAL_HIRES, extension);
@@ -291,7 +292,7 @@ fn shown(
     if !known {
         "free".clone_into(&mut fields.aspect);
     }
-    let path = hires_path(&photo.key, rect, (photo.hires(), wanted.watermark));
+    let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark);
     let file = path.map(|path| file_name(&photo.key, &path)).unwrap_or_default();
     let needed = USES.iter().find(|(name, _, _)| *name == wanted.output).map(|(_, _, px)| *px);
     let text = |name: &str| photo.document[name].as_str().unwrap_or_default();
@@ -399,7 +400,7 @@ mod tests {
     fn the_whole_picture_is_downloaded_as_it_is() {
         let key: ItemKey = "image/a".parse().unwrap();
         let hires = Size::new(60, 40);
-        let path = |rect, marked| hires_path(&key, rect, (hires, marked)).unwrap().to_string();
+        let path = |rect, marked| hires_path(&key, rect, hires, marked).unwrap().to_string();
         let whole = Rect::new(0, 0, hires);
         assert_eq!(path(whole, false), "image/a_NormalHires.jpg");
         assert_eq!(path(whole, true), "image/a-watermark_NormalHires.jpg");

@@ -78,7 +78,7 @@ pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: 
     };
     let rect = wanted.rect(photo.hires());
     let rect = rect.ok_or_else(|| Error::invalid("query", "crop", "format", "no such crop"))?;
-    let path = hires_path(&photo.key, rect, (photo.hires(), wanted.watermark))?;
+    let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark)?;
     let principal = match &site.visitor {
         Some(visitor) => visitor.principal(&site.app).await?,
         None => None,

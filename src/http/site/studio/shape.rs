@@ -89,7 +89,8 @@ pub(super) struct Sizes {
 }
 
 /// Whether no whole numbers of that width, or of that height, come closer to the ratio `a` to `b`.
-fn has_ratio(size: Size, (a, b): (u32, u32)) -> bool {
+fn has_ratio(size: Size, ratio: (u32, u32)) -> bool {
+    let (a, b) = ratio;
     size.height == scaled(size.width, b, a) || size.width == scaled(size.height, a, b)
 }
 

@@ -1,0 +1,147 @@
+//! JSON of accounts files: objects that have each property once, and the values that properties have.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value};
+
+use super::AccountsError;
+use crate::runtime::json_object::{FieldFault, FieldProblem, FieldValue, ObjectReader};
+use crate::runtime::limits::ACCOUNT_TEXT_BYTES_MAX;
+
+/// The largest number that every reader of JSON keeps exact (RFC 8259 §6).
+const NUMBER_MAX: i64 = (1 << 53) - 1;
+/// Characters of a property's name that an error repeats; a key is longer.
+const ECHO_CHARS_MAX: usize = 30;
+
+/// Parses `text`; an object that has a property twice is refused.
+pub(super) fn parse(text: &str) -> Result<Value, AccountsError> {
+    let parsed: Result<Once, _> = serde_json::from_str(text);
+    parsed.map(|once| once.0).map_err(|cause| AccountsError::Form(cause.to_string()))
+}
+
+/// A value in which no object has a property twice.
+struct Once(Value);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OnceVisitor).map(Self)
+    }
+}
+
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Once(value)) = items.next_element()? {
+            values.push(value);
+        }
+        Ok(values.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(name) = entries.next_key::<String>()? {
+            let Once(value) = entries.next_value()?;
+            if map.contains_key(&name) {
+                let why = format!("{} is there twice", echo(&name));
+                return Err(serde::de::Error::custom(why));
+            }
+            map.insert(name, value);
+        }
+        Ok(map.into())
+    }
+}
+
+/// A property's name for an error; one that could be a key is not repeated.
+fn echo(name: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let word = !name.is_empty() && name.len() <= ECHO_CHARS_MAX && name.chars().all(harmless);
+    if word { format!("property {name}") } else { "a property that is no word".to_owned() }
+}
+
+/// A problem of an entry as [`AccountsError::Entry`] words it.
+pub(super) fn why(problem: FieldProblem) -> String {
+    let path = problem.path();
+    match problem.fault {
+        FieldFault::Missing => format!("{path}: is missing"),
+        FieldFault::Unfit(expected) => format!("{path}: expected {expected}"),
+        FieldFault::Refused(why) if path.is_empty() => why,
+        FieldFault::Refused(why) => format!("{path}: {why}"),
+        FieldFault::Unknown => {
+            let within = problem.prefix.strip_suffix('.');
+            let within = within.map_or_else(String::new, |within| format!("{within}: "));
+            format!("{within}unknown: {}", echo(&problem.name))
+        }
+    }
+}
+
+/// Text for people: bounded, and lines of it without control characters.
+pub(super) fn text(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<String> {
+    let Some(text) = fields.string(name)? else { return Ok(None) };
+    if text.len() > ACCOUNT_TEXT_BYTES_MAX {
+        return Err(fields.refuse(name, &format!("has more than {ACCOUNT_TEXT_BYTES_MAX} bytes")));
+    }
+    if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
+        return Err(fields.refuse(name, "has control characters"));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+/// One line of text for people.
+pub(super) fn line(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<String> {
+    let text = text(fields, name)?;
+    if text.as_ref().is_some_and(|text| text.contains(['\n', '\t'])) {
+        return Err(fields.refuse(name, "has control characters"));
+    }
+    Ok(text)
+}
+
+/// What [`as_id`] takes, for messages.
+pub(super) const WHOLE_NUMBER: &str = "a whole number above 0";
+/// What [`as_count`] takes, for messages.
+pub(super) const COUNT: &str = "a whole number of 0 or more";
+
+/// A number that names something: 1 to 2^53 - 1.
+pub(super) fn as_id(value: &Value) -> Option<i64> {
+    value.as_i64().filter(|id| (1..=NUMBER_MAX).contains(id))
+}
+
+/// A number of things.
+pub(super) fn as_count(value: &Value) -> Option<u32> {
+    u32::try_from(value.as_u64()?).ok()
+}
