@@ -1,28 +1,29 @@
-//! The OpenAPI document of everything that programs are served, and the page made from it.
+//! The OpenAPI document of the routes for programs, and the documentation page made from it.
 //!
-//! Each file describes what the file of the same name beside this folder serves; names, words and
-//! bounds come from the types and limits that the handlers use. The document is made once, at
-//! start. `tests.rs` reads the routes in the sources and fails for an address that is not
-//! described, and for a description that nobody serves. Pages for people are not described.
+//! The document is data: the files in `assets/openapi`, one for each section of the page.
+//! `document.rs` assembles them once, at start.
+//!
+//! # How to describe a route
+//!
+//! 1. Add its path to `paths` in the file of its section, with `summary`, `description`,
+//!    `operationId`, `parameters`, `requestBody` and `responses` as OpenAPI 3.1 writes them. What
+//!    the section says in `security`, `responses` and `server` holds for all of its operations; an
+//!    operation may have `security` of its own, and adds to the `responses`.
+//! 2. Add the schemas of its bodies to `schemas` in the same file; a reference to one is
+//!    `$ref: "#/components/schemas/Name"`. What several operations use is in `shared.yaml`, and a
+//!    reference to it is replaced by its target.
+//! 3. List a new section in `SECTIONS` in `document.rs`.
+//! 4. Run `cargo test --lib openapi`. The tests read the routes in the sources and fail for a
+//!    route that is not described, and for a description without a route. They compare lists of
+//!    words and bounds with the types and limits that the handlers use: a new one needs a row in
+//!    `tests.rs`. A page for people is listed in `PAGES` there instead.
 //!
 //! Spec §9 Versioning.
 
-mod collections;
-mod content;
-mod formats;
-mod ingest;
-mod logins;
-mod media;
+mod document;
 mod news_item;
-mod notifications;
-mod oauth;
-mod operation;
-mod operator;
-mod own;
 mod page;
-mod schemas;
 mod trial;
-mod user;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -37,7 +38,6 @@ use axum::{
 };
 use bytes::Bytes;
 use minijinja::{Value as PageValue, context};
-use serde_json::{Map, Value, json};
 
 use crate::http::App;
 use crate::http::protocol::compression::Unchanging;
@@ -51,12 +51,8 @@ use crate::http::site::pages;
 use crate::http::site::pages::Pages;
 use crate::runtime::error::{Error, Result};
 use model::Hash;
-use model::account::Scope;
-use operation::{Base, Operation, Tag};
 pub(super) use trial::{Sample, Trial};
 
-/// The version of the interface (Spec §9).
-const VERSION: &str = "0.57.1";
 /// Where the page is.
 const PAGE: &str = "/docs";
 
@@ -72,12 +68,10 @@ pub struct Bases<'a> {
 }
 
 impl Bases<'_> {
-    fn of(&self, base: Base) -> &str {
-        match base {
-            Base::Public => self.public,
-            Base::Media => self.media,
-            Base::Auth => self.auth,
-        }
+    /// The text with `${public}`, `${media}` and `${auth}` replaced by the addresses.
+    fn fill(&self, text: &str) -> String {
+        let names = [("${public}", self.public), ("${media}", self.media), ("${auth}", self.auth)];
+        names.into_iter().fold(text.to_owned(), |text, (name, base)| text.replace(name, base))
     }
 }
 
@@ -110,7 +104,7 @@ impl Description {
     ///
     /// Fails when the page's template does.
     pub fn new(bases: Bases<'_>, pages: &Pages, site_name: &str) -> Result<Self> {
-        let document = document(bases, operations());
+        let document = document::assemble(bases);
         let body =
             pages.render_in(Language::English, "docs_body.html", page::context(&document))?;
         let frame = |language| {
@@ -169,134 +163,6 @@ impl Description {
 /// The addresses of this folder.
 pub(super) fn routes() -> Router<App> {
     Router::new().route("/openapi.json", get(serve_document))
-}
-
-/// Every operation, in the order of the page.
-fn operations() -> Vec<Operation> {
-    let parts = [
-        content::operations(),
-        notifications::operations(),
-        collections::operations(),
-        user::operations(),
-        logins::operations(),
-        media::operations(),
-        formats::operations(),
-        oauth::operations(),
-        ingest::operations(),
-        operator::operations(),
-    ];
-    parts.into_iter().flatten().collect()
-}
-
-/// The document that says `operations`.
-fn document(bases: Bases<'_>, operations: Vec<Operation>) -> Value {
-    let mut paths = Map::new();
-    for operation in operations {
-        let (method, base) = (operation.method, bases.of(operation.base));
-        let servers = (base != bases.public).then(|| json!([{ "url": base }]));
-        let item = paths.entry(operation.path).or_insert_with(|| json!({}));
-        item[method] = operation.print(servers);
-    }
-    let tags = Tag::ALL.map(|tag| json!({ "name": tag.name(), "description": tag.description() }));
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Wirephoto",
-            "version": VERSION,
-            "summary": "Rendition server and content API for news agencies and picture desks",
-            "description": ABOUT,
-        },
-        "servers": [{ "url": bases.public }],
-        "tags": used(&tags, &paths),
-        "paths": paths,
-        "components": {
-            "securitySchemes": security_schemes(bases.auth),
-            "responses": operation::refusals(),
-            "schemas": schemas::all(),
-        },
-    })
-}
-
-/// What holds for every operation.
-const ABOUT: &str = "\
-Bodies are JSON in UTF-8 unless an operation says otherwise. Times are RFC 3339.
-
-Callers are known by an access token (`Authorization: Bearer …`) or by an API key \
-(`Authorization: ApiKey …`, for media also the query parameter `ak`). A token needs at least the \
-scope `roles`.
-
-A 400 names everything that is wrong with a request: `errors` has an entry for each part, with \
-`errorCode`, `location`, `message` and `path`. Unknown query parameters are ignored, unknown \
-properties of a body are not. Lists in a query are written `p=a,b`, `p=a&p=b` or `p[]=a&p[]=b`; \
-a parameter without a value counts as absent, and an integer may be written `20.0`. A JSON body is \
-read whatever its `Content-Type`.
-
-Texts are compressed for clients that accept `br` or `gzip`. Every `GET` answers `HEAD` too. Another method on a known address is a 405. Every answer has an \
-`X-Request-Id`, which the log knows; what a client sends there is taken over.";
-
-/// The headings below which something stands.
-fn used(tags: &[Value], paths: &Map<String, Value>) -> Vec<Value> {
-    let operations = paths.values().filter_map(Value::as_object).flat_map(Map::values);
-    let names: Vec<&Value> = operations.map(|operation| &operation["tags"][0]).collect();
-    tags.iter().filter(|tag| names.contains(&&tag["name"])).cloned().collect()
-}
-
-fn security_schemes(auth_url: &str) -> Value {
-    let url = |path: &str| format!("{auth_url}/o/oauth2/{path}");
-    let scopes: Map<String, Value> = Scope::ALL
-        .into_iter()
-        .map(|scope| (scope.as_str().to_owned(), json!(scope_meaning(scope))))
-        .collect();
-    json!({
-        "oauth2": {
-            "type": "oauth2",
-            "description": "Access tokens of the OAuth2 service.",
-            "flows": {
-                "authorizationCode": {
-                    "authorizationUrl": url("auth"), "tokenUrl": url("token"),
-                    "refreshUrl": url("token"), "scopes": scopes,
-                },
-                "implicit": { "authorizationUrl": url("auth"), "scopes": scopes },
-                "password": {
-                    "tokenUrl": url("token"), "refreshUrl": url("token"), "scopes": scopes,
-                },
-            },
-        },
-        "bearer": {
-            "type": "http", "scheme": "bearer",
-            "description": "An access token that the client has already.",
-        },
-        "apiKey": {
-            "type": "apiKey", "in": "header", "name": "Authorization",
-            "description": "`ApiKey`, a space and the key. It has every scope but `admin`.",
-        },
-        "ak": {
-            "type": "apiKey", "in": "query", "name": "ak",
-            "description": "The key in the query, for links to media.",
-        },
-        "basic": {
-            "type": "http", "scheme": "basic",
-            "description": "A user name with its password, for the search alone.",
-        },
-        "client": {
-            "type": "http", "scheme": "basic",
-            "description": "A client of the OAuth2 service with its secret; both may stand in \
-                            the form instead.",
-        },
-    })
-}
-
-fn scope_meaning(scope: Scope) -> &'static str {
-    match scope {
-        Scope::OpenId => "OpenID Connect",
-        Scope::Email => "Exposes `email`",
-        Scope::Roles => "Exposes `roles`; every API needs it",
-        Scope::User => "Exposes `name`, `family_name`, `given_name` and `user_id`",
-        Scope::Customer => "Exposes `customer_id`, `customer_name` and `department`",
-        Scope::Profile => "The profile; changes of channels and revoking API keys need it",
-        Scope::Collection => "Collections",
-        Scope::Admin => "Administers the users of the organization",
-    }
 }
 
 /// `GET /openapi.json`. No credentials count here, so scripts of any site may read it.

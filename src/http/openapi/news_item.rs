@@ -12,7 +12,7 @@ const CONTACT: &str = "ContactInfo";
 const CONTACT_HERE: &str = "contactinfoType";
 
 /// `NewsItem` and what it is made of.
-pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+pub(super) fn schemas() -> [(String, Value); 3] {
     let mut item: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
     let contact = item["definitions"][CONTACT_HERE].take();
     let fields = item.as_object_mut().expect("the shipped schema is an object");
@@ -23,7 +23,8 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let mut sent = item.clone();
     // Its own address says which item it is.
     sent.as_object_mut().expect("the shipped schema is an object").shift_remove("required");
-    vec![(ITEM, item), (SENT, sent), (CONTACT, component(contact))]
+    [(ITEM, item), (SENT, sent), (CONTACT, component(contact))]
+        .map(|(name, schema)| (name.to_owned(), schema))
 }
 
 /// The schema with references that hold inside of the document. Nothing else of draft 4 that the

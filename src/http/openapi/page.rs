@@ -1,10 +1,10 @@
 //! The document as a page shows it: headings, operations, schemas, in words.
 
+use std::collections::BTreeMap;
+
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-use super::operation::Tag;
 
 /// Components that are written `$ref`.
 const SCHEMAS: &str = "#/components/schemas/";
@@ -101,7 +101,7 @@ pub(super) fn context(document: &Value) -> PageValue {
     let about = text(&document["info"]["description"]);
     let about: Vec<Vec<Piece>> = about.split("\n\n").map(pieces).collect();
     let sections: Vec<Section> =
-        Tag::ALL.into_iter().filter_map(|tag| section(document, tag)).collect();
+        elements(&document["tags"]).map(|tag| section(document, tag)).collect();
     let schemas: Vec<Schema> = members(&document["components"]["schemas"])
         .map(|(name, schema)| Schema {
             name: name.clone(),
@@ -133,6 +133,13 @@ pub(super) fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+/// Every operation of `document` with its path and its method.
+pub(super) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
+    members(&document["paths"]).flat_map(|(path, item)| {
+        members(item).map(|(method, operation)| (path.as_str(), method.as_str(), operation))
+    })
+}
+
 /// Text with code between backticks.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
@@ -141,19 +148,15 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
         .collect()
 }
 
-fn section(document: &Value, tag: Tag) -> Option<Section> {
-    let mut operations = Vec::new();
-    for (path, item) in members(&document["paths"]) {
-        for (method, found) in members(item) {
-            if text(&found["tags"][0]) == tag.name() {
-                operations.push(operation(path, method, found));
-            }
-        }
+fn section(document: &Value, tag: &Value) -> Section {
+    let name = text(&tag["name"]).to_owned();
+    let own = operations(document).filter(|(_, _, found)| found["tags"][0] == *name);
+    Section {
+        anchor: name.to_ascii_lowercase().replace(' ', "-"),
+        text: pieces(text(&tag["description"])),
+        operations: own.map(|(path, method, found)| operation(path, method, found)).collect(),
+        name,
     }
-    let name = tag.name().to_owned();
-    let anchor = name.to_ascii_lowercase().replace(' ', "-");
-    let text = pieces(tag.description());
-    (!operations.is_empty()).then_some(Section { name, anchor, text, operations })
 }
 
 fn operation(path: &str, method: &str, found: &Value) -> Operation {
@@ -194,12 +197,14 @@ fn answer(status: &str, answer: &Value) -> Answer {
     }
 }
 
-/// What the refusals mean that operations name by status.
+/// What the refusals mean that operations refer to, in the order of their statuses.
 fn refusals(document: &Value) -> Vec<Answer> {
-    let responses = &document["components"]["responses"];
-    super::operation::refused_statuses()
-        .map(|(status, name)| answer(&status.to_string(), &responses[name]))
-        .collect()
+    let responses = operations(document).flat_map(|(_, _, found)| members(&found["responses"]));
+    let referred =
+        responses.filter_map(|(status, one)| Some((status, one["$ref"].as_str()?.get(1..)?)));
+    let found: BTreeMap<&String, &str> = referred.collect();
+    let target = |place| document.pointer(place).unwrap_or(&Value::Null);
+    found.into_iter().map(|(status, place)| answer(status, target(place))).collect()
 }
 
 fn bodies(content: &Value) -> Vec<Body> {

@@ -1,4 +1,5 @@
-//! The description against the sources: what is routed is described, and the reverse.
+//! The document against the sources: it describes every route and nothing else, and agrees with the
+//! types and limits that the handlers use.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,9 +7,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Bases, document, operations};
+use super::page::operations;
+use super::{Bases, document};
+use crate::access::oauth::{Prompt, ResponseType};
+use crate::runtime::limits::{
+    CHANNEL_FORMATS_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
+    DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, EMAIL_CHARS_MAX,
+    HITS_DEFAULT, HITS_MAX, INVOICE_TEXT_CHARS_MAX, NOTIFICATION_TEXT_CHARS_MAX,
+    ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT, POLL_S, POLL_S_MAX, SHORT_TEXT_CHARS_MAX,
+    STREAM_POLL_S, URI_CHARS_MAX,
+};
+use model::account::{
+    AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, Grant, NotificationKind,
+    OrderStatus, Period, Scope, Scopes,
+};
+use model::item::{PubStatus, has_picture};
+use model::limits::CHANNEL_NAME_CHARS_MAX;
+use model::{ItemId, MediaType, RenditionName};
+use query::Facet;
 
 /// Addresses that a browser visits. No program calls them, so they are not described.
 const PAGES: &[&str] = &[
@@ -148,9 +166,9 @@ fn routes_in(name: &str, text: &str) -> Vec<Route> {
     found
 }
 
-/// What `src/web` registers.
+/// What `src/http` registers.
 fn routes() -> BTreeSet<Route> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/web");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http");
     let mut files = Vec::new();
     sources(&root, &mut files);
     let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
@@ -158,7 +176,7 @@ fn routes() -> BTreeSet<Route> {
     found.collect()
 }
 
-/// The addresses that `src/web` registers, with the names of their parts left out.
+/// The addresses that `src/http` registers, with the names of their parts left out.
 pub(in crate::http) fn paths() -> BTreeSet<String> {
     routes().into_iter().map(|(path, _)| path).collect()
 }
@@ -171,8 +189,9 @@ fn is_served_by(path: &str, route: &str) -> bool {
     }
 }
 
-fn whole() -> Value {
-    document(Bases { public: "http://a", media: "http://a", auth: "http://b" }, operations())
+/// The document of a service whose OAuth2 service has an address of its own.
+pub(super) fn whole() -> Value {
+    document::assemble(Bases { public: "http://a", media: "http://a", auth: "http://b" })
 }
 
 /// Every value of the document with its place.
@@ -203,14 +222,13 @@ fn routes_are_read_from_sources() {
 
 #[test]
 fn every_route_is_described_or_is_a_page() {
-    let described: Vec<_> =
-        operations().iter().map(|one| (nameless(one.path), one.method)).collect();
+    let document = whole();
     for (route, method) in routes() {
-        let found =
-            described.iter().any(|(path, own)| is_served_by(path, &route) && *own == method);
+        let found = operations(&document)
+            .any(|(path, own, _)| is_served_by(&nameless(path), &route) && own == method);
         assert!(
             found || PAGES.contains(&route.as_str()),
-            "{method} {route} is served and not described: see src/web/openapi"
+            "{method} {route} is served and not described: see src/http/openapi/mod.rs"
         );
     }
 }
@@ -218,39 +236,35 @@ fn every_route_is_described_or_is_a_page() {
 #[test]
 fn every_description_is_served() {
     let routes = routes();
-    for operation in operations() {
-        let path = nameless(operation.path);
-        let found = routes
-            .iter()
-            .any(|(route, method)| is_served_by(&path, route) && method == operation.method);
-        assert!(found, "{} {path} is described and not served", operation.method);
+    for (path, method, _) in operations(&whole()) {
+        let path = nameless(path);
+        let found = routes.iter().any(|(route, own)| is_served_by(&path, route) && own == method);
+        assert!(found, "{method} {path} is described and not served");
     }
 }
 
 #[test]
 fn operations_have_an_id_a_heading_and_the_parameters_of_their_path() {
     let mut ids = BTreeMap::new();
-    for (place, value) in whole()["paths"].as_object().unwrap() {
-        for (method, operation) in value.as_object().unwrap() {
-            let place = format!("{method} {place}");
-            let id = operation["operationId"].as_str().unwrap();
-            assert_eq!(ids.insert(id.to_owned(), place.clone()), None, "{place}: {id}");
-            for name in ["tags", "summary", "description", "security", "responses"] {
-                assert!(operation.get(name).is_some(), "{place} has no {name}");
-            }
-            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-            let mut own = BTreeSet::new();
-            for parameter in parameters {
-                let key = (parameter["in"].to_string(), parameter["name"].to_string());
-                assert!(own.insert(key.clone()), "{place}: {key:?} twice");
-                if parameter["in"] == "path" {
-                    let name = format!("{{{}}}", parameter["name"].as_str().unwrap());
-                    assert!(place.contains(&name), "{place} has no {name}");
-                }
-            }
-            let in_path = own.iter().filter(|(place, _)| place == "\"path\"").count();
-            assert_eq!(in_path, place.matches('{').count(), "{place}");
+    for (path, method, operation) in operations(&whole()) {
+        let place = format!("{method} {path}");
+        let id = operation["operationId"].as_str().unwrap();
+        assert_eq!(ids.insert(id.to_owned(), place.clone()), None, "{place}: {id}");
+        for name in ["tags", "summary", "description", "security", "responses"] {
+            assert!(operation.get(name).is_some(), "{place} has no {name}");
         }
+        let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let mut own = BTreeSet::new();
+        for parameter in parameters {
+            let key = (parameter["in"].to_string(), parameter["name"].to_string());
+            assert!(own.insert(key.clone()), "{place}: {key:?} twice");
+            if parameter["in"] == "path" {
+                let name = format!("{{{}}}", parameter["name"].as_str().unwrap());
+                assert!(place.contains(&name), "{place} has no {name}");
+            }
+        }
+        let in_path = own.iter().filter(|(place, _)| place == "\"path\"").count();
+        assert_eq!(in_path, place.matches('{').count(), "{place}");
     }
 }
 
@@ -276,6 +290,224 @@ fn references_lead_somewhere_and_components_are_used() {
         let named = value.as_object().unwrap().keys().all(|name| schemes.contains_key(name));
         assert!(named, "{place}: {value}");
     }
+}
+
+#[test]
+fn nothing_is_left_to_be_filled_in() {
+    let document = whole();
+    let mut values = Vec::new();
+    walk(&document, "", &mut values);
+    for (place, value) in values {
+        assert!(!value.is_null(), "{place}");
+        let text = value.as_str().unwrap_or_default();
+        assert!(!text.contains("${") && !text.contains(".yaml#"), "{place}: {text}");
+    }
+}
+
+#[test]
+fn a_refusal_has_one_status() {
+    let document = whole();
+    let mut statuses = BTreeMap::new();
+    for (path, method, operation) in operations(&document) {
+        for (status, answer) in operation["responses"].as_object().unwrap() {
+            let Some(target) = answer["$ref"].as_str() else { continue };
+            let own = statuses.entry(target.to_owned()).or_insert_with(|| status.clone());
+            assert_eq!(own, status, "{method} {path}: {target}");
+        }
+    }
+}
+
+/// The keywords of the document's schemas, each with the parameter, property or schema that it is
+/// about. The schema of the news item has a file of its own.
+fn keywords() -> Vec<(String, String, Value)> {
+    let mut document = whole();
+    let schemas = document["components"]["schemas"].as_object_mut().unwrap();
+    for name in ["NewsItem", "NewsItemSent", "ContactInfo"] {
+        schemas.remove(name).unwrap();
+    }
+    let mut found = Vec::new();
+    collect_keywords(&document, "", &mut found);
+    found
+}
+
+fn collect_keywords(value: &Value, name: &str, found: &mut Vec<(String, String, Value)>) {
+    for element in value.as_array().into_iter().flatten() {
+        collect_keywords(element, name, found);
+    }
+    let name = value["name"].as_str().unwrap_or(name);
+    for (keyword, value) in value.as_object().into_iter().flatten() {
+        if let ("properties" | "schemas", Some(members)) = (keyword.as_str(), value.as_object()) {
+            members.iter().for_each(|(name, schema)| collect_keywords(schema, name, found));
+        } else {
+            found.push((name.to_owned(), keyword.clone(), value.clone()));
+            collect_keywords(value, name, found);
+        }
+    }
+}
+
+/// `_all` and the media types that `is_listed` keeps.
+fn with_all(is_listed: impl Fn(MediaType) -> bool) -> Value {
+    let types = MediaType::ALL.into_iter().filter(|one| is_listed(*one)).map(MediaType::as_str);
+    json!(["_all"].into_iter().chain(types).collect::<Vec<_>>())
+}
+
+/// Every list of words with the parameter or property that is one of them.
+fn expected_words() -> Vec<(&'static str, Value)> {
+    let types =
+        |types: &[MediaType]| json!(types.iter().map(|one| one.as_str()).collect::<Vec<_>>());
+    let pictures: Vec<_> = MediaType::ALL.into_iter().filter(|one| has_picture(*one)).collect();
+    let statuses = [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned];
+    let grants = [Grant::AuthorizationCode, Grant::Password, Grant::RefreshToken];
+    vec![
+        ("mediaType", with_all(|_| true)),
+        ("mediaType", with_all(|one| one != MediaType::Stockfoto)),
+        ("mediaType", types(&MediaType::ALL)),
+        ("mediaType", types(&pictures)),
+        ("mediaType", types(&[MediaType::Text, MediaType::Feature])),
+        ("mediaType", types(&[MediaType::Graphic])),
+        ("mediaType", types(&[MediaType::Video])),
+        ("rendition", json!(RenditionName::PICTURES.map(|name| name.to_string()))),
+        ("pubstatus", json!(statuses.map(PubStatus::as_str))),
+        ("facets", json!(Facet::ALL.map(Facet::as_str))),
+        ("type", json!(DeviceKind::ALL.map(DeviceKind::as_str))),
+        ("type", json!(AgreementType::ALL.map(AgreementType::as_str))),
+        ("type", json!(NotificationKind::ALL.map(NotificationKind::as_str))),
+        ("status", json!(OrderStatus::ALL.map(OrderStatus::as_str))),
+        ("state", json!(DeliveryState::ALL.map(DeliveryState::as_str))),
+        ("period", json!(Period::ALL.map(Period::as_str))),
+        ("approver", json!([Approver::Admin.as_str()])),
+        ("method", json!(ChannelMethod::ALL.map(ChannelMethod::as_str))),
+        ("response_type", json!(ResponseType::NAMES)),
+        ("grant_type", json!(grants.map(Grant::as_str))),
+        // Words without a type of ours.
+        ("tr", json!(["h", "d", "w", "m", "y"])),
+        ("tr", json!(["h", "d", "w", "y"])),
+        (
+            "sort",
+            json!([
+                "default:desc",
+                "default:asc",
+                "date:desc",
+                "date:asc",
+                "versioncreated:desc",
+                "versioncreated:asc",
+                "versionstored:desc",
+                "versionstored:asc",
+                "relevance"
+            ]),
+        ),
+        ("sort", json!(["asc", "desc", "stor", "rel"])),
+        ("layout", json!(["full", "bare"])),
+        ("again", json!([true])),
+        ("response_mode", json!(["query", "fragment"])),
+        ("code_challenge_method", json!(["S256"])),
+        ("status", json!(["live"])),
+        ("status", json!(["ready"])),
+        ("status", json!(["not ready"])),
+        ("status", json!(["serving"])),
+        ("status", json!(["not serving"])),
+        ("status", json!(["building", "disabled", "draining"])),
+        ("reason", json!(["draining"])),
+        ("location", json!(["path", "query", "headers", "body"])),
+        ("type", json!(["Subscription", "Direct", "Normal", "Sketch"])),
+        ("madeBy", json!(["user", "operator"])),
+        ("kind", json!(["invitation", "reset"])),
+    ]
+}
+
+#[test]
+fn lists_of_words_are_those_of_the_types() {
+    let print = |name: &str, words: &Value| format!("{name}: {words}");
+    let is_list = |keyword: &str, value: &Value| keyword == "enum" && value.is_array();
+    let found: BTreeSet<String> = keywords()
+        .iter()
+        .filter(|(_, keyword, value)| is_list(keyword, value))
+        .map(|(name, _, words)| print(name, words))
+        .collect();
+    let expected: BTreeSet<String> =
+        expected_words().iter().map(|(name, words)| print(name, words)).collect();
+    let differences: Vec<_> = found.symmetric_difference(&expected).collect();
+    assert!(differences.is_empty(), "{differences:#?}");
+}
+
+/// Every bound and numeric default above 1.
+const BOUNDS: [(&str, &str, usize); 33] = [
+    ("CollectionItems", "maxItems", COLLECTION_ELEMENTS_MAX),
+    ("content", "maxItems", COLLECTION_ELEMENTS_MAX),
+    ("content", "maxLength", URI_CHARS_MAX),
+    ("uri", "maxLength", URI_CHARS_MAX),
+    ("name", "maxLength", COLLECTION_NAME_CHARS_MAX),
+    ("name", "maxLength", SHORT_TEXT_CHARS_MAX),
+    ("name", "maxLength", CHANNEL_NAME_CHARS_MAX),
+    ("firstName", "maxLength", SHORT_TEXT_CHARS_MAX),
+    ("lastName", "maxLength", SHORT_TEXT_CHARS_MAX),
+    ("department", "maxLength", SHORT_TEXT_CHARS_MAX),
+    ("direct", "maxLength", SHORT_TEXT_CHARS_MAX),
+    ("mobile", "maxLength", SHORT_TEXT_CHARS_MAX),
+    ("model", "maxLength", SHORT_TEXT_CHARS_MAX),
+    ("emailAddress", "maxLength", EMAIL_CHARS_MAX),
+    ("formats", "maxItems", CHANNEL_FORMATS_MAX),
+    ("formats", "maxLength", SHORT_TEXT_CHARS_MAX),
+    ("invoiceText", "maxLength", INVOICE_TEXT_CHARS_MAX),
+    ("token", "maxLength", DEVICE_TOKEN_BYTES_MAX),
+    ("id", "maxLength", ItemId::CHARS_MAX),
+    ("title", "maxLength", NOTIFICATION_TEXT_CHARS_MAX),
+    ("email", "maxLength", NOTIFICATION_TEXT_CHARS_MAX),
+    ("timezone", "maxLength", NOTIFICATION_TEXT_CHARS_MAX),
+    ("s", "maximum", HITS_MAX),
+    ("s", "default", HITS_DEFAULT),
+    ("fr", "maximum", HITS_MAX),
+    ("size", "maximum", ORDERS_LISTED_MAX),
+    ("size", "maximum", DELIVERIES_LISTED_MAX),
+    ("size", "default", ORDERS_SIZE_DEFAULT),
+    ("size", "default", DELIVERIES_SIZE_DEFAULT),
+    ("wait", "maximum", STREAM_POLL_S as usize),
+    ("wait", "maximum", POLL_S_MAX as usize),
+    ("wait", "default", STREAM_POLL_S as usize),
+    ("wait", "default", POLL_S as usize),
+];
+
+#[test]
+fn bounds_are_those_of_the_limits() {
+    let is_bound = |keyword: &str| {
+        keyword == "default" || keyword.starts_with("min") || keyword.starts_with("max")
+    };
+    let mut found = BTreeSet::new();
+    for (name, keyword, value) in keywords() {
+        if let Some(bound) = value.as_u64().filter(|bound| is_bound(&keyword) && *bound > 1) {
+            found.insert(format!("{name} {keyword} {bound}"));
+        }
+    }
+    let pixels = ["w", "h", "x", "y", "start"].map(|name| format!("{name} maximum {}", u32::MAX));
+    let limits = BOUNDS.map(|(name, keyword, bound)| format!("{name} {keyword} {bound}"));
+    let expected: BTreeSet<String> = limits.into_iter().chain(pixels).collect();
+    let differences: Vec<_> = found.symmetric_difference(&expected).collect();
+    assert!(differences.is_empty(), "{differences:#?}");
+}
+
+#[test]
+fn scopes_facets_and_prompts_are_those_of_the_types() {
+    let document = whole();
+    let names = |place: &str| -> Vec<String> {
+        document.pointer(place).unwrap().as_object().unwrap().keys().cloned().collect()
+    };
+    let flows = "/components/securitySchemes/oauth2/flows";
+    for flow in names(flows) {
+        let scopes = names(&format!("{flows}/{flow}/scopes"));
+        assert_eq!(scopes, Scope::ALL.map(Scope::as_str), "{flow}");
+    }
+    let facets = "/components/schemas/SearchResult/properties/facets/properties";
+    assert_eq!(names(facets), Facet::ALL.map(Facet::as_str));
+    let of_key: Vec<_> = Scopes::of_key().iter().map(Scope::as_str).collect();
+    let key = &document["paths"]["/user/v1/key"]["post"]["security"];
+    assert_eq!(key[0]["oauth2"], json!(of_key));
+    let parameters = &document["paths"]["/o/oauth2/auth"]["get"]["parameters"];
+    let prompt = parameters.as_array().unwrap().iter().find(|one| one["name"] == "prompt");
+    let words = Prompt::ALL.map(Prompt::as_str).join(", ");
+    assert_eq!(prompt.unwrap()["schema"]["description"], words);
+    let token = &document["paths"]["/user/v1/device/{token}"]["put"]["parameters"][0];
+    let text = token["description"].as_str().unwrap();
+    assert!(text.contains(&format!("{DEVICE_TOKEN_BYTES_MAX} bytes")), "{text}");
 }
 
 #[test]

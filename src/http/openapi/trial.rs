@@ -4,8 +4,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::operation::Tag;
-use super::page::{Piece, access, elements, members, pieces, printed, text};
+use super::page::{Piece, access, elements, members, operations, pieces, printed, text};
 
 /// What stands in code in the place of an API key, in the header.
 const API_KEY: &str = "ApiKey YOUR_KEY";
@@ -13,6 +12,9 @@ const API_KEY: &str = "ApiKey YOUR_KEY";
 const ACCESS_TOKEN: &str = "Bearer YOUR_ACCESS_TOKEN";
 /// Words that a form begins with: what everybody may look at.
 const OPEN: [&str; 2] = ["image", "NormalPreview"];
+/// Sections of the document whose operations are not sent.
+const OPERATOR: &str = "Operator";
+const OAUTH2: &str = "OAuth2";
 /// Objects within objects that an example body has.
 const DEPTH_MAX: usize = 4;
 /// An object with more properties shows only those that must be there.
@@ -78,16 +80,12 @@ pub(in crate::http) struct Sample {
 
 /// Every operation of `document`.
 pub(super) fn all(document: &Value) -> Vec<Trial> {
-    let mut found = Vec::new();
-    for (path, item) in members(&document["paths"]) {
-        for (method, operation) in members(item) {
-            found.push(trial(document, (path, method), operation));
-        }
-    }
-    found
+    operations(document)
+        .map(|(path, method, operation)| trial(document, path, method, operation))
+        .collect()
 }
 
-fn trial(document: &Value, (path, method): (&str, &str), found: &Value) -> Trial {
+fn trial(document: &Value, path: &str, method: &str, found: &Value) -> Trial {
     let own = found["servers"][0]["url"].as_str();
     let schemes = |wanted: &str| elements(&found["security"]).any(|one| one.get(wanted).is_some());
     let mut requirements = elements(&found["security"]).filter_map(Value::as_object).peekable();
@@ -120,8 +118,7 @@ fn trial(document: &Value, (path, method): (&str, &str), found: &Value) -> Trial
 /// Why a page does not send an operation.
 fn unsent(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
     let tag = text(&found["tags"][0]);
-    let is_of = |wanted: Tag| tag == wanted.name();
-    if is_of(Tag::Operator) {
+    if tag == OPERATOR {
         return Some("It is for the operator's tools, so it is not sent from here.");
     }
     if elements(&found["security"]).any(|one| one.get("client").is_some()) {
@@ -130,7 +127,7 @@ fn unsent(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
     if path == "/o/oauth2/auth" {
         return Some("A browser is led through it by a client, so it is not sent from here.");
     }
-    if is_of(Tag::OAuth2) && elements(&found["security"]).next().is_some() {
+    if tag == OAUTH2 && elements(&found["security"]).next().is_some() {
         return Some("It takes an access token, so it is not sent from here.");
     }
     takes_ak.then_some("It takes an application key, so it is not sent from here.")
@@ -293,17 +290,12 @@ impl Trial {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Bases, document, operations};
+    use super::super::tests::whole;
     use super::*;
-
-    fn whole() -> Vec<Trial> {
-        let base = "http://a";
-        all(&document(Bases { public: base, media: base, auth: base }, operations()))
-    }
 
     #[test]
     fn a_call_is_known_by_its_operation() {
-        let trials = whole();
+        let trials = all(&whole());
         let check = |path: &str, expected: Option<&str>| {
             let of_get = trials.iter().filter(|trial| trial.method == "GET");
             let fitting = of_get.filter_map(|trial| Some((trial.fits(path)?, &trial.id)));
@@ -327,7 +319,7 @@ mod tests {
 
     #[test]
     fn only_what_a_visitor_may_call_is_sent() {
-        let trials = whole();
+        let trials = all(&whole());
         let trial = |id: &str| trials.iter().find(|trial| trial.id == id).unwrap();
         for id in ["search", "getUser", "removeNotification", "getKeys", "getHires"] {
             assert_eq!(trial(id).unsent, None, "{id}");
@@ -362,8 +354,7 @@ mod tests {
 
     #[test]
     fn every_body_that_is_taken_begins_as_one_that_its_schema_allows() {
-        let base = "http://a";
-        let document = document(Bases { public: base, media: base, auth: base }, operations());
+        let document = whole();
         let mut count = 0;
         for trial in all(&document) {
             let Some(body) = &trial.body else { continue };

@@ -1,0 +1,124 @@
+//! Assembles the OpenAPI document from the files in `assets/openapi`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use yaml_rust2::{Yaml, YamlLoader};
+
+use super::Bases;
+use super::news_item;
+use super::page::{members, text};
+
+/// The document without its sections.
+const DOCUMENT: &str = include_str!("../../../assets/openapi/document.yaml");
+/// What a reference that begins with [`TO_SHARED`] leads to.
+const SHARED: &str = include_str!("../../../assets/openapi/shared.yaml");
+const TO_SHARED: &str = "shared.yaml#";
+/// The sections, in the order of the documentation page.
+const SECTIONS: [&str; 12] = [
+    include_str!("../../../assets/openapi/content.yaml"),
+    include_str!("../../../assets/openapi/notifications.yaml"),
+    include_str!("../../../assets/openapi/collections.yaml"),
+    include_str!("../../../assets/openapi/user.yaml"),
+    include_str!("../../../assets/openapi/orders.yaml"),
+    include_str!("../../../assets/openapi/deliveries.yaml"),
+    include_str!("../../../assets/openapi/organization.yaml"),
+    include_str!("../../../assets/openapi/media.yaml"),
+    include_str!("../../../assets/openapi/oauth2.yaml"),
+    include_str!("../../../assets/openapi/search.yaml"),
+    include_str!("../../../assets/openapi/ingest.yaml"),
+    include_str!("../../../assets/openapi/operator.yaml"),
+];
+
+/// Assembles the document of the service at `bases`.
+///
+/// The files are compiled in, so an error in them is a mistake of ours and panics. Every test that
+/// starts a server sees it.
+pub(super) fn assemble(bases: Bases<'_>) -> Value {
+    let shared = read(SHARED);
+    let mut document = resolve(&read(DOCUMENT), &shared, bases);
+    let (mut tags, mut paths) = (Vec::new(), Map::new());
+    let mut schemas: Map<String, Value> =
+        copied(&document["components"]["schemas"]).chain(news_item::schemas()).collect();
+    for file in SECTIONS {
+        let section = resolve(&read(file), &shared, bases);
+        tags.push(json!({ "name": section["name"], "description": section["description"] }));
+        for (path, item) in members(&section["paths"]) {
+            let item = members(item).map(|(method, operation)| {
+                (method.clone(), complete(operation, &section, bases.public))
+            });
+            let earlier = paths.insert(path.clone(), item.collect());
+            assert!(earlier.is_none(), "{path} is described in two sections");
+        }
+        schemas.extend(copied(&section["schemas"]));
+    }
+    document["tags"] = tags.into();
+    document["components"]["schemas"] = schemas.into();
+    document["paths"] = paths.into();
+    document
+}
+
+fn copied(object: &Value) -> impl Iterator<Item = (String, Value)> {
+    members(object).map(|(name, value)| (name.clone(), value.clone()))
+}
+
+/// The operation with its tag and with what its section says of all its operations: `responses`
+/// beside its own, `security` unless it has its own, and `server` where that is not `public`.
+fn complete(operation: &Value, section: &Value, public: &str) -> Value {
+    let mut whole = operation.clone();
+    whole["tags"] = json!([section["name"]]);
+    if whole.get("security").is_none() {
+        whole["security"] = section["security"].clone();
+    }
+    if let Some(server) = section.get("server").filter(|server| *server != public) {
+        whole["servers"] = json!([{ "url": server }]);
+    }
+    let responses = members(&section["responses"]).chain(members(&operation["responses"]));
+    // Sorted by status.
+    whole["responses"] = json!(responses.collect::<BTreeMap<_, _>>());
+    whole
+}
+
+/// The value with references to `shared` replaced by their targets, and `${public}`, `${media}`
+/// and `${auth}` by the addresses of `bases`.
+fn resolve(value: &Value, shared: &Value, bases: Bases<'_>) -> Value {
+    if let Some(place) = text(&value["$ref"]).strip_prefix(TO_SHARED) {
+        let target = shared.pointer(place);
+        let target = target.unwrap_or_else(|| panic!("shared.yaml has no {place}"));
+        return resolve(target, shared, bases);
+    }
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), resolve(value, shared, bases)))
+            .collect(),
+        Value::Array(elements) => {
+            elements.iter().map(|element| resolve(element, shared, bases)).collect()
+        }
+        Value::String(text) => bases.fill(text).into(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// Reads a file of ours.
+fn read(file: &str) -> Value {
+    let read = YamlLoader::load_from_str(file);
+    let read = read.unwrap_or_else(|error| panic!("a file of assets/openapi: {error}"));
+    read.into_iter().next().map_or(Value::Null, to_json)
+}
+
+/// The same value in JSON. Keys are text, so a status stands in quotation marks.
+fn to_json(yaml: Yaml) -> Value {
+    match yaml {
+        Yaml::String(text) => text.into(),
+        Yaml::Integer(number) => number.into(),
+        Yaml::Boolean(flag) => flag.into(),
+        Yaml::Array(elements) => elements.into_iter().map(to_json).collect(),
+        Yaml::Hash(members) => members
+            .into_iter()
+            .map(|(name, value)| (name.into_string().expect("keys are text"), to_json(value)))
+            .collect(),
+        // A test refuses them.
+        Yaml::Real(_) | Yaml::Alias(_) | Yaml::Null | Yaml::BadValue => Value::Null,
+    }
+}
