@@ -60,7 +60,7 @@ impl Purging {
         drain: Duration,
     ) -> Option<JoinHandle<()>> {
         let Self { cdn, followed } = self;
-        let stop = app.shared.stopping.subscribe();
+        let stop = app.shared.process.stopping.subscribe();
         Some(runtime.spawn(cdn?.run(followed, stop, drain)))
     }
 }

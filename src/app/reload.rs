@@ -85,13 +85,13 @@ impl Reload {
         self.terms.limits.set(listener_limits(config));
         let tuned = tuned(config);
         shared.media.settings().patience.set(tuned.patience);
-        shared.tuned.set(tuned);
-        shared.auth.set_throttle(hash_limits(config));
-        shared.oauth.set_lifetimes(lifetimes(config));
-        shared.deliveries.set_settings(delivery::Settings::of(config));
-        shared.notifications.set_settings(notifications::Settings::of(config));
-        shared.recipients.set_settings(RecipientSettings::of(config));
-        if let Some(traces) = &shared.traces {
+        shared.edge.tuned.set(tuned);
+        shared.access.auth.set_throttle(hash_limits(config));
+        shared.access.oauth.set_lifetimes(lifetimes(config));
+        shared.distribution.deliveries.set_settings(delivery::Settings::of(config));
+        shared.distribution.notifications.set_settings(notifications::Settings::of(config));
+        shared.distribution.recipients.set_settings(RecipientSettings::of(config));
+        if let Some(traces) = &shared.edge.traces {
             traces.set_ratio(config.telemetry.trace_ratio);
         }
     }

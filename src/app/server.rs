@@ -126,9 +126,9 @@ impl Server {
         let warmer = media::warm::run(app.shared.media.clone(), to_warm);
         runtime.spawn(warmer);
         let (looked, first_look) = oneshot::channel();
-        let stopping = app.shared.stopping.subscribe();
-        runtime.spawn(app.shared.readiness.clone().watch(looked, stopping));
-        runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
+        let stopping = app.shared.process.stopping.subscribe();
+        runtime.spawn(app.shared.process.readiness.clone().watch(looked, stopping));
+        runtime.spawn(app.shared.distribution.notifications.serve_streams(asks, clock::now));
         spawn_sweeps(&runtime, &app.shared, &steady, &config);
         if let Some(scrub) = scrub {
             runtime.spawn(scrub.run());
@@ -184,9 +184,9 @@ impl Server {
         let Self { listener, admin, terms, app, threads, senders, runtime, signals, .. } = self;
         let Signals { stop, again } = signals;
         runtime.spawn(reload_on(again, self.reload, status.clone()));
-        runtime.spawn(systemd::watchdog(app.shared.db.clone()));
+        runtime.spawn(systemd::watchdog(app.shared.process.db.clone()));
         let (end, ended) = watch::channel(false);
-        let (events, db) = (app.shared.audit.pending(), app.shared.db.clone());
+        let (events, db) = (app.shared.access.audit.pending(), app.shared.process.db.clone());
         let write = |events| runtime.spawn(write_events(db, events, ended.clone()));
         let events = events.map(write);
         let export = self.export.map(|export| runtime.spawn(export.run(ended)));
@@ -218,22 +218,22 @@ impl Server {
 }
 
 fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>, config: &Config) {
-    let role = shared.node.role();
+    let role = shared.process.node.role();
     if !role.only_reads() {
-        runtime.spawn(Arc::clone(steady).keep(shared.db.clone()));
-        runtime.spawn(shared.activity.clone().keep());
-        runtime.spawn(write_uses(shared.auth.clone()));
+        runtime.spawn(Arc::clone(steady).keep(shared.process.db.clone()));
+        runtime.spawn(shared.site.activity.clone().keep());
+        runtime.spawn(write_uses(shared.access.auth.clone()));
     }
     if role.works() {
-        let whose = || (Arc::clone(steady), shared.node.clone());
-        runtime.spawn(sweep_accounts(shared.oauth.clone(), whose()));
-        runtime.spawn(sweep_item_log(shared.db.clone(), whose()));
-        runtime.spawn(sweep_deliveries(shared.deliveries.clone(), whose()));
+        let whose = || (Arc::clone(steady), shared.process.node.clone());
+        runtime.spawn(sweep_accounts(shared.access.oauth.clone(), whose()));
+        runtime.spawn(sweep_item_log(shared.process.db.clone(), whose()));
+        runtime.spawn(sweep_deliveries(shared.distribution.deliveries.clone(), whose()));
         let (steady, node) = whose();
-        runtime.spawn(sweep_recipients(shared.recipients.clone(), steady, node));
+        runtime.spawn(sweep_recipients(shared.distribution.recipients.clone(), steady, node));
         let (days, (steady, node)) = (config.audit.retention_days, whose());
-        runtime.spawn(sweep_events(shared.db.clone(), days, steady, node));
-        runtime.spawn(jobs::expire(shared.collections.clone(), whose()));
+        runtime.spawn(sweep_events(shared.process.db.clone(), days, steady, node));
+        runtime.spawn(jobs::expire(shared.archive.collections.clone(), whose()));
     }
 }
 
@@ -277,7 +277,7 @@ fn runtime() -> Result<(Runtime, Signals)> {
 /// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open
 /// would let new clients connect and hang for as long as the drain takes.
 async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSignals) -> Result<()> {
-    let metrics = app.shared.metrics.clone();
+    let metrics = app.shared.process.metrics.clone();
     // Samples of histograms are kept one by one until somebody adds them up: a scrape, or this.
     tokio::spawn(async move {
         let mut beat = tokio::time::interval(METRICS_UPKEEP);
@@ -288,19 +288,19 @@ async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSigna
     });
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
-    let stopping = shared.stopping.subscribe();
+    let stopping = shared.process.stopping.subscribe();
     let limits = terms.limits.clone();
     tokio::spawn(async move {
         signals.first().await;
-        let unready = shared.tuned.get().unready;
+        let unready = shared.edge.tuned.get().unready;
         let time = unready + limits.get().drain + STOP_GRANTED;
         drop(tokio::task::spawn_blocking(move || systemd::stopping(time)));
         // Load balancers learn it from readiness before connections close.
-        shared.draining.store(true, Ordering::SeqCst);
-        shared.node.drain();
+        shared.process.draining.store(true, Ordering::SeqCst);
+        shared.process.node.drain();
         tokio::time::sleep(unready).await;
         tracing::info!("stopping: no new connections, requests under way finish");
-        shared.stopping.send_replace(true);
+        shared.process.stopping.send_replace(true);
     });
     let report = http::listener::serve(listener, http::service(app), terms, stopping).await;
     tracing::info!(finished = report.finished, cut = report.cut, "stopped");
@@ -317,7 +317,7 @@ async fn serve_admin(listener: TcpListener, terms: Terms, app: App) {
             return;
         }
     };
-    let stopping = app.shared.stopping.subscribe();
+    let stopping = app.shared.process.stopping.subscribe();
     let terms = Terms { certificate: None, ..terms };
     http::listener::serve(listener, http::admin_service(app), terms, stopping).await;
 }

@@ -22,17 +22,13 @@ use crate::cluster::readiness::{Parts, Readiness};
 use crate::distribution::delivery::{self, Deliveries, Sender};
 use crate::distribution::notifications::{self, Asks, Notifications};
 use crate::distribution::recipients::{RecipientSettings, Recipients};
-use crate::http::Activity;
-use crate::http::App;
-use crate::http::Compressor;
-use crate::http::ConceptNames;
-use crate::http::Pages;
-use crate::http::Shared;
-use crate::http::Surrogate;
-use crate::http::Tuned;
 use crate::http::listener::ListenerLimits;
 use crate::http::openapi::Bases;
 use crate::http::openapi::Description;
+use crate::http::{
+    AccessState, Activity, App, ArchiveState, Compressor, ConceptNames, DistributionState,
+    EdgeState, Pages, ProcessState, Shared, SiteState, Surrogate, Tuned,
+};
 use crate::media::original::Originals;
 use crate::media::{Media, Settings};
 use crate::runtime::clock::{self, Stopwatch};
@@ -148,14 +144,14 @@ pub(super) fn start_senders(
     app: &App,
     drain: Duration,
 ) -> Vec<tokio::task::JoinHandle<()>> {
-    if !app.shared.node.role().works() {
+    if !app.shared.process.node.role().works() {
         return Vec::new();
     }
-    let stopping = || app.shared.stopping.subscribe();
-    let deliveries = app.shared.deliveries.clone();
+    let stopping = || app.shared.process.stopping.subscribe();
+    let deliveries = app.shared.distribution.deliveries.clone();
     let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
     for lane in Lane::ALL {
-        let notifications = app.shared.notifications.clone();
+        let notifications = app.shared.distribution.notifications.clone();
         senders.push(runtime.spawn(notifications.send(lane, stopping(), drain)));
     }
     senders
@@ -253,39 +249,39 @@ pub(super) fn shared(
         auth: config.auth_url(),
     };
     let db = orders.db().clone();
+    let audit = if node.role().only_reads() { Audit::lines_only() } else { Audit::start() };
+    let description = Description::new(bases, &pages, &config.server.site_name)?;
     Ok(Shared {
-        db: db.clone(),
+        access: AccessState { auth, oauth, users, orders, audit },
+        archive: ArchiveState { content, collections: Collections::new(db.clone()), uploads },
         media,
-        content,
-        collections: Collections::new(orders.db().clone()),
-        users,
-        uploads,
-        audit: if node.role().only_reads() { Audit::lines_only() } else { Audit::start() },
-        auth,
-        oauth,
-        secure_cookies: config.auth_url().starts_with("https:"),
-        strict_transport: config.is_https(),
-        has_admin_listener: config.server.admin_listen.0.is_some(),
-        orders,
-        deliveries,
-        notifications,
-        recipients,
-        metrics,
-        site_url: config.site_url().to_owned(),
-        site_name: config.server.site_name.clone(),
-        zone: config.ingest.timezone.0.clone(),
-        surrogate: Surrogate::of(config)?,
-        compressor: Compressor::default(),
-        tuned: Live::new(tuned(config)),
-        traces,
-        description: Description::new(bases, &pages, &config.server.site_name)?,
-        pages,
-        activity: Activity::new(db),
-        concepts: ConceptNames::default(),
-        node,
-        readiness,
-        draining: AtomicBool::new(false),
-        stopping: tokio::sync::watch::Sender::new(false),
+        distribution: DistributionState { deliveries, notifications, recipients },
+        site: SiteState {
+            pages,
+            activity: Activity::new(db.clone()),
+            concepts: ConceptNames::default(),
+            url: config.site_url().to_owned(),
+            name: config.server.site_name.clone(),
+            zone: config.ingest.timezone.0.clone(),
+            secure_cookies: config.auth_url().starts_with("https:"),
+        },
+        edge: EdgeState {
+            tuned: Live::new(tuned(config)),
+            surrogate: Surrogate::of(config)?,
+            compressor: Compressor::default(),
+            traces,
+            strict_transport: config.is_https(),
+        },
+        process: ProcessState {
+            db,
+            node,
+            readiness,
+            metrics,
+            has_admin_listener: config.server.admin_listen.0.is_some(),
+            draining: AtomicBool::new(false),
+            stopping: tokio::sync::watch::Sender::new(false),
+        },
+        description,
     })
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn live() -> Response {
 /// `GET /health/serving`: the service is not stopping, whatever its database does; else 503. For a balancer
 /// that has nobody left who is ready: what is in a cache is served without a database.
 pub(super) async fn serving(State(app): State<App>) -> Response {
-    let (status, text) = match app.shared.is_draining() {
+    let (status, text) = match app.shared.process.is_draining() {
         false => (StatusCode::OK, json!({ "status": "serving" })),
         true => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -37,8 +37,8 @@ pub(super) async fn serving(State(app): State<App>) -> Response {
 /// wrong with all nodes, and that no node has done the work beside requests for a while, is told by a node that is
 /// ready too: it answers all the same.
 pub(super) async fn ready(State(app): State<App>) -> Response {
-    let verdict = app.shared.readiness.verdict();
-    let (status, mut text) = if app.shared.is_draining() {
+    let verdict = app.shared.process.readiness.verdict();
+    let (status, mut text) = if app.shared.process.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": "draining" }))
     } else if verdict.is_ready {
         (StatusCode::OK, ready_text(&app, &verdict))
@@ -57,16 +57,18 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
 /// elsewhere meanwhile, and for scripts that wait until what they took in is found: `rowsBehind` counts the
 /// rows of the item log that the index does not hold yet.
 pub(super) async fn search(State(app): State<App>) -> Response {
-    let search = app.shared.content.engine();
+    let search = app.shared.archive.content.engine();
     let refused = |status: &str, reason: String| {
         (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": status, "reason": reason }))
     };
     let lacks_database = || {
-        let faults = app.shared.readiness.verdict().faults;
+        let faults = app.shared.process.readiness.verdict().faults;
         faults.iter().any(|(fault, _)| *fault == Fault::Database)
     };
     let (status, text) = match search.standing() {
-        _ if app.shared.is_draining() => refused("draining", "the service stops".to_owned()),
+        _ if app.shared.process.is_draining() => {
+            refused("draining", "the service stops".to_owned())
+        }
         // Hits are read from the database: a whole index alone answers nothing.
         _ if lacks_database() => refused("database", "the database cannot be used".to_owned()),
         Standing::Disabled => refused("disabled", "this node does not search".to_owned()),
@@ -91,7 +93,7 @@ fn ready_text(app: &App, verdict: &Verdict) -> serde_json::Value {
     if !verdict.faults.is_empty() {
         details.push(verdict.reason());
     }
-    if let Some(unmatched) = app.shared.node.unmatched().filter(|time| *time >= VACANT) {
+    if let Some(unmatched) = app.shared.process.node.unmatched().filter(|time| *time >= VACANT) {
         let seconds = unmatched.as_secs();
         details
             .push(format!("no worker for {seconds} s: notifications, mails and deliveries wait"));
@@ -105,9 +107,9 @@ fn ready_text(app: &App, verdict: &Verdict) -> serde_json::Value {
 /// `GET /metrics`: counters, gauges and histograms in Prometheus' text format.
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     // Here, since whoever follows may hang in a question to the database.
-    let behind = app.shared.node.behind().as_secs_f64();
+    let behind = app.shared.process.node.behind().as_secs_f64();
     metrics::gauge!(telemetry::FOLLOW_BEHIND_SECONDS).set(behind);
-    let text = app.shared.metrics.render();
+    let text = app.shared.process.metrics.render();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     uncached(respond::typed(StatusCode::OK, kind, Body::from(text)))
 }

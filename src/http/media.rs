@@ -59,7 +59,7 @@ use model::{CropSpec, ItemKey};
 /// `/media/…`: GET and HEAD, and the preflight of browsers.
 pub(super) async fn media(State(app): State<App>, request: Request) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
+    let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
     match *method {
         Method::GET | Method::HEAD => {}
         Method::OPTIONS => return preflight(),
@@ -82,7 +82,7 @@ pub(super) async fn media(State(app): State<App>, request: Request) -> Response 
             let keys = CacheKeys::of(path.key(), []);
             let is_own =
                 credentials::are_presented(headers, uri) || session::is_shown(&app, headers);
-            app.shared.surrogate.mark_missing(response.headers_mut(), &keys, is_own);
+            app.shared.edge.surrogate.mark_missing(response.headers_mut(), &keys, is_own);
         }
         // A script may read why a picture is not there.
         allow_origins(response.headers_mut());
@@ -206,13 +206,13 @@ async fn given(
         let answer = resolved(app, uri, path, &asked).await?;
         let keys = answer.cache_keys();
         let response = match answer {
-            Answer::Page(key, crop) => Some(redirect(&page(&app.shared.site_url, &key, crop))),
+            Answer::Page(key, crop) => Some(redirect(&page(&app.shared.site.url, &key, crop))),
             Answer::Text(answer) => Some(document(app, &asked, &answer).await?),
             Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
             Answer::File(answer) => file(app, &asked, &answer).await?,
         };
         if let Some(mut response) = response {
-            app.shared.surrogate.mark(response.headers_mut(), &keys);
+            app.shared.edge.surrogate.mark(response.headers_mut(), &keys);
             return Ok(response);
         }
     }
@@ -235,7 +235,8 @@ async fn resolved(app: &App, uri: &Uri, path: &MediaPath, asked: &Asked<'_>) -> 
     if is_archive {
         caller.known()?;
         if let Some(channel) = deliveries::channel(uri)? {
-            let formats = app.shared.deliveries.formats_of_channel(caller, &channel).await?;
+            let formats =
+                app.shared.distribution.deliveries.formats_of_channel(caller, &channel).await?;
             return media
                 .archive(path.key(), Wanted::Formats(&formats, None), caller, asked.now)
                 .await;
@@ -323,7 +324,7 @@ fn describe(app: &App, headers: &mut HeaderMap, validators: &Validators, open: b
     if let Some(seconds) = validators.last_modified {
         headers.insert(header::LAST_MODIFIED, print_date(seconds));
     }
-    let tuned = app.shared.tuned.get();
+    let tuned = app.shared.edge.tuned.get();
     let policy = if open { tuned.open_cache_control.as_str() } else { "private, no-cache" };
     if let Ok(policy) = HeaderValue::from_str(policy) {
         headers.insert(header::CACHE_CONTROL, policy);
@@ -394,7 +395,7 @@ pub(super) async fn file(
         return Ok(Some(response));
     }
     let media = &app.shared.media;
-    let patience = app.shared.tuned.get().patience;
+    let patience = app.shared.edge.tuned.get().patience;
     let obtained = tokio::time::timeout(patience, media.obtain_file(answer, asked.client)).await;
     let late = |_| Error::new(Kind::Timeout, "The file took too long to put together; try again");
     let whole = obtained.map_err(late)??;
@@ -494,7 +495,10 @@ async fn rendition(
         Some(obtained) => obtained,
         None => {
             let payer = Payer::of(asked.client);
-            app.shared.media.obtain_for(answer, app.shared.tuned.get().patience, payer).await?
+            app.shared
+                .media
+                .obtain_for(answer, app.shared.edge.tuned.get().patience, payer)
+                .await?
         }
     };
     check_extents(app, &obtained.body).await?;
@@ -507,7 +511,7 @@ async fn rendition(
     describe(app, response.headers_mut(), &validators, answer.open);
     keep_errors_out_of_caches(&mut response);
     name_file(&mut response, answer.file_name.as_deref());
-    if app.shared.tuned.get().work_headers && response.status().is_success() {
+    if app.shared.edge.tuned.get().work_headers && response.status().is_success() {
         timing::describe(response.headers_mut(), &obtained.source, answer.open);
     }
     response.extensions_mut().insert(Work {

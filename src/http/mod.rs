@@ -11,16 +11,7 @@ mod oauth;
 pub mod openapi;
 pub mod protocol;
 pub mod site;
-
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
-
-use tokio::sync::watch;
+mod state;
 
 use axum::{
     Extension, Router,
@@ -30,139 +21,11 @@ use axum::{
     response::Response,
     routing::{any, get, post},
 };
-use metrics_exporter_prometheus::PrometheusHandle;
 use tower::util::MapRequest;
 
-use crate::access::auth::Auth;
-use crate::access::oauth::OAuth;
-use crate::access::orders::Orders;
-use crate::access::users::Users;
-use crate::archive::collections::Collections;
-use crate::archive::content::Content;
-use crate::archive::ingest::Uploads;
-use crate::cluster::membership::Node;
-use crate::cluster::readiness::Readiness;
-use crate::distribution::delivery::Deliveries;
-use crate::distribution::notifications::Notifications;
-use crate::distribution::recipients::Recipients;
-use crate::media::Media;
-use crate::runtime::config::{Addresses, Role};
+use crate::runtime::config::Role;
 use crate::runtime::error::Error;
 use crate::runtime::error::Kind;
-use crate::runtime::live::Live;
-use crate::runtime::traces::Traces;
-use crate::storage::audit::Audit;
-use crate::storage::database::Db;
-
-/// What the handlers share; cheap to clone.
-#[derive(Clone)]
-pub struct App {
-    /// The state.
-    pub shared: Arc<Shared>,
-}
-
-/// Settings that change while the service runs.
-#[derive(Debug)]
-pub struct Tuned {
-    /// Whether photographs are found without credentials.
-    pub open_images: bool,
-    /// Seconds that a login in the browser lasts.
-    pub session_s: u32,
-    /// Proxies whose `X-Forwarded-For` is believed.
-    pub trusted_proxies: Addresses,
-    /// `Cache-Control` of open renditions.
-    pub open_cache_control: String,
-    /// Whether renditions say how they were made.
-    pub work_headers: bool,
-    /// Whether texts are compressed for clients that accept it.
-    pub compression: bool,
-    /// How long a request waits for its rendition.
-    pub patience: Duration,
-    /// Time between readiness turning false and the end of new connections.
-    pub unready: Duration,
-}
-
-/// The state behind [`App`].
-pub struct Shared {
-    /// The media section.
-    pub media: Media,
-    /// The content section.
-    pub content: Content,
-    /// Where events of the audit log go that belong to no transaction.
-    pub audit: Audit,
-    /// Who calls.
-    pub auth: Auth,
-    /// The OAuth2 provider.
-    pub oauth: OAuth,
-    /// Whether cookies are for TLS only: the service is reached by `https`.
-    pub secure_cookies: bool,
-    /// Whether browsers are told to use `https` alone from now on.
-    pub strict_transport: bool,
-    /// Whether `/metrics` is served by a listener of its own and not beside everything else.
-    pub has_admin_listener: bool,
-    /// Purchases.
-    pub orders: Orders,
-    /// Deliveries through channels.
-    pub deliveries: Deliveries,
-    /// Notifications.
-    pub notifications: Notifications,
-    /// Recipients of mails, and what they say.
-    pub recipients: Recipients,
-    /// The collections section.
-    pub collections: Collections,
-    /// The users section.
-    pub users: Users,
-    /// What comes in over the network.
-    pub uploads: Uploads,
-    /// The database.
-    pub db: Db,
-    /// What `/metrics` prints.
-    pub metrics: PrometheusHandle,
-    /// Base of links to pages.
-    pub site_url: String,
-    /// Name on the pages.
-    pub site_name: String,
-    /// Time zone of dates on the pages.
-    pub zone: jiff::tz::TimeZone,
-    /// How answers name to a CDN what they show.
-    pub surrogate: Surrogate,
-    /// What compressing answers takes.
-    pub compressor: Compressor,
-    /// What of the settings changes while the service runs.
-    pub tuned: Live<Tuned>,
-    /// Where traces of requests go; nowhere unless the operator wants them.
-    pub traces: Option<Traces>,
-    /// What the service says of its interface.
-    pub description: openapi::Description,
-    /// The page templates.
-    pub pages: Pages,
-    /// What visitors did lately.
-    pub activity: Activity,
-    /// What the codes of facets are called.
-    pub concepts: ConceptNames,
-    /// This process among those that serve the archive.
-    pub node: Node,
-    /// Whether this node can do what others can.
-    pub readiness: Readiness,
-    /// Set when the service stops: readiness turns false before connections close.
-    pub draining: AtomicBool,
-    /// Set when connections are to end: whoever waits for something answers with what there is.
-    pub stopping: watch::Sender<bool>,
-}
-
-impl Shared {
-    /// Whether the service is on its way out.
-    #[must_use]
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::SeqCst)
-    }
-
-    /// Ends when connections are to end.
-    pub async fn stopped(&self) {
-        // The sender is ours, so it cannot be gone.
-        drop(self.stopping.subscribe().wait_for(|stopping| *stopping).await);
-    }
-}
 
 pub use protocol::compression::Compressor;
 pub use protocol::surrogate::Surrogate;
@@ -170,13 +33,17 @@ pub use site::Activity;
 use site::Apis;
 pub use site::ConceptNames;
 pub use site::pages::Pages;
+pub use state::{
+    AccessState, App, ArchiveState, DistributionState, EdgeState, ProcessState, Shared, SiteState,
+    Tuned,
+};
 
 /// A router that takes addresses with a slash at their end for those without it.
 pub type WebService = MapRequest<Router, fn(Request) -> Request>;
 
 /// The service over the addresses that a process of this role has.
 pub fn service(app: App) -> WebService {
-    let router = match app.shared.node.role() {
+    let router = match app.shared.process.node.role() {
         Role::All | Role::Web => whole(app),
         Role::Worker => {
             let routes = compressed(&app, tools(&app));
@@ -230,7 +97,7 @@ pub fn admin_service(app: App) -> WebService {
 
 /// What operators' tools call at the listener for everybody.
 fn tools(app: &App) -> Router<App> {
-    match app.shared.has_admin_listener {
+    match app.shared.process.has_admin_listener {
         true => health(),
         false => health().merge(measures()),
     }
@@ -319,7 +186,7 @@ fn wants_page(request: &Request) -> bool {
 
 async fn elsewhere(State(app): State<App>, request: Request) -> Response {
     let path = protocol::respond::shorten(request.uri().path());
-    let what = match app.shared.node.role() {
+    let what = match app.shared.process.node.role() {
         Role::Edge => "only reads and serves media alone",
         Role::All | Role::Web | Role::Worker => "does the work beside requests alone",
     };
@@ -330,7 +197,7 @@ async fn elsewhere(State(app): State<App>, request: Request) -> Response {
 async fn method_not_allowed(State(app): State<App>, request: Request) -> Response {
     let message = format!("method {} is not supported here", request.method());
     let error = Error::new(Kind::Unsupported, message);
-    let serves_pages = match app.shared.node.role() {
+    let serves_pages = match app.shared.process.node.role() {
         Role::All | Role::Web => true,
         Role::Worker | Role::Edge => false,
     };

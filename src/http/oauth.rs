@@ -65,7 +65,7 @@ async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Resp
         Err(response) => return Ok(response),
     };
     let now = clock::now();
-    let oauth = &app.shared.oauth;
+    let oauth = &app.shared.access.oauth;
     let visitor = Visitor::find(app, headers).await?;
     let fresh = |visitor: &Visitor| {
         let age_s = now.duration_since(visitor.session.auth_time).as_secs();
@@ -102,7 +102,7 @@ async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Resp
 pub(super) async fn purpose(app: &App, return_to: &str) -> Option<Purpose> {
     let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
     let parameters = Parameters::parse(encoded).ok()?;
-    let asked = app.shared.oauth.request(&parameters).await.ok()?;
+    let asked = app.shared.access.oauth.request(&parameters).await.ok()?;
     Some(Purpose::of(&asked))
 }
 
@@ -115,7 +115,7 @@ async fn validate(
         let text = "The address of this login cannot be read.";
         return Ok(Err(message(app, "This login link has a mistake", text)?));
     };
-    match app.shared.oauth.request(&parameters).await {
+    match app.shared.access.oauth.request(&parameters).await {
         Ok(asked) => Ok(Ok(asked)),
         Err(AuthorizationError::Page { title, message: text }) => {
             Ok(Err(message(app, title, &text)?))
@@ -127,7 +127,7 @@ async fn validate(
 
 fn message(app: &App, title: &str, text: &str) -> Result<Response> {
     let context = context! {
-        site_name => app.shared.site_name.clone(),
+        site_name => app.shared.site.name.clone(),
         title => title,
         message => text,
     };
@@ -183,7 +183,7 @@ async fn decision(app: &App, request: Request) -> Result<Response> {
         Ok(asked) => asked,
         Err(response) => return Ok(response),
     };
-    let oauth = &app.shared.oauth;
+    let oauth = &app.shared.access.oauth;
     if form.find("decision") != Some("allow") {
         let code = OAuthErrorCode::AccessDenied;
         return Ok(leave_for(&oauth.refuse(&asked, code, "the user refused")));
@@ -195,14 +195,14 @@ async fn decision(app: &App, request: Request) -> Result<Response> {
 
 /// `POST /o/oauth2/token`: the token endpoint.
 pub(super) async fn token(State(app): State<App>, request: Request) -> Response {
-    let client = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
+    let client = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
         Err(response) => return response,
     };
     let client = client_authentication(&headers);
-    match app.shared.oauth.token(&form, client, address, clock::now()).await {
+    match app.shared.access.oauth.token(&form, client, address, clock::now()).await {
         Ok(set) => match serde_json::to_string(&set) {
             Ok(text) => uncached(respond::json_text(StatusCode::OK, text.into())),
             Err(cause) => respond::error(&Error::internal(cause)),
@@ -213,14 +213,14 @@ pub(super) async fn token(State(app): State<App>, request: Request) -> Response 
 
 /// `POST /o/oauth2/revoke`: token revocation (RFC 7009).
 pub(super) async fn revoke(State(app): State<App>, request: Request) -> Response {
-    let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
+    let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
         Err(response) => return response,
     };
     let client = client_authentication(&headers);
-    match app.shared.oauth.revoke(&form, client, address, clock::now()).await {
+    match app.shared.access.oauth.revoke(&form, client, address, clock::now()).await {
         Ok(()) => uncached(login::empty(StatusCode::OK)),
         Err(error) => refused(&error),
     }
@@ -312,19 +312,19 @@ async fn user_info(app: &App, headers: &HeaderMap) -> Result<Response> {
     let Credentials::Bearer(token) = credentials::from_header(line) else {
         return Err(unauthorized());
     };
-    let found = app.shared.oauth.user_info(token, clock::now()).await?;
+    let found = app.shared.access.oauth.user_info(token, clock::now()).await?;
     let body = found.ok_or_else(unauthorized)?;
     Ok(uncached(respond::json_text(StatusCode::OK, body.to_string().into())))
 }
 
 /// `GET /.well-known/openid-configuration`, also below `/o`.
 pub(super) async fn discovery(State(app): State<App>) -> Response {
-    public(app.shared.oauth.discovery().to_string())
+    public(app.shared.access.oauth.discovery().to_string())
 }
 
 /// `GET /o/oauth2/keys`: the keys that id tokens are signed with.
 pub(super) async fn keys(State(app): State<App>) -> Response {
-    public(app.shared.oauth.key_set().await.to_string())
+    public(app.shared.access.oauth.key_set().await.to_string())
 }
 
 fn public(text: String) -> Response {

@@ -36,7 +36,7 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 async fn list_channels(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    let channels = app.shared.deliveries.list_channels(&caller).await?;
+    let channels = app.shared.distribution.deliveries.list_channels(&caller).await?;
     api::json(&channels.iter().map(json::channel).collect::<Vec<_>>())
 }
 
@@ -48,20 +48,21 @@ async fn put_channel(
 ) -> Answer {
     let name = request::segment("name", name)?;
     let stated = stated(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
-    let deliveries = &app.shared.deliveries;
+    let deliveries = &app.shared.distribution.deliveries;
     let channel = deliveries.put_channel(&caller, &name, stated, clock::now()).await?;
     api::json(&json::channel(&channel))
 }
 
 async fn remove_channel(State(app): State<App>, Caller(caller): Caller, name: Segment) -> Answer {
     let name = request::segment("name", name)?;
-    app.shared.deliveries.remove_channel(&caller, &name).await?;
+    app.shared.distribution.deliveries.remove_channel(&caller, &name).await?;
     api::text("OK")
 }
 
 async fn test_channel(State(app): State<App>, Caller(caller): Caller, name: Segment) -> Answer {
     let name = request::segment("name", name)?;
-    let tested = app.shared.deliveries.test_channel(&caller, &name, clock::now()).await?;
+    let tested =
+        app.shared.distribution.deliveries.test_channel(&caller, &name, clock::now()).await?;
     api::json(&json::tested(&tested))
 }
 

@@ -59,28 +59,28 @@ async fn list(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answe
     let choices = [("full", Layout::Full), ("bare", Layout::Bare)];
     let layout = Query::of(&uri)?.one_of("layout", &choices)?.unwrap_or_default();
     if layout == Layout::Bare {
-        let found = app.shared.collections.list_heads(&caller).await?;
+        let found = app.shared.archive.collections.list_heads(&caller).await?;
         return api::json(&found.iter().map(Bare::from).collect::<Vec<_>>());
     }
-    let found = app.shared.collections.list(&caller, clock::now()).await?;
+    let found = app.shared.archive.collections.list(&caller, clock::now()).await?;
     api::json(&found.iter().map(|one| shown(&app, &caller, one)).collect::<Vec<_>>())
 }
 
 async fn create(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let made = app.shared.collections.create(&caller, new(&body)?, clock::now()).await?;
+    let made = app.shared.archive.collections.create(&caller, new(&body)?, clock::now()).await?;
     api::json(&shown(&app, &caller, &made))
 }
 
 async fn load(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
     let now = clock::now();
     let Some(id) = named(id)? else { return Ok(missing()) };
-    let found = app.shared.collections.load(&caller, id, now).await?;
+    let found = app.shared.archive.collections.load(&caller, id, now).await?;
     let Some(found) = found else { return Ok(missing()) };
     let mut text = serde_json::to_vec(&shown(&app, &caller, &found)).map_err(Error::internal)?;
     let form = Form { layout: Layout::Full, links: app.shared.media.links().clone() };
     let sight = Sight::of(&caller, now);
-    let items = app.shared.content.named(found.content, form, sight).await?;
+    let items = app.shared.archive.content.named(found.content, form, sight).await?;
     // The object that was written goes on.
     text.pop();
     text.extend_from_slice(b",\"items\":");
@@ -98,7 +98,7 @@ async fn update(
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
     let change = change(&body)?;
     let Some(id) = named(id)? else { return Ok(missing()) };
-    match app.shared.collections.update(&caller, id, change, clock::now()).await? {
+    match app.shared.archive.collections.update(&caller, id, change, clock::now()).await? {
         Some(changed) => api::json(&shown(&app, &caller, &changed)),
         None => Ok(missing()),
     }
@@ -106,7 +106,7 @@ async fn update(
 
 async fn remove(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
     let Some(id) = named(id)? else { return Ok(missing()) };
-    done(app.shared.collections.delete(&caller, id).await?)
+    done(app.shared.archive.collections.delete(&caller, id).await?)
 }
 
 async fn add_items(
@@ -118,8 +118,8 @@ async fn add_items(
     let now = clock::now();
     let keys = items(request).await?;
     let Some(id) = named(id)? else { return Ok(missing()) };
-    let seen = app.shared.content.seen(keys, Sight::of(&caller, now)).await?;
-    done(app.shared.collections.add(&caller, id, seen, now).await?)
+    let seen = app.shared.archive.content.seen(keys, Sight::of(&caller, now)).await?;
+    done(app.shared.archive.collections.add(&caller, id, seen, now).await?)
 }
 
 async fn remove_items(
@@ -130,7 +130,7 @@ async fn remove_items(
 ) -> Answer {
     let keys = items(request).await?;
     let Some(id) = named(id)? else { return Ok(missing()) };
-    done(app.shared.collections.remove(&caller, id, keys, clock::now()).await?)
+    done(app.shared.archive.collections.remove(&caller, id, keys, clock::now()).await?)
 }
 
 /// One archive of what the caller may have of the collection; an extension of ours.
@@ -158,7 +158,7 @@ pub(crate) async fn archive(
     let numbered = Query::of(request.uri())?;
     let numbered = numbered.parsed("numbered", "type", "true or false", is_true)?;
     let files = if numbered == Some(true) { Naming::ByPlace } else { Naming::ById };
-    let found = app.shared.collections.look(caller, id, now).await?;
+    let found = app.shared.archive.collections.look(caller, id, now).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };
     let buyer = Buyer { principal: Some(caller), agr };
     let names = BundleNames { archive: &head.name, files };

@@ -56,10 +56,10 @@ async fn find(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Pr
         if let Some(token) = session_token(line) {
             return of_session(app, headers, token).await;
         }
-        return app.shared.auth.find(from_header(line), now).await;
+        return app.shared.access.auth.find(from_header(line), now).await;
     }
     let Some(key) = query_value(uri, "ak") else { return Ok(None) };
-    app.shared.auth.find(Credentials::ApiKey(&key), now).await
+    app.shared.access.auth.find(Credentials::ApiKey(&key), now).await
 }
 
 /// The scheme of our own pages.

@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn list_deliveries(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
     let Listing { start, size, state } = listing(&Query::of(&uri)?)?;
-    let found = app.shared.deliveries.list(&caller, state, (start, size)).await?;
+    let found = app.shared.distribution.deliveries.list(&caller, state, (start, size)).await?;
     let links = app.shared.media.links();
     let found: Vec<Value> = found.iter().map(|one| delivery::json::delivery(one, links)).collect();
     api::json(&json!({ "deliveries": found }))
@@ -58,7 +58,7 @@ async fn load_delivery(
     id: Result<Path<String>, PathRejection>,
 ) -> Answer {
     let id = delivery_id(id)?;
-    let found = app.shared.deliveries.find(&caller, id).await?;
+    let found = app.shared.distribution.deliveries.find(&caller, id).await?;
     api::json(&delivery::json::delivery(&found, app.shared.media.links()))
 }
 
@@ -78,7 +78,8 @@ async fn repeat_delivery(
     let id = delivery_id(id)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     check_again(&body)?;
-    let (found, queued) = app.shared.deliveries.repeat(&caller, id, clock::now()).await?;
+    let (found, queued) =
+        app.shared.distribution.deliveries.repeat(&caller, id, clock::now()).await?;
     Ok(told(&app, &found, queued))
 }
 
@@ -139,7 +140,7 @@ pub(crate) async fn trigger(
     caller: media::Caller<'_>,
 ) -> Result<Response> {
     let (asked, now) = (Request { caller, item, crop, channel }, clock::now());
-    let deliveries = &app.shared.deliveries;
+    let deliveries = &app.shared.distribution.deliveries;
     if *method == Method::HEAD {
         let (found, would_queue) = deliveries.look(asked, now).await?;
         return Ok(answer(found.as_ref(), would_queue, Body::empty()));

@@ -58,7 +58,7 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
         }
     };
     let request = Request::from_parts(parts, body);
-    let upload = read(app.shared.uploads.spool(), key.media_type, request).await?;
+    let upload = read(app.shared.archive.uploads.spool(), key.media_type, request).await?;
     let is_bare = upload.is_bare;
     let Upload { document, files, .. } = upload;
     let named = |(name, file): &(String, SpooledFile)| BundleFile {
@@ -66,7 +66,7 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
         path: file.path().to_owned(),
     };
     let bundle = Bundle { key: key.clone(), document, files: files.iter().map(named).collect() };
-    let taken = app.shared.uploads.take(bundle, clock::now()).await?;
+    let taken = app.shared.archive.uploads.take(bundle, clock::now()).await?;
     let taken = taken.map_err(|error| {
         let event = audit::event(Action::ItemStored).about(ObjectKind::Item, &key);
         audit::record(event.ended(Outcome::Failed).with(&error));
@@ -91,7 +91,7 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
 
 async fn withdraw(State(app): State<App>, caller: Caller, segments: Segments) -> Answer {
     let (key, _seat) = enter(&app, &caller, Action::ItemWithdrawn, segments)?;
-    if !app.shared.uploads.withdraw(key.clone(), clock::now()).await? {
+    if !app.shared.archive.uploads.withdraw(key.clone(), clock::now()).await? {
         return Err(Error::new(Kind::NotFound, format!("no item {key}")).into());
     }
     app.shared.media.item_changed(&[key]);
@@ -116,7 +116,7 @@ fn enter(
         let message = "Only the provider sends and withdraws items";
         return Err(Error::forbidden("provider_required", message));
     }
-    Ok((key?, app.shared.uploads.enter()?))
+    Ok((key?, app.shared.archive.uploads.enter()?))
 }
 
 fn key_of(segments: Segments) -> Result<ItemKey> {

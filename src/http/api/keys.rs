@@ -27,13 +27,13 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 async fn list_keys(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    let keys = app.shared.users.keys(&caller).await?;
+    let keys = app.shared.access.users.keys(&caller).await?;
     api::json(&keys.iter().map(json::OwnKey::from).collect::<Vec<_>>())
 }
 
 async fn make_key(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
     let name = name(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
-    let made = app.shared.users.make_key(&caller, name, clock::now()).await?;
+    let made = app.shared.access.users.make_key(&caller, name, clock::now()).await?;
     api::json(&json::OwnKey::from(&made))
 }
 
@@ -43,7 +43,7 @@ async fn revoke_key(
     id: Result<Path<String>, PathRejection>,
 ) -> Answer {
     let id = request::integer_segment("id", id)?;
-    app.shared.users.revoke_key(&caller, id, clock::now()).await?;
+    app.shared.access.users.revoke_key(&caller, id, clock::now()).await?;
     api::text("OK")
 }
 

@@ -40,29 +40,29 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 async fn list_sessions(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    let sessions = app.shared.users.sessions(&caller, clock::now()).await?;
+    let sessions = app.shared.access.users.sessions(&caller, clock::now()).await?;
     api::json(&sessions.iter().map(json::OwnSession::from).collect::<Vec<_>>())
 }
 
 async fn end_session(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
     let id = request::segment("id", id)?;
-    app.shared.users.end_session(&caller, &id, clock::now()).await?;
+    app.shared.access.users.end_session(&caller, &id, clock::now()).await?;
     api::text("OK")
 }
 
 async fn list_applications(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    let applications = app.shared.users.applications(&caller).await?;
+    let applications = app.shared.access.users.applications(&caller).await?;
     api::json(&applications.iter().map(json::OwnApplication::from).collect::<Vec<_>>())
 }
 
 async fn end_application(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
     let id = request::segment("id", id)?;
-    app.shared.users.end_application(&caller, &id, clock::now()).await?;
+    app.shared.access.users.end_application(&caller, &id, clock::now()).await?;
     api::text("OK")
 }
 
 async fn list_pending(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    let pending = app.shared.users.administration(&caller)?.pending(clock::now()).await?;
+    let pending = app.shared.access.users.administration(&caller)?.pending(clock::now()).await?;
     api::json(&pending)
 }
 
@@ -71,7 +71,7 @@ fn user(id: Segment) -> Result<UserId> {
 }
 
 async fn load_access(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
-    let administration = app.shared.users.administration(&caller)?;
+    let administration = app.shared.access.users.administration(&caller)?;
     let access = administration.access(user(id)?, clock::now()).await?;
     api::json(&json::AccessOfUser::from(&access))
 }
@@ -82,7 +82,7 @@ async fn change_access(
     id: Segment,
     request: Request,
 ) -> Answer {
-    let administration = app.shared.users.administration(&caller)?;
+    let administration = app.shared.access.users.administration(&caller)?;
     let id = user(id)?;
     let active = active(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     administration.set_active(id, active, clock::now()).await?;
@@ -101,7 +101,7 @@ async fn send_password_link(
     Caller(caller): Caller,
     id: Segment,
 ) -> Answer {
-    let administration = app.shared.users.administration(&caller)?;
+    let administration = app.shared.access.users.administration(&caller)?;
     let sent = administration.send_password_link(user(id)?, clock::now()).await?;
     api::json(&json::Link::from(&sent))
 }
@@ -111,16 +111,16 @@ async fn withdraw_password_link(
     Caller(caller): Caller,
     id: Segment,
 ) -> Answer {
-    app.shared.users.administration(&caller)?.withdraw_password_link(user(id)?).await?;
+    app.shared.access.users.administration(&caller)?.withdraw_password_link(user(id)?).await?;
     api::text("OK")
 }
 
 async fn end_logins(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
-    app.shared.users.administration(&caller)?.end_logins(user(id)?, clock::now()).await?;
+    app.shared.access.users.administration(&caller)?.end_logins(user(id)?, clock::now()).await?;
     api::text("OK")
 }
 
 async fn revoke_keys(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
-    app.shared.users.administration(&caller)?.revoke_keys(user(id)?, clock::now()).await?;
+    app.shared.access.users.administration(&caller)?.revoke_keys(user(id)?, clock::now()).await?;
     api::text("OK")
 }

@@ -41,7 +41,7 @@ async fn list_orders(State(app): State<App>, Caller(caller): Caller, uri: Uri) -
     caller.require_person()?;
     let asked = listing(&Query::of(&uri)?)?;
     let Listing { start, size, status } = asked;
-    let orders = app.shared.orders.list(&caller, start, size, status).await?;
+    let orders = app.shared.access.orders.list(&caller, start, size, status).await?;
     let links = app.shared.media.links();
     let orders: Vec<Value> = orders.iter().map(|one| orders::json::order(one, links)).collect();
     api::json(&json!({ "orders": orders }))
@@ -57,7 +57,7 @@ async fn load_order(
 ) -> Answer {
     caller.require_person()?;
     let id = OrderId(request::integer_segment("id", id)?);
-    let order = app.shared.orders.load(&caller, id).await?;
+    let order = app.shared.access.orders.load(&caller, id).await?;
     api::json(&orders::json::order(&order, app.shared.media.links()))
 }
 
@@ -74,7 +74,7 @@ async fn report_order(
         audit::record(event.ended(Outcome::Refused).with("service_account_unsupported"));
     })?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
-    let order = app.shared.orders.report(&caller, id, report(&body)?, clock::now()).await?;
+    let order = app.shared.access.orders.report(&caller, id, report(&body)?, clock::now()).await?;
     api::json(&orders::json::order(&order, app.shared.media.links()))
 }
 

@@ -28,7 +28,7 @@ async fn ask(State(app): State<App>, Path(token): Path<String>) -> Response {
 }
 
 async fn asked(app: &App, token: &str) -> Result<Response> {
-    let found = app.shared.notifications.subscription(token).await?;
+    let found = app.shared.distribution.notifications.subscription(token).await?;
     match found.ok_or_else(unknown)? {
         Subscription::Active(title) => page(app, token, "ask", &title),
         Subscription::Ended => page(app, token, "gone", ""),
@@ -42,7 +42,7 @@ async fn end(State(app): State<App>, Path(token): Path<String>) -> Response {
 }
 
 async fn ended(app: &App, token: &str) -> Result<Response> {
-    match app.shared.notifications.unsubscribe(token).await? {
+    match app.shared.distribution.notifications.unsubscribe(token).await? {
         true => page(app, token, "done", ""),
         false => Err(unknown()),
     }

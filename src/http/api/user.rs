@@ -68,7 +68,7 @@ async fn organization(Caller(caller): Caller) -> Answer {
 }
 
 async fn profile(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    api::json(&app.shared.users.profile(&caller).await?)
+    api::json(&app.shared.access.users.profile(&caller).await?)
 }
 
 async fn replace_profile(
@@ -77,7 +77,7 @@ async fn replace_profile(
     request: Request,
 ) -> Answer {
     let given = read_profile(request).await?;
-    app.shared.users.replace_profile(&caller, given).await?;
+    app.shared.access.users.replace_profile(&caller, given).await?;
     api::text("OK")
 }
 
@@ -88,7 +88,7 @@ async fn profile_part(
 ) -> Answer {
     let property = request::segment("property", property)?;
     let names = names(&property)?;
-    let mut profile = app.shared.users.profile(&caller).await?;
+    let mut profile = app.shared.access.users.profile(&caller).await?;
     profile.retain(|name, _| names.contains(&name.as_str()));
     api::json(&profile)
 }
@@ -102,7 +102,7 @@ async fn patch_profile(
     let property = request::segment("property", property)?;
     let names = names(&property)?;
     let given = read_profile(request).await?;
-    app.shared.users.patch_profile(&caller, &names, given).await?;
+    app.shared.access.users.patch_profile(&caller, &names, given).await?;
     api::text("OK")
 }
 
@@ -128,7 +128,7 @@ async fn read_profile(request: Request) -> Result<Map<String, Value>> {
 }
 
 async fn devices(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    let devices = app.shared.users.devices(&caller).await?;
+    let devices = app.shared.access.users.devices(&caller).await?;
     api::json(&devices.iter().map(json::OwnDevice::from).collect::<Vec<_>>())
 }
 
@@ -139,12 +139,12 @@ async fn register(
     uri: Uri,
 ) -> Answer {
     let device = device(token, &Query::of(&uri)?)?;
-    app.shared.users.register(&caller, device, clock::now()).await?;
+    app.shared.access.users.register(&caller, device, clock::now()).await?;
     api::text("OK")
 }
 
 async fn unregister(State(app): State<App>, Caller(caller): Caller, token: Segment) -> Answer {
-    app.shared.users.unregister(&caller, device_token(token)?).await?;
+    app.shared.access.users.unregister(&caller, device_token(token)?).await?;
     api::text("OK")
 }
 
@@ -187,19 +187,19 @@ fn short_text(query: &Query, name: &str) -> Result<Option<String>> {
 }
 
 async fn list_users(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    let users = app.shared.users.administration(&caller)?.list().await?;
+    let users = app.shared.access.users.administration(&caller)?.list().await?;
     api::json(&users.iter().map(|user| json::UserBase::seen_by(user, &caller)).collect::<Vec<_>>())
 }
 
 async fn create_user(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
-    let administration = app.shared.users.administration(&caller)?;
+    let administration = app.shared.access.users.administration(&caller)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.create(new_user(&body)?, clock::now()).await?;
     api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
 async fn load_user(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
-    let administration = app.shared.users.administration(&caller)?;
+    let administration = app.shared.access.users.administration(&caller)?;
     let account = administration.load(UserId(request::integer_segment("id", id)?)).await?;
     api::json(&json::FullUser::seen_by(&account, &caller))
 }
@@ -210,7 +210,7 @@ async fn update_user(
     id: Segment,
     request: Request,
 ) -> Answer {
-    let administration = app.shared.users.administration(&caller)?;
+    let administration = app.shared.access.users.administration(&caller)?;
     let id = UserId(request::integer_segment("id", id)?);
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.update(id, user_change(&body)?, clock::now()).await?;

@@ -80,7 +80,7 @@ impl Work {
 fn caller<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
     let peer = request.extensions().get::<ClientAddr>()?.0.ip();
     let said = request.headers().get(TRACEPARENT)?;
-    let trusted = app.shared.tuned.get().trusted_proxies.contain(peer);
+    let trusted = app.shared.edge.tuned.get().trusted_proxies.contain(peer);
     said.to_str().ok().filter(|_| trusted)
 }
 
@@ -94,12 +94,13 @@ pub(crate) async fn watch(app: &App, request: Request, next: Next) -> Response {
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     // The token of a device lets push to it: it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
-    let client = client(&request, &app.shared.tuned.get().trusted_proxies);
-    let trace = app.shared.traces.as_ref().and_then(|traces| traces.begin(caller(app, &request)));
+    let client = client(&request, &app.shared.edge.tuned.get().trusted_proxies);
+    let trace =
+        app.shared.edge.traces.as_ref().and_then(|traces| traces.begin(caller(app, &request)));
     let work = answer(request, next);
-    let (mut response, user) = audit::scope(app.shared.audit.clone(), client, work).await;
+    let (mut response, user) = audit::scope(app.shared.access.audit.clone(), client, work).await;
     let place = security::Place::of(route);
-    security::protect(response.headers_mut(), place, app.shared.strict_transport);
+    security::protect(response.headers_mut(), place, app.shared.edge.strict_transport);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -126,7 +127,7 @@ pub(crate) async fn watch(app: &App, request: Request, next: Next) -> Response {
             "request"
         );
     }
-    if let (Some(traces), Some(trace)) = (&app.shared.traces, trace) {
+    if let (Some(traces), Some(trace)) = (&app.shared.edge.traces, trace) {
         let done = Done {
             method: method.as_str(),
             route,

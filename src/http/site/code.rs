@@ -33,9 +33,9 @@ struct Shown {
 /// `GET /code`.
 async fn show(member: Member) -> Page {
     let shared = &member.app.shared;
-    let calls = shared.activity.list(&member.visitor, clock::now()).await?;
+    let calls = shared.site.activity.list(&member.visitor, clock::now()).await?;
     let shown: Vec<Shown> =
-        calls.iter().map(|done| shown(&shared.description, &shared.site_url, done)).collect();
+        calls.iter().map(|done| shown(&shared.description, &shared.site.url, done)).collect();
     member.page(
         "code.html",
         context! {

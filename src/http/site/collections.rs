@@ -177,7 +177,7 @@ pub(super) async fn show_one(member: &Member, id: &str, against: Against<'_>) ->
         public => found["public"] == true,
         created => text(&found, "created"),
         modified => text(&found, "modified"),
-        share_url => format!("{}{here}", member.app.shared.site_url),
+        share_url => format!("{}{here}", member.app.shared.site.url),
         cells => PageValue::from(Serde(cells)),
         total => content(&found).len(),
         seen => content(&found).len() - hidden,

@@ -104,7 +104,7 @@ async fn look_up(
 ) -> Result<Option<String>> {
     let shared = &site.app.shared;
     // Every code can be written as a term.
-    let Ok(query) = query::parse(text, &shared.zone) else { return Ok(None) };
+    let Ok(query) = query::parse(text, &shared.site.zone) else { return Ok(None) };
     let request = Request {
         media_type: None,
         query,
@@ -129,7 +129,7 @@ async fn look_up(
             name_in(&document, list, &code)
         }))
     };
-    shared.content.engine().search(request, Freshness::Preferred, now, name).await
+    shared.archive.content.engine().search(request, Freshness::Preferred, now, name).await
 }
 
 fn name_in(document: &Value, list: &str, code: &str) -> Option<String> {

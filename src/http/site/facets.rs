@@ -106,7 +106,7 @@ pub(super) async fn lists(site: &Site, wanted: &Wanted, found: &Value) -> Vec<Fa
         let mut choices = Vec::new();
         for Counted { value, count } in values(wanted, facet, &found["facets"][name]) {
             let (url, active) = lead(wanted, facet, &value);
-            let label = site.app.shared.concepts.name(site, facet, &value).await;
+            let label = site.app.shared.site.concepts.name(site, facet, &value).await;
             choices.push(FacetChoice { label: label.unwrap_or(value), count, url, active });
         }
         if !choices.is_empty() {

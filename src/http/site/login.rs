@@ -79,7 +79,7 @@ pub(crate) fn page(
 ) -> Result<Response> {
     let (cookie, set) = session::form_cookie(app, headers)?;
     let context = context! {
-        site_name => app.shared.site_name.clone(),
+        site_name => app.shared.site.name.clone(),
         action => "/o/login",
         csrf => session::form_token(&cookie),
         return_to => return_to,
@@ -160,7 +160,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
     let purpose = oauth::purpose(app, return_to).await;
     let typed = form.find("username").unwrap_or_default();
-    let meant = app.shared.auth.name_meant(typed).await;
+    let meant = app.shared.access.auth.name_meant(typed).await;
     // Where the database does not answer, the login says so below.
     let name = meant.as_deref().unwrap_or(typed);
     let again = |status, error: &str| {
@@ -187,7 +187,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         address,
         device_cookie: device.as_deref(),
     };
-    match app.shared.auth.log_in(&login, clock::now()).await {
+    match app.shared.access.auth.log_in(&login, clock::now()).await {
         Ok(Login::Ok(entered)) => {
             let leads = After { return_to, kept: kept.as_ref(), address };
             match open_session(app, &headers, &entered, leads).await {
@@ -242,7 +242,7 @@ async fn open_session(
     if let Some(visitor) = Visitor::find(app, headers).await? {
         visitor.leave(app).await?;
     }
-    let device = app.shared.auth.issue_device_cookie(entered, clock::now()).await?;
+    let device = app.shared.access.auth.issue_device_cookie(entered, clock::now()).await?;
     let before = Cookie::Device.find(app, headers);
     let browser = Browser {
         now: Auth::device_hash(&device).ok_or_else(|| Error::internal("no device"))?,
@@ -253,10 +253,11 @@ async fn open_session(
         browser: agent.map(|agent| agent.chars().take(BROWSER_CHARS_MAX).collect()),
         address: Some(leads.address.to_string()),
     };
-    let opened = app.shared.oauth.open_session(entered, from, browser, clock::now()).await?;
+    let opened =
+        app.shared.access.oauth.open_session(entered, from, browser, clock::now()).await?;
     let Some(session) = opened else { return Ok(None) };
     let mut response = after_login(app, &session, leads).await?;
-    let seconds = Some(app.shared.tuned.get().session_s);
+    let seconds = Some(app.shared.edge.tuned.get().session_s);
     let device_seconds = u32::try_from(DEVICE_COOKIE_FOR.as_secs()).ok();
     let cookies = [
         Cookie::Session.set(app, session.reveal(), seconds),
@@ -347,7 +348,7 @@ pub(crate) fn consent(
     let fields = [Field { name: "request", value: encoded }];
     let target = redirect_origin(&request.redirect_uri);
     let context = context! {
-        site_name => app.shared.site_name.clone(),
+        site_name => app.shared.site.name.clone(),
         action => "/o/consent",
         logout_action => "/o/logout",
         return_to => format!("/o/oauth2/auth?{encoded}"),

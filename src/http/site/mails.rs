@@ -43,7 +43,7 @@ async fn answered(app: &App, token: &str, request: Request) -> Result<Response> 
             return Err(Error::invalid("body", "answer", "enum", "answer is agree or stop"));
         }
     };
-    let counts = app.shared.recipients.answer(token, agrees, clock::now()).await?;
+    let counts = app.shared.distribution.recipients.answer(token, agrees, clock::now()).await?;
     if !counts {
         return Err(ended());
     }
@@ -55,7 +55,7 @@ fn ended() -> Error {
 }
 
 async fn page(app: &App, token: &str, state: Option<&str>) -> Result<Response> {
-    let found = app.shared.recipients.invitation(token, clock::now()).await?;
+    let found = app.shared.distribution.recipients.invitation(token, clock::now()).await?;
     let found = found.ok_or_else(ended)?;
     let state = state.unwrap_or(match (found.is_refused, found.is_awaited) {
         (true, _) => "stopped",

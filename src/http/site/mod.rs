@@ -182,7 +182,7 @@ impl Site {
     /// Notes what was just done for the page `/code`.
     fn note(&self, call: Call) {
         if let Some(visitor) = &self.visitor {
-            self.app.shared.activity.note(visitor, call, clock::now());
+            self.app.shared.site.activity.note(visitor, call, clock::now());
         }
     }
 
@@ -318,7 +318,7 @@ impl Posted {
         let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
         let (headers, text) = form_body(Request::from_parts(parts, body)).await?;
         let form = Form::parse(&text)?;
-        let own = [host.as_deref().unwrap_or_default(), &app.shared.site_url];
+        let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
         let kept = Kept::of(&headers, &own, site.path(), &text);
         let known = || kept.as_ref().ok_or_else(login::expired);
         let Some(visitor) = site.visitor.clone() else {

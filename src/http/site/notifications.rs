@@ -191,7 +191,7 @@ fn show_form(member: &Member, reader: &Reader, fields: &Fields, shown: Shown<'_>
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {
         let place = format!("/content/v1/{}/notification", segment(&fields.media_type));
-        format!("{}{place}/{}/stream", member.app.shared.site_url, segment(id))
+        format!("{}{place}/{}/stream", member.app.shared.site.url, segment(id))
     });
     let context = context! {
         id => shown.id,
@@ -238,7 +238,7 @@ async fn again(posted: &Posted, fields: &Fields, id: Option<&str>, refusal: Refu
 
 /// The first day that has not begun where the site is.
 fn tomorrow(site: &Site) -> String {
-    times::tomorrow(clock::now(), &site.app.shared.zone)
+    times::tomorrow(clock::now(), &site.app.shared.site.zone)
 }
 
 /// The form again with what it would have found in the last seven days. Nothing is saved.

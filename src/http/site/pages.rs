@@ -74,7 +74,7 @@ impl Pages {
 /// What the head of the page at `here` says of its visitor.
 pub(crate) fn head(app: &App, visitor: Option<&Visitor>, here: &str) -> Value {
     context! {
-        site_name => app.shared.site_name.clone(),
+        site_name => app.shared.site.name.clone(),
         user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
         logout_action => "/o/logout",
         csrf => visitor.map(Visitor::form_token),
@@ -99,7 +99,7 @@ pub(crate) fn page_for(
 ) -> Result<Response> {
     let mut response = match visitor {
         Some(_) => private(app, StatusCode::OK, template, context, Leads::Home)?,
-        None => html(app, StatusCode::OK, app.shared.pages.render(template, context)?),
+        None => html(app, StatusCode::OK, app.shared.site.pages.render(template, context)?),
     };
     response
         .headers_mut()
@@ -146,7 +146,7 @@ pub(crate) fn error_page(app: &App, error: &Error, head: Value) -> Response {
         ..head
     };
     // Without its page the error still goes out, as JSON.
-    let Ok(text) = app.shared.pages.render("error.html", context) else { return response };
+    let Ok(text) = app.shared.site.pages.render("error.html", context) else { return response };
     let mut page = html(app, status, text);
     for name in [header::CACHE_CONTROL, header::RETRY_AFTER] {
         if let Some(value) = response.headers_mut().remove(&name) {
@@ -174,7 +174,7 @@ pub(crate) fn private(
     context: Value,
     leads: Leads,
 ) -> Result<Response> {
-    let text = app.shared.pages.render(template, context)?;
+    let text = app.shared.site.pages.render(template, context)?;
     let mut response = html(app, status, text);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, leads));

@@ -72,7 +72,7 @@ impl Panel {
         let Some(visitor) = visitor else { return Ok(stranger) };
         let Some(principal) = visitor.principal(app).await? else { return Ok(stranger) };
         let facts = ItemFacts { key: &entry.key, document: &entry.document };
-        let offers = app.shared.orders.offers(&principal, facts, clock::now()).await?;
+        let offers = app.shared.access.orders.offers(&principal, facts, clock::now()).await?;
         Ok(stranger.with(&offers, entry))
     }
 

@@ -44,7 +44,7 @@ impl FormPage<'_> {
     fn make(self, app: &App) -> Result<Response> {
         let (cookie, set) = session::form_cookie(app, self.headers)?;
         let context = context! {
-            site_name => app.shared.site_name.clone(),
+            site_name => app.shared.site.name.clone(),
             csrf => session::form_token(&cookie),
             here => self.here,
             ..self.context
@@ -59,7 +59,7 @@ impl FormPage<'_> {
 
 /// The network address of a client; that of nobody where it is not known.
 pub(crate) fn client_address(app: &App, request: &Request) -> IpAddr {
-    let client = edge::client(request, &app.shared.tuned.get().trusted_proxies);
+    let client = edge::client(request, &app.shared.edge.tuned.get().trusted_proxies);
     client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
@@ -99,7 +99,7 @@ fn forgotten_page(
     status: StatusCode,
     context: Value,
 ) -> Result<Response> {
-    let sends_mails = app.shared.users.sends_mails();
+    let sends_mails = app.shared.access.users.sends_mails();
     let context = context! { sends_mails, ..context };
     let here = FORGOTTEN.to_owned();
     FormPage { status, template: "forgotten.html", context, headers, here }.make(app)
@@ -121,7 +121,7 @@ async fn asked(app: &App, request: Request) -> Result<Response> {
         let context = context! { error => "Enter your user name or your e-mail address." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
     }
-    app.shared.users.request_reset(name, address, clock::now()).await?;
+    app.shared.access.users.request_reset(name, address, clock::now()).await?;
     forgotten_page(app, &headers, StatusCode::OK, context! { sent => true })
 }
 
@@ -136,7 +136,7 @@ pub(crate) async fn open(
 }
 
 async fn opened(app: &App, token: &str, headers: &HeaderMap) -> Result<Response> {
-    match app.shared.users.open_link(token, clock::now()).await? {
+    match app.shared.access.users.open_link(token, clock::now()).await? {
         Some(link) => set_page(app, headers, &link, None),
         None => gone(app, headers),
     }
@@ -144,7 +144,7 @@ async fn opened(app: &App, token: &str, headers: &HeaderMap) -> Result<Response>
 
 /// The page of a link that is used up, taken back, expired, or none of this service.
 fn gone(app: &App, headers: &HeaderMap) -> Result<Response> {
-    let context = context! { sends_mails => app.shared.users.sends_mails() };
+    let context = context! { sends_mails => app.shared.access.users.sends_mails() };
     let (status, here) = (StatusCode::NOT_FOUND, FORGOTTEN.to_owned());
     FormPage { status, template: "link_gone.html", context, headers, here }.make(app)
 }
@@ -164,7 +164,7 @@ fn set_page(
         error,
     };
     let status = error.map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
-    let token = app.shared.users.password_link_token(opened.link.id);
+    let token = app.shared.access.users.password_link_token(opened.link.id);
     let here = format!("{FORGOTTEN}/{token}");
     FormPage { status, template: "set_password.html", context, headers, here }.make(app)
 }
@@ -181,7 +181,7 @@ pub(crate) async fn set(
 async fn was_set(app: &App, token: &str, request: Request) -> Result<Response> {
     let Sent { headers, form, address, is_ours } = Sent::read(app, request).await?;
     let now = clock::now();
-    let again = async |error: &str| match app.shared.users.open_link(token, now).await? {
+    let again = async |error: &str| match app.shared.access.users.open_link(token, now).await? {
         Some(opened) => set_page(app, &headers, &opened, Some(error)),
         None => gone(app, &headers),
     };
@@ -195,7 +195,7 @@ async fn was_set(app: &App, token: &str, request: Request) -> Result<Response> {
         return again(DIFFERENT).await;
     }
     let given = PasswordByLink { token, password, revokes_keys: form.is_ticked("keys"), address };
-    match app.shared.users.set_by_link(given, now).await? {
+    match app.shared.access.users.set_by_link(given, now).await? {
         SetOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         SetOutcome::Flawed(flaw) => again(flaw.text()).await,
         SetOutcome::Gone | SetOutcome::Wrong | SetOutcome::Throttled(_) => gone(app, &headers),

@@ -220,8 +220,8 @@ pub(super) async fn page(site: Site) -> Page {
     }
     let wanted = Wanted::of(&site)?;
     // What is no query is searched for as words: whoever forgot a quote wants to see pictures.
-    let reading = QueryReading::of(&wanted.q, &site.app.shared.zone);
-    let tomorrow = times::tomorrow(clock::now(), &site.app.shared.zone);
+    let reading = QueryReading::of(&wanted.q, &site.app.shared.site.zone);
+    let tomorrow = times::tomorrow(clock::now(), &site.app.shared.site.zone);
     let call = wanted.call(&reading.words, &tomorrow);
     match found(&site, &wanted, &call).await {
         Ok(found) => show(&site, &wanted, Outcome::Found(&found, reading.notice)).await,
@@ -259,7 +259,7 @@ enum Outcome<'a> {
 /// What the API finds. Photographs that everybody may look at are looked for in nobody's name where
 /// that is asked for.
 async fn found(site: &Site, wanted: &Wanted, call: &Call) -> Result<Value, Refusal> {
-    let open = site.app.shared.tuned.get().open_images && wanted.media_type == "image";
+    let open = site.app.shared.edge.tuned.get().open_images && wanted.media_type == "image";
     if open && wanted.all {
         let found = site.ask_as_nobody(call).await?;
         site.note(call.clone());
@@ -300,7 +300,7 @@ async fn show(
         mistakes => refusal.map(Refusal::sentences),
         is_plain => wanted.is_plain(),
         as_pictures => matches!(wanted.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
-        may_see_all => site.app.shared.tuned.get().open_images && wanted.media_type == "image",
+        may_see_all => site.app.shared.edge.tuned.get().open_images && wanted.media_type == "image",
         previous_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
         next_url => more.then(|| wanted.url(wanted.page + 1)),
         all_url => Wanted { all: true, page: 1, ..wanted.clone() }.url(1),
@@ -308,7 +308,7 @@ async fn show(
             Wanted { media_type: "_all".to_owned(), page: 1, ..wanted.clone() }.url(1)
         }),
         forms_url => Wanted { written: false, page: 1, ..wanted.clone() }.url(1),
-        times_contradict => times::contradict(wanted, clock::now(), &site.app.shared.zone),
+        times_contradict => times::contradict(wanted, clock::now(), &site.app.shared.site.zone),
         any_time_url => Wanted {
             tr: String::new(), trs: String::new(), tre: String::new(), page: 1, ..wanted.clone()
         }.url(1),

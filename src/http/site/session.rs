@@ -54,7 +54,7 @@ impl Cookie {
 
     /// The cookie's value in a request.
     pub(crate) fn find(self, app: &App, headers: &HeaderMap) -> Option<String> {
-        let name = self.name(app.shared.secure_cookies);
+        let name = self.name(app.shared.site.secure_cookies);
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
         let value = pairs.map(|(key, value)| (key.trim(), value.trim()));
@@ -64,12 +64,12 @@ impl Cookie {
 
     /// The request header with `visitor`'s session.
     pub(crate) fn send(self, app: &App, visitor: &Visitor) -> String {
-        format!("{}={}", self.name(app.shared.secure_cookies), visitor.cookie)
+        format!("{}={}", self.name(app.shared.site.secure_cookies), visitor.cookie)
     }
 
     /// The header that sets the cookie for `seconds`; without them it ends with the browser.
     pub(crate) fn set(self, app: &App, value: &str, seconds: Option<u32>) -> Option<HeaderValue> {
-        let secure = app.shared.secure_cookies;
+        let secure = app.shared.site.secure_cookies;
         let age = seconds.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
         let tail = if secure { "; Secure" } else { "" };
         let (name, path) = (self.name(secure), self.path());
@@ -137,7 +137,7 @@ impl Visitor {
 
     /// The visitor that a session cookie of that value belongs to.
     pub(crate) async fn of(app: &App, cookie: &str) -> Result<Option<Self>> {
-        let auth = &app.shared.auth;
+        let auth = &app.shared.access.auth;
         let Some(session) = auth.session(cookie, clock::now()).await? else { return Ok(None) };
         let Some(account) = auth.account(session.user).await? else { return Ok(None) };
         audit::note_caller(&account, CredentialKind::Session, CredentialId::None);
@@ -146,7 +146,7 @@ impl Visitor {
 
     /// The visitor as a caller of the sections.
     pub(crate) async fn principal(&self, app: &App) -> Result<Option<Arc<Principal>>> {
-        app.shared.auth.find(Credentials::Session(&self.cookie), clock::now()).await
+        app.shared.access.auth.find(Credentials::Session(&self.cookie), clock::now()).await
     }
 
     /// The session cookie's value.
@@ -176,7 +176,7 @@ impl Visitor {
 
     /// Ends the session.
     pub(crate) async fn leave(&self, app: &App) -> Result<()> {
-        app.shared.oauth.close_session(&self.cookie, clock::now()).await
+        app.shared.access.oauth.close_session(&self.cookie, clock::now()).await
     }
 }
 

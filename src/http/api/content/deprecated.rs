@@ -47,7 +47,7 @@ async fn list(app: &App, request: Request) -> Answer {
     let visit = Visit::of(app, request);
     let caller = key(app, &visit).await?;
     let query = Query::of(&visit.uri)?;
-    let mut parameters = Parameters::new(&query, &app.shared.zone, Some(&caller));
+    let mut parameters = Parameters::new(&query, &app.shared.site.zone, Some(&caller));
     let selection = parameters.selection();
     let period = parameters.period(&TIMES);
     let (size, skip) = parameters.page();
@@ -55,7 +55,7 @@ async fn list(app: &App, request: Request) -> Answer {
     let given = || {
         let period = period?;
         let mut wanted = parameters::wanted(selection?, Some(&caller), visit.now);
-        (wanted.from, wanted.until) = period.bounds(visit.now, &app.shared.zone);
+        (wanted.from, wanted.until) = period.bounds(visit.now, &app.shared.site.zone);
         (wanted.size, wanted.skip) = (size?, skip?);
         wanted.sort = sort?.unwrap_or(by(SortDate::VersionCreated, true));
         Some(wanted)
@@ -63,7 +63,7 @@ async fn list(app: &App, request: Request) -> Answer {
     let given = given();
     let wanted = parameters.end(given)?;
     let form = Form { layout: Layout::Full, links: app.shared.media.links().clone() };
-    Ok(api::json_text(app.shared.content.list(wanted, form, visit.now).await?))
+    Ok(api::json_text(app.shared.archive.content.list(wanted, form, visit.now).await?))
 }
 
 /// `GET /api/search/agreements`.
@@ -107,6 +107,6 @@ async fn list_agreements(app: &App, request: Request) -> Answer {
 async fn key(app: &App, visit: &Visit) -> Result<Arc<Principal>> {
     let unknown = || Error::new(Kind::Unauthenticated, "Unauthorized");
     let key = credentials::query_value(&visit.uri, "ak").ok_or_else(unknown)?;
-    let found = app.shared.auth.find(Credentials::ApiKey(&key), visit.now).await?;
+    let found = app.shared.access.auth.find(Credentials::ApiKey(&key), visit.now).await?;
     found.ok_or_else(unknown)
 }

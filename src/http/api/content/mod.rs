@@ -58,9 +58,9 @@ async fn search(State(app): State<App>, media_type: Segment, request: Request) -
     let visit = Visit::of(&app, request);
     let caller = visit.caller(&app, &media_type, Basic::Accepted).await?;
     let query = Query::of(&visit.uri)?;
-    let parameters = Parameters::new(&query, &app.shared.zone, caller.as_deref());
+    let parameters = Parameters::new(&query, &app.shared.site.zone, caller.as_deref());
     let (wanted, form) = read(parameters, &media_type, visit.now, &app)?;
-    Ok(api::json_text(app.shared.content.search(wanted, form, visit.now).await?))
+    Ok(api::json_text(app.shared.archive.content.search(wanted, form, visit.now).await?))
 }
 
 /// What a search asks for.
@@ -82,7 +82,7 @@ fn read(
     let facets = parameters.facets();
     let layout = parameters.layout();
     let links = app.shared.media.links().clone();
-    let (caller, zone) = (parameters.caller(), &app.shared.zone);
+    let (caller, zone) = (parameters.caller(), &app.shared.site.zone);
     let given = || {
         let (period, statuses) = (period?, statuses?);
         let mut wanted = parameters::wanted(selection?, caller, now);
@@ -119,7 +119,7 @@ struct Visit {
 
 impl Visit {
     fn of(app: &App, request: Request) -> Self {
-        let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
+        let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
         let (parts, _body) = request.into_parts();
         Self { headers: parts.headers, uri: parts.uri, address, now: clock::now() }
     }
@@ -144,7 +144,7 @@ impl Visit {
             // There is nothing to protect; what reads the parameters says what is wrong.
             return Ok(None);
         }
-        if !presented && app.shared.tuned.get().open_images && self.is_open(media_type)? {
+        if !presented && app.shared.edge.tuned.get().open_images && self.is_open(media_type)? {
             return Ok(None);
         }
         let refusal = Error::new(Kind::Unauthenticated, "Unauthorized");
@@ -158,7 +158,8 @@ impl Visit {
         };
         let Some(address) = self.address else { return Ok(None) };
         audit::note_basic();
-        let found = app.shared.auth.find_basic(&user_name, &password, address, self.now).await?;
+        let found =
+            app.shared.access.auth.find_basic(&user_name, &password, address, self.now).await?;
         found.iter().for_each(|caller| credentials::note(caller));
         Ok(found)
     }

@@ -70,10 +70,11 @@ pub(super) fn routes() -> Router<App> {
 async fn list(State(app): State<App>, Caller(caller): Caller, media_type: Segment) -> Answer {
     let text = request::segment("mediaType", media_type)?;
     let query = Query::parse("")?;
-    let mut parameters = Parameters::new(&query, &app.shared.zone, Some(&caller));
+    let mut parameters = Parameters::new(&query, &app.shared.site.zone, Some(&caller));
     let media_type = parameters.media_type(&text, &parameters::STREAMED);
     let media_type = parameters.end(media_type)?;
-    let found = app.shared.notifications.list(&caller, media_type, clock::now()).await?;
+    let found =
+        app.shared.distribution.notifications.list(&caller, media_type, clock::now()).await?;
     api::json(&found.iter().map(Shown::from).collect::<Vec<_>>())
 }
 
@@ -102,7 +103,7 @@ async fn create(
 ) -> Answer {
     let media_type = request::segment("mediaType", media_type)?;
     let draft = draft(&app, &caller, &media_type, &uri, kind, false)?;
-    let made = app.shared.notifications.create(&caller, draft, clock::now()).await?;
+    let made = app.shared.distribution.notifications.create(&caller, draft, clock::now()).await?;
     api::json(&Shown::from(&made))
 }
 
@@ -132,14 +133,15 @@ async fn replace(
     let (media_type, id) = named(path)?;
     let draft = draft(&app, &caller, &media_type, &uri, kind, true)?;
     let id = uuid(&id)?;
-    let changed = app.shared.notifications.replace(&caller, id, draft, clock::now()).await?;
+    let changed =
+        app.shared.distribution.notifications.replace(&caller, id, draft, clock::now()).await?;
     api::json(&Shown::from(&changed))
 }
 
 async fn remove(State(app): State<App>, Caller(caller): Caller, path: Named) -> Answer {
     let (media_type, id) = named(path)?;
     check_media_type(&app, &media_type)?;
-    app.shared.notifications.delete(&caller, uuid(&id)?).await?;
+    app.shared.distribution.notifications.delete(&caller, uuid(&id)?).await?;
     api::text("OK")
 }
 
@@ -151,8 +153,8 @@ async fn read_stream(
 ) -> Answer {
     // Nothing of the request is kept while it waits: ten thousand may.
     let Asked { id, size, form, wait } = asked(&app, path, uri)?;
-    let end = (wait, app.shared.stopped());
-    let notifications = &app.shared.notifications;
+    let end = (wait, app.shared.process.stopped());
+    let notifications = &app.shared.distribution.notifications;
     Ok(match notifications.read_stream(&caller, (id, size), &form, end).await? {
         None => api::json_text(Content::nothing()),
         Some(handed) => answer(HeldBody::new(handed)),
@@ -171,7 +173,7 @@ struct Asked {
 fn asked(app: &App, path: Named, uri: Uri) -> Result<Asked> {
     let (media_type, id) = named(path)?;
     let query = Query::of(&uri)?;
-    let mut parameters = Parameters::new(&query, &app.shared.zone, None);
+    let mut parameters = Parameters::new(&query, &app.shared.site.zone, None);
     let known = parameters.media_type(&media_type, &parameters::STREAMED);
     let size = parameters.keep(size);
     let layout = parameters.layout();
@@ -215,7 +217,7 @@ fn uuid(text: &str) -> Result<Uuid> {
 
 fn check_media_type(app: &App, text: &str) -> Result<Option<MediaType>> {
     let query = Query::parse("")?;
-    let mut parameters = Parameters::new(&query, &app.shared.zone, None);
+    let mut parameters = Parameters::new(&query, &app.shared.site.zone, None);
     let media_type = parameters.media_type(text, &parameters::STREAMED);
     parameters.end(media_type)
 }
@@ -229,7 +231,7 @@ fn draft(
     replaces: bool,
 ) -> Result<Draft> {
     let query = Query::of(uri)?;
-    let parameters = Parameters::new(&query, &app.shared.zone, Some(caller));
+    let parameters = Parameters::new(&query, &app.shared.site.zone, Some(caller));
     read(parameters, media_type, kind, replaces)
 }
 

@@ -49,12 +49,16 @@ async fn poll(app: &App, media_type: Result<String>, request: Request) -> Answer
     let visit = Visit::of(app, request);
     let caller = visit.caller(app, &media_type, Basic::Refused).await?;
     let query = Query::of(&visit.uri)?;
-    let parameters = Parameters::new(&query, &app.shared.zone, caller.as_deref());
+    let parameters = Parameters::new(&query, &app.shared.site.zone, caller.as_deref());
     let (wanted, form, wait) = read(parameters, &media_type, visit.now, app)?;
     let holder = SlotHolder::of(caller.map(|caller| caller.user().id), visit.address);
     let poll = Poll { holder, request: &wanted, form: &form };
     Ok(api::json_text(
-        app.shared.content.poll(poll, clock::now, wait, app.shared.stopped()).await?,
+        app.shared
+            .archive
+            .content
+            .poll(poll, clock::now, wait, app.shared.process.stopped())
+            .await?,
     ))
 }
 

@@ -88,7 +88,7 @@ impl Negotiation {
     /// That of a request with these headers; nothing where the operator has compression turned off.
     pub(crate) fn of(app: &App, headers: &HeaderMap) -> Option<Self> {
         let known = || headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
-        let is_on = app.shared.tuned.get().compression;
+        let is_on = app.shared.edge.tuned.get().compression;
         is_on.then(|| Self { accepted: Accepted::of(headers), known: known() })
     }
 
@@ -100,7 +100,7 @@ impl Negotiation {
     /// The answer in the coding that the client likes best, if it is one that can be coded.
     pub(crate) async fn finish(&self, app: &App, mut response: Response) -> Response {
         match response.status() {
-            StatusCode::OK => self.code(&app.shared.compressor, response).await,
+            StatusCode::OK => self.code(&app.shared.edge.compressor, response).await,
             StatusCode::NOT_MODIFIED => {
                 vary(response.headers_mut());
                 tags::name_known(response.headers_mut(), &self.known, &self.accepted);

@@ -35,7 +35,7 @@ pub(super) async fn make(posted: FreshPosted) -> Page {
     match posted.send(Call::post(KEYS).json(body)).await {
         Ok(made) => {
             let context =
-                context! { made => shown(made), base => posted.app.shared.site_url.clone() };
+                context! { made => shown(made), base => posted.app.shared.site.url.clone() };
             posted.page("account/key.html", context)
         }
         Err(refusal) => page(&posted, Some((of_form(refusal)?, &posted.form))).await,

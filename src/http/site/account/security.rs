@@ -74,7 +74,7 @@ pub(super) async fn change(State(app): State<App>, request: Request) -> Page {
         address,
         device_cookie: None,
     };
-    let users = &app.shared.users;
+    let users = &app.shared.access.users;
     let outcome = users.change_password(&posted.visitor.account, change, clock::now()).await?;
     match outcome {
         SetOutcome::Done => Ok(see_other(LOGIN_AFTER)),

@@ -47,7 +47,7 @@ pub(super) async fn create(posted: FreshPosted) -> Page {
 
 /// After a user was made: the invitation is mailed, or the link is shown to be passed on.
 async fn created(posted: &FreshPosted, user: &Value) -> Page {
-    if posted.app.shared.users.sends_mails() {
+    if posted.app.shared.access.users.sends_mails() {
         return Ok(see_other("/account/users?done=invited"));
     }
     let id = user["id"].to_string();
@@ -141,7 +141,7 @@ fn page(site: &Site, fields: Fields<'_>, refusal: Option<&Refusal>) -> Page {
         is_new => fields.action.ends_with("/new"),
         again => fields.again,
         access => fields.access,
-        sends_mails => site.app.shared.users.sends_mails(),
+        sends_mails => site.app.shared.access.users.sends_mails(),
         mistakes => mistakes(refusal),
     };
     site.page_with(status_of(refusal), "account/user.html", context)
