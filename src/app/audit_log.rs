@@ -6,8 +6,7 @@ use jiff::SignedDuration;
 use jiff::Timestamp;
 use tokio::{sync::watch, time::MissedTickBehavior};
 
-use crate::cluster::clock_guard::Steady;
-use crate::cluster::membership::{Lease, Node};
+use crate::cluster::jobs::{self, BackgroundJob};
 use crate::runtime::clock;
 use crate::runtime::limits::{
     AUDIT_RETRY, AUDIT_SWEEP, AUDIT_SWEEP_ROWS, AUDIT_TRIES, AUDIT_WINDOWS_LOOK,
@@ -73,30 +72,11 @@ async fn write(db: &Db, pending: &PendingEvents, batch: Vec<Event>, tries: u32) 
     }
 }
 
-/// Removes events older than `days`, now and then; all of them where that is 0.
-pub(super) async fn sweep_events(db: Db, days: u32, steady: Arc<Steady>, node: Node) {
-    let mut beat = tokio::time::interval(AUDIT_SWEEP);
-    // A node that stood by does not catch up with what others did.
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        node.held(Lease::Sweeping).await;
-        beat.tick().await;
-        if !steady.is_trusted() {
-            continue;
-        }
-        // One transaction after the other, so that others get their turn in between.
-        loop {
-            let before = oldest(days, clock::now());
-            match db.write(move |tx| tx.sweep_audit(before, AUDIT_SWEEP_ROWS)).await {
-                Ok(0) => break,
-                Ok(rows) => tracing::debug!(rows, "removed old events of the audit log"),
-                Err(cause) => {
-                    tracing::error!("old events of the audit log cannot be removed: {cause}");
-                    break;
-                }
-            }
-        }
-    }
+/// The job that removes events older than `days`; all of them where that is 0.
+pub(super) fn sweep_events(db: &Db, days: u32) -> impl BackgroundJob + use<> {
+    jobs::sweep("sweep-audit-log", AUDIT_SWEEP, db, move |db, now| async move {
+        db.write(move |tx| tx.sweep_audit(oldest(days, now), AUDIT_SWEEP_ROWS)).await
+    })
 }
 
 /// The moment before which events are removed.

@@ -21,9 +21,7 @@ mod scrub;
 pub mod secrets;
 mod server;
 mod services;
-mod sweeps;
 mod systemd;
-mod threads;
 pub mod verify;
 
 use std::{fs, path::Path, sync::Arc, time::Duration};

@@ -1,11 +1,11 @@
 //! What has to do with a CDN: how long it keeps what, and who tells it of changes.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::{runtime::Runtime, sync::watch, task::JoinHandle};
 
-use crate::cluster::clock_guard::Steady;
-use crate::cluster::membership::{Lease, Node};
+use crate::cluster::guard::ClusterGuard;
+use crate::cluster::membership::Lease;
 use crate::distribution::cdn::Cdn;
 use crate::http::App;
 use crate::runtime::config::Config;
@@ -36,18 +36,18 @@ impl Purging {
     pub(super) fn of(
         config: &Config,
         db: &Db,
-        (steady, node): (&Arc<Steady>, &Node),
+        guard: &ClusterGuard,
     ) -> Result<(Self, watch::Sender<i64>)> {
         // What was written before this process began is in none of its caches; its follower says
         // with its first look how far that is.
         let (sender, followed) = watch::channel(0);
-        if !node.role().works() {
+        if !guard.node().role().works() {
             return Ok((Self { cdn: None, followed }, sender));
         }
-        let cdn = Cdn::open(&config.cdn, db, (steady, node))?;
+        let cdn = Cdn::open(&config.cdn, db, guard)?;
         if cdn.is_none() {
             // A node with settings that name an address tells it.
-            node.decline(Lease::Purging);
+            guard.node().decline(Lease::Purging);
         }
         Ok((Self { cdn, followed }, sender))
     }

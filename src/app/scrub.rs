@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::check::file_of;
 use crate::cluster::membership::{Lease, Node};
 use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::failure_log::FailureLog;
 use crate::runtime::limits::{
     SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LOOK, SCRUB_NOTED, SCRUB_RETRY, SCRUB_TOLD_MAX,
 };
@@ -107,24 +108,21 @@ impl From<DbError> for Stopped {
 impl Scrub {
     /// Reads originals whenever this node holds the lease, until the service stops.
     pub(super) async fn run(self) {
-        let mut failing = false;
+        let mut log = FailureLog::new("scrub");
         loop {
             self.node.held(Lease::Scrubbing).await;
-            let stopped = self.scrub(self.node.life(), &mut failing).await;
+            let stopped = self.scrub(self.node.life(), &mut log).await;
             report(0.0, None, None);
             if let Stopped::Failed(cause) = stopped {
-                if !failing {
-                    tracing::error!("the scrub cannot read or write the database: {cause}");
-                }
-                failing = true;
+                log.note(&Err::<(), _>(cause));
                 tokio::time::sleep(SCRUB_RETRY).await;
             }
         }
     }
 
     /// Goes on with the pass that is under way, and with the next ones, for as long as the lease is this life's.
-    async fn scrub(&self, life: Uuid, failing: &mut bool) -> Stopped {
-        match self.passes(life, failing).await {
+    async fn scrub(&self, life: Uuid, log: &mut FailureLog) -> Stopped {
+        match self.passes(life, log).await {
             Ok(never) => match never {},
             Err(stopped) => stopped,
         }
@@ -133,7 +131,7 @@ impl Scrub {
     async fn passes(
         &self,
         life: Uuid,
-        failing: &mut bool,
+        log: &mut FailureLog,
     ) -> Result<std::convert::Infallible, Stopped> {
         let noted = self.db.read(|tx| tx.find_state(NAME)).await?;
         // A note that a later version wrote in another form counts as none.
@@ -150,10 +148,7 @@ impl Scrub {
         let mut since_note: Option<Stopwatch> = None;
         let mut numbers = VecDeque::new();
         loop {
-            if *failing {
-                tracing::info!("the scrub reads and writes the database again");
-                *failing = false;
-            }
+            log.note(&Ok::<_, DbError>(()));
             pass.report();
             if numbers.is_empty() {
                 let range = (pass.at, pass.last);

@@ -14,7 +14,8 @@ use tokio::{
 
 use super::{
     Archive,
-    audit_log::{sweep_events, write_events},
+    audit_log::write_events,
+    jobs::{Jobs, WatchedFolder, start_follower, start_threads},
     ownership::{Names, settle_later},
     purging::Purging,
     reload::{Reload, certificate},
@@ -23,27 +24,23 @@ use super::{
         Services, hash_limits, listener_limits, poll_limits, readiness, shared, start_media,
         start_oauth, start_outgoing, start_search, start_senders, start_traces, start_uploads,
     },
-    sweeps::{sweep_accounts, sweep_deliveries, sweep_item_log, sweep_recipients, write_uses},
     systemd,
-    threads::{Beside, start_follower, start_matcher, start_waker, start_watcher},
 };
 use crate::access::auth::Auth;
 use crate::access::orders::Orders;
-use crate::app::jobs;
 use crate::archive::content::Content;
-use crate::cluster::clock_guard::Steady;
+use crate::cluster::clock_guard::ClockGuard;
+use crate::cluster::guard::ClusterGuard;
+use crate::cluster::jobs::JobThread;
 use crate::cluster::membership::{Keeper, Lease, Node};
 use crate::http;
 use crate::http::App;
-use crate::http::Shared;
 use crate::http::listener::Terms;
 use crate::media;
 use crate::runtime::clock;
 use crate::runtime::config::{BaseUrl, Config, Role, Sources};
 use crate::runtime::error::{Error, Kind, Result};
-use crate::runtime::limits::{
-    FILES_BESIDE_CONNECTIONS, METRICS_UPKEEP, STOP_GRANTED, WARM_QUEUE_MAX,
-};
+use crate::runtime::limits::{FILES_BESIDE_CONNECTIONS, STOP_GRANTED, WARM_QUEUE_MAX};
 use crate::runtime::live::Live;
 use crate::runtime::telemetry::{self, Logs};
 use crate::runtime::traces::Export;
@@ -68,7 +65,8 @@ pub struct Server {
     terms: Terms,
     app: App,
     address: SocketAddr,
-    threads: Vec<Beside>,
+    threads: Vec<JobThread>,
+    guard: ClusterGuard,
     /// Send deliveries and messages until they are told to stop.
     senders: Vec<tokio::task::JoinHandle<()>>,
     runtime: Runtime,
@@ -89,7 +87,7 @@ impl Server {
         let certificate = certificate(&config)?;
         let (traces, export) = start_traces(&config)?;
         let ingest = archive.ingest(&config)?.for_server();
-        let watcher = start_watcher(&config, &archive, &node)?;
+        let watched = WatchedFolder::open(&config, &archive, &node)?;
         let Archive { db, originals, memory: _, unsettled } = archive;
         let store = originals.store().clone();
         begin((&db, &store), unsettled)?;
@@ -104,17 +102,17 @@ impl Server {
         let warms = config.media.warm && node.role() != Role::Worker;
         let wanted = warms.then_some(wanted);
         let search = start_search(&config, &db)?;
-        let steady = Arc::new(Steady::start(&db, node.name().as_deref()));
-        let (purging, followed) = Purging::of(&config, &db, (&steady, &node))?;
-        let follower = start_follower(&db, (&media, &auth), wanted, (followed, &node))?;
+        let clock = ClockGuard::start(&db, node.name().as_deref());
+        let guard = ClusterGuard::new(node.clone(), clock);
+        let (purging, followed) = Purging::of(&config, &db, &guard)?;
+        let mut threads = vec![start_follower(&media, &auth, wanted, followed, &guard)?];
         let sizes = media.settings().sizes;
         let content = Content::new(search, sizes, poll_limits(&config));
         let oauth = start_oauth(&config, &auth)?;
         let uploads = start_uploads(&config, ingest)?;
-        let whose = (&steady, &node);
-        let (outgoing, asks) = start_outgoing(&config, (&media, &orders, &content), &auth, whose)?;
-        let matcher = start_matcher(&db, &outgoing.notifications, whose)?;
-        let waker = start_waker(&db, &outgoing.notifications, &node)?;
+        let (outgoing, asks) =
+            start_outgoing(&config, (&media, &orders, &content), &auth, &guard)?;
+        threads.extend(start_threads(&outgoing.notifications, watched, &guard)?);
         let readiness = readiness(&config, (&db, store), &content, &node);
         let services = Services { media, content, auth, oauth, orders, outgoing, uploads };
         let app = App {
@@ -126,10 +124,13 @@ impl Server {
         let warmer = media::warm::run(app.shared.media.clone(), to_warm);
         runtime.spawn(warmer);
         let (looked, first_look) = oneshot::channel();
-        let stopping = app.shared.process.stopping.subscribe();
-        runtime.spawn(app.shared.process.readiness.clone().watch(looked, stopping));
+        let jobs = Jobs { runtime: &runtime, guard: &guard };
+        jobs.until(
+            app.shared.process.stopping.subscribe(),
+            app.shared.process.readiness.job(looked),
+        );
         runtime.spawn(app.shared.distribution.notifications.serve_streams(asks, clock::now));
-        spawn_sweeps(&runtime, &app.shared, &steady, &config);
+        jobs.start_timers(&app.shared, &config);
         if let Some(scrub) = scrub {
             runtime.spawn(scrub.run());
         }
@@ -138,7 +139,6 @@ impl Server {
         senders.extend(purging.start(&runtime, &app, drain));
         let shared = Arc::clone(&app.shared);
         let reload = Reload { given, running: config, shared, terms: terms.clone() };
-        let threads = [Some(follower), matcher, waker, watcher].into_iter().flatten().collect();
         keeper.node().work(clock::now());
         // Whoever is told that it serves may ask at once whether it is ready.
         drop(first_look.blocking_recv());
@@ -149,6 +149,7 @@ impl Server {
             app,
             address,
             threads,
+            guard,
             senders,
             runtime,
             signals,
@@ -184,7 +185,9 @@ impl Server {
         let Self { listener, admin, terms, app, threads, senders, runtime, signals, .. } = self;
         let Signals { stop, again } = signals;
         runtime.spawn(reload_on(again, self.reload, status.clone()));
-        runtime.spawn(systemd::watchdog(app.shared.process.db.clone()));
+        if let Some(watchdog) = systemd::watchdog(app.shared.process.db.clone()) {
+            Jobs { runtime: &runtime, guard: &self.guard }.to_the_end(watchdog);
+        }
         let (end, ended) = watch::channel(false);
         let (events, db) = (app.shared.access.audit.pending(), app.shared.process.db.clone());
         let write = |events| runtime.spawn(write_events(db, events, ended.clone()));
@@ -210,30 +213,10 @@ impl Server {
         }
         // Reads of originals that a client left behind may still block a thread for a moment.
         runtime.shutdown_timeout(Duration::from_secs(1));
-        threads.into_iter().for_each(Beside::end);
+        threads.into_iter().for_each(JobThread::end);
         // Nothing is under way any more: what this node did others take over at once.
         drop(self.keeper);
         Ok(())
-    }
-}
-
-fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>, config: &Config) {
-    let role = shared.process.node.role();
-    if !role.only_reads() {
-        runtime.spawn(Arc::clone(steady).keep(shared.process.db.clone()));
-        runtime.spawn(shared.site.activity.clone().keep());
-        runtime.spawn(write_uses(shared.access.auth.clone()));
-    }
-    if role.works() {
-        let whose = || (Arc::clone(steady), shared.process.node.clone());
-        runtime.spawn(sweep_accounts(shared.access.oauth.clone(), whose()));
-        runtime.spawn(sweep_item_log(shared.process.db.clone(), whose()));
-        runtime.spawn(sweep_deliveries(shared.distribution.deliveries.clone(), whose()));
-        let (steady, node) = whose();
-        runtime.spawn(sweep_recipients(shared.distribution.recipients.clone(), steady, node));
-        let (days, (steady, node)) = (config.audit.retention_days, whose());
-        runtime.spawn(sweep_events(shared.process.db.clone(), days, steady, node));
-        runtime.spawn(jobs::expire(shared.archive.collections.clone(), whose()));
     }
 }
 
@@ -277,15 +260,6 @@ fn runtime() -> Result<(Runtime, Signals)> {
 /// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open
 /// would let new clients connect and hang for as long as the drain takes.
 async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSignals) -> Result<()> {
-    let metrics = app.shared.process.metrics.clone();
-    // Samples of histograms are kept one by one until somebody adds them up: a scrape, or this.
-    tokio::spawn(async move {
-        let mut beat = tokio::time::interval(METRICS_UPKEEP);
-        loop {
-            beat.tick().await;
-            metrics.run_upkeep();
-        }
-    });
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
     let stopping = shared.process.stopping.subscribe();

@@ -1,10 +1,6 @@
 //! The services behind the handlers, as the settings want them.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
 
 use tokio::runtime::Runtime;
 
@@ -16,7 +12,7 @@ use crate::access::users::{self, PASSWORD_LINK_KEY, Users};
 use crate::archive::collections::Collections;
 use crate::archive::content::Content;
 use crate::archive::ingest::{Ingest, Spool, Uploads};
-use crate::cluster::clock_guard::Steady;
+use crate::cluster::guard::ClusterGuard;
 use crate::cluster::membership::Node;
 use crate::cluster::readiness::{Parts, Readiness};
 use crate::distribution::delivery::{self, Deliveries, Sender};
@@ -72,16 +68,16 @@ pub(super) fn start_outgoing(
     config: &Config,
     (media, orders, content): (&Media, &Orders, &Content),
     auth: &Auth,
-    whose: (&Arc<Steady>, &Node),
+    guard: &ClusterGuard,
 ) -> Result<(Outgoing, Asks)> {
     let sender = Sender::of(config)?;
     let (db, mailer) = (auth.db().clone(), sender.mailer().clone());
     let recipients = Recipients::new(db, mailer, RecipientSettings::of(config));
     let way_out = (&sender, &recipients);
     let users = start_users(config, auth, &sender)?;
-    let deliveries = start_deliveries(config, (media, orders, auth), way_out, whose);
+    let deliveries = start_deliveries(config, (media, orders, auth), way_out, guard);
     let (notifications, asks) =
-        start_notifications(config, (media, content, auth, &users), way_out, whose)?;
+        start_notifications(config, (media, content, auth, &users), way_out, guard)?;
     Ok((Outgoing { deliveries, notifications, recipients, users }, asks))
 }
 
@@ -100,7 +96,7 @@ fn start_deliveries(
     config: &Config,
     (media, orders, auth): (&Media, &Orders, &Auth),
     (sender, recipients): (&Sender, &Recipients),
-    (steady, node): (&Arc<Steady>, &Node),
+    guard: &ClusterGuard,
 ) -> Deliveries {
     let services = delivery::Services {
         media: media.clone(),
@@ -108,8 +104,7 @@ fn start_deliveries(
         auth: auth.clone(),
         sender: sender.clone(),
         recipients: recipients.clone(),
-        steady: Arc::clone(steady),
-        node: node.clone(),
+        guard: guard.clone(),
     };
     Deliveries::new(services, delivery::Settings::of(config))
 }
@@ -118,7 +113,7 @@ fn start_notifications(
     config: &Config,
     (media, content, auth, users): (&Media, &Content, &Auth, &Users),
     (sender, recipients): (&Sender, &Recipients),
-    (steady, node): (&Arc<Steady>, &Node),
+    guard: &ClusterGuard,
 ) -> Result<(Notifications, Asks)> {
     let overrides = Some(config.mail.templates.as_path());
     let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
@@ -132,8 +127,7 @@ fn start_notifications(
         letters: Letters::compile(overrides)?,
         recipients: recipients.clone(),
         push: Push::of(config)?,
-        steady: Arc::clone(steady),
-        node: node.clone(),
+        guard: guard.clone(),
     };
     Notifications::start(services, notifications::Settings::of(config), clock::now())
 }

@@ -6,8 +6,10 @@
 use std::time::Duration;
 
 use sd_notify::NotifyState;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
+use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
+use crate::runtime::clock::Stopwatch;
 use crate::storage::database::Db;
 use model::account::OrganizationId;
 
@@ -44,38 +46,50 @@ fn say(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Gives signs of life three times within the time that systemd waits for one (`WatchdogSec=`), as
-/// long as the async threads run and the database answers. Ends at once where none are wanted.
+/// The job that gives signs of life three times within the time that systemd waits for one
+/// (`WatchdogSec=`), as long as the async threads run and the database answers. None where systemd waits for
+/// none.
 ///
 /// An error is an answer: a disk that fails or a queue that is full passes, and a restart would not
 /// help. What does not answer in time hangs, and then one does; but for a database on another machine, which a
 /// restart of this service does not mend: it would only lose what is in the caches.
-pub(super) async fn watchdog(db: Db) {
-    let Some(limit) = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()) else {
-        return;
-    };
-    let mut beat = interval((limit / 3).max(BEAT_MIN));
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // A look that waits for another machine ends in time for the sign.
-    let patience = if db.is_far() { beat.period() } else { limit };
-    let mut failing = false;
-    loop {
-        beat.tick().await;
-        let read = db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop));
-        let answer = match timeout(patience, read).await {
+pub(super) fn watchdog(db: Db) -> Option<impl BackgroundJob> {
+    let limit = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero())?;
+    Some(Watchdog { db, limit, began: Stopwatch::start() })
+}
+
+struct Watchdog {
+    db: Db,
+    /// The time that systemd waits.
+    limit: Duration,
+    /// Since the last run began: the time that it takes must not delay the next sign.
+    began: Stopwatch,
+}
+
+impl Watchdog {
+    fn period(&self) -> Duration {
+        (self.limit / 3).max(BEAT_MIN)
+    }
+}
+
+impl BackgroundJob for Watchdog {
+    type Error = String;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("watchdog", self.period().saturating_sub(self.began.elapsed()))
+    }
+
+    async fn run(&mut self) -> Result<RunOutcome, String> {
+        self.began = Stopwatch::start();
+        let read = self.db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop));
+        // A look that waits for another machine ends in time for the sign.
+        let time = if self.db.is_far() { self.period() } else { self.limit };
+        let answer = match timeout(time, read).await {
             Ok(answer) => answer.map_err(|cause| cause.to_string()),
-            Err(_) if db.is_far() => Err("the database does not answer".to_owned()),
-            Err(_) => {
-                tracing::error!("no sign of life for systemd: the database does not answer");
-                continue;
-            }
+            Err(_) if self.db.is_far() => Err("the database does not answer".to_owned()),
+            Err(_) => return Err("the database does not answer, no sign of life".to_owned()),
         };
-        match (&answer, failing) {
-            (Err(cause), false) => tracing::error!("the service lives and cannot read: {cause}"),
-            (Ok(()), true) => tracing::info!("the service reads again"),
-            (Err(_), true) | (Ok(()), false) => {}
-        }
-        failing = answer.is_err();
         drop(tokio::task::spawn_blocking(|| say(&[NotifyState::Watchdog])).await);
+        answer.map(|()| RunOutcome::Done)
     }
 }

@@ -1,12 +1,13 @@
 //! Whether the clock can be believed: what is removed by the time of day does not come back.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{CLOCK_BEAT, CLOCK_JUMP, CLOCK_NOTED, CLOCK_STRANGE, CLOCK_TRUST};
+use crate::runtime::error::Result;
+use crate::runtime::limits::{CLOCK_JUMP, CLOCK_NOTED, CLOCK_STRANGE, CLOCK_TRUST};
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
 
@@ -17,7 +18,7 @@ const DOUBTED: &str = "doubted ";
 
 /// Compares the time of day with the time that passes.
 #[derive(Debug)]
-pub struct Steady {
+pub struct ClockGuard {
     state: Mutex<State>,
     /// What its note is called.
     name: String,
@@ -29,6 +30,8 @@ struct State {
     last: (Timestamp, Stopwatch),
     /// Since when the clock is believed again, if it ever was not.
     since: Option<Stopwatch>,
+    /// The note that was written last, with the time since.
+    noted: Option<(Note, Stopwatch)>,
 }
 
 /// What the next life is told of the clock: the time of day, and whether it was doubted. Otherwise
@@ -64,7 +67,7 @@ impl std::fmt::Display for Note {
     }
 }
 
-impl Steady {
+impl ClockGuard {
     /// Believes the clock as it is now, unless the note in the database speaks against it that the node
     /// `node` left; for a node that left none, the last one of any: it may run over a copy of long ago.
     pub fn start(db: &Db, node: Option<&str>) -> Self {
@@ -85,7 +88,7 @@ impl Steady {
             }
         };
         let last = (now, Stopwatch::start());
-        Self { state: Mutex::new(State { last, since }), name }
+        Self { state: Mutex::new(State { last, since, noted: None }), name }
     }
 
     /// Whether the time of day has gone on as time does for [`CLOCK_TRUST`]: what it says is over
@@ -95,7 +98,7 @@ impl Steady {
     }
 
     fn look(&self) -> Note {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let now = clock::now();
         let (before, passed) = (state.last.0, state.last.1.elapsed());
         let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
@@ -114,32 +117,23 @@ impl Steady {
     }
 
     /// Looks at the clock, and notes in the database for the next life what it is: at once when it
-    /// is doubted or believed again, else now and then.
-    pub async fn keep(self: Arc<Self>, db: Db) {
-        let mut beat = tokio::time::interval(CLOCK_BEAT);
-        let mut noted: Option<(bool, Stopwatch)> = None;
-        let mut failing = false;
-        loop {
-            beat.tick().await;
-            let note = self.look();
-            let is_due = |(doubted, at): &(bool, Stopwatch)| {
-                *doubted != note.doubted || at.elapsed() >= CLOCK_NOTED
-            };
-            if !noted.as_ref().is_none_or(is_due) {
-                continue;
-            }
-            let name = self.name.clone();
-            let written = db.write(move |tx| tx.write_state(&name, &note.to_string())).await;
-            match (&written, failing) {
-                (Err(cause), false) => tracing::error!("the clock cannot be noted: {cause}"),
-                (Ok(()), true) => tracing::info!("the clock is noted again"),
-                (Err(_), true) | (Ok(()), false) => {}
-            }
-            failing = written.is_err();
-            if !failing {
-                noted = Some((note.doubted, Stopwatch::start()));
-            }
+    /// is doubted or believed again, else every [`CLOCK_NOTED`]. Gives whether a note was due.
+    pub async fn note(&self, db: &Db) -> Result<bool> {
+        let note = self.look();
+        let is_current = |(noted, since): (Note, Stopwatch)| {
+            noted.doubted == note.doubted && since.elapsed() < CLOCK_NOTED
+        };
+        if self.state().noted.is_some_and(is_current) {
+            return Ok(false);
         }
+        let name = self.name.clone();
+        db.write(move |tx| tx.write_state(&name, &note.to_string())).await?;
+        self.state().noted = Some((note, Stopwatch::start()));
+        Ok(true)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod compute;
 pub mod config;
 pub mod error;
+pub mod failure_log;
 pub mod json_object;
 pub mod limits;
 pub mod live;

@@ -109,7 +109,7 @@ fn a_database_that_fails_for_a_while_is_no_reason_to_be_killed() {
         // Somebody writes, so what is kept of it in memory is old.
         let database = Connection::open(server.data().join("wirephoto.db")).unwrap();
         database.execute("INSERT OR REPLACE INTO state VALUES ('test', '1')", []).unwrap();
-        server.log().contains("the service lives and cannot read").then_some(())
+        server.log().contains("job watchdog: failed, retrying").then_some(())
     });
     // What was said before is read away first.
     systemd.socket.set_nonblocking(true).unwrap();
@@ -117,9 +117,9 @@ fn a_database_that_fails_for_a_while_is_no_reason_to_be_killed() {
     systemd.socket.set_nonblocking(false).unwrap();
     systemd.until("WATCHDOG=1");
     systemd.until("WATCHDOG=1");
-    assert!(!server.log().contains("the service reads again"), "the fault lasts");
+    assert!(!server.log().contains("job watchdog: works again"), "the fault lasts");
     faults.clear();
     server.until("the database to be read", || {
-        server.log().contains("the service reads again").then_some(())
+        server.log().contains("job watchdog: works again").then_some(())
     });
 }

@@ -16,6 +16,7 @@ pub mod media_url;
 mod network;
 mod rendition;
 mod rendition_extension;
+mod retry;
 pub mod schedule;
 pub mod token;
 
@@ -29,3 +30,4 @@ pub use media_type::{MediaType, UnknownMediaType};
 pub use network::network;
 pub use rendition::{RenditionName, UnknownRendition, Usage, Variant};
 pub use rendition_extension::RenditionExtension;
+pub use retry::{AttemptEnd, Backoff, RetryPolicy};

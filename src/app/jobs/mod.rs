@@ -1,225 +1,141 @@
-//! Timers: work that runs beside the requests.
+//! The background jobs of a server.
 
-use std::{
-    sync::{
-        Arc,
-        mpsc::{Receiver, RecvTimeoutError, TryRecvError},
-    },
-    time::Duration,
-};
+mod follower;
+mod matching;
+mod watched_folder;
 
-use tokio::sync::{mpsc::Sender, watch};
-use tokio::time::MissedTickBehavior;
+use std::convert::Infallible;
 
-use crate::access::auth::Auth;
-use crate::archive::collections::Collections;
-use crate::archive::ingest::watch::{Watch, Watcher};
-use crate::cluster::clock_guard::Steady;
-use crate::cluster::membership::{Lease, Node};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use super::audit_log::sweep_events;
+use crate::cluster::guard::ClusterGuard;
+use crate::cluster::jobs::{self, BackgroundJob, JobSpec, JobThread, RunOutcome, sweep};
 use crate::distribution::notifications::Notifications;
-use crate::media::Media;
-use crate::runtime::clock;
-use crate::runtime::clock::Stopwatch;
+use crate::distribution::recipients::limits::RECIPIENTS_SWEEP;
+use crate::http::{DistributionState, Shared};
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
-    COLLECTIONS_SWEEP, FOLLOW_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP,
+    ACCOUNTS_SWEEP, CLOCK_BEAT, COLLECTIONS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT,
+    ITEM_LOG_SWEEP, METRICS_UPKEEP, USES_WRITTEN,
 };
-use crate::runtime::telemetry;
-use crate::storage::database::{AccountChange, Follower, Pulse};
-use model::ItemKey;
+use crate::storage::database::Db;
+pub(super) use follower::start_follower;
+use matching::{start_matcher, start_waker};
+pub(super) use watched_folder::WatchedFolder;
 
-/// Follows what any process writes to the database until `stop` is dropped: changed items and accounts
-/// leave the caches. The search index follows by itself, so that nothing here waits for it.
-/// Items that were written are sent to `wanted`, so that their standard renditions are made before
-/// somebody asks; those that find no room there are left to the first request. Up to which row of
-/// the item log all of that is done, is told to `followed` and to the other nodes.
-pub fn follow(
-    mut follower: Follower,
-    (media, auth): (&Media, &Auth),
-    wanted: Option<&Sender<ItemKey>>,
-    (followed, node): (&watch::Sender<i64>, &Node),
-    stop: &Receiver<()>,
-) {
-    let mut failing = false;
-    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
-    {
-        let watch = Stopwatch::start();
-        let outcome = follower.changes().map(|change| {
-            if !change.items.is_empty() {
-                let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
-                metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
-                media.item_changed(&change.items);
-                if let Some(wanted) = wanted {
-                    // A full queue ends it: what comes later has no room either.
-                    let mut keys = change.items.iter();
-                    while keys.next().is_some_and(|key| wanted.try_send(key.clone()).is_ok()) {}
-                }
-            }
-            if change.lost {
-                tracing::error!(
-                    "the database lost rows that were read: did another server take over without them? \
-                     What is known of items is read anew"
-                );
-                media.forget_everything();
-            }
-            auth.forget(&change.accounts);
-            change.more
+/// Where jobs run.
+#[derive(Clone, Copy)]
+pub(super) struct Jobs<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) guard: &'a ClusterGuard,
+}
+
+impl Jobs<'_> {
+    /// Runs a job until `stop` turns true.
+    pub(super) fn until(self, stop: watch::Receiver<bool>, mut job: impl BackgroundJob + 'static) {
+        let guard = self.guard.clone();
+        let run = async move { jobs::run(&mut job, &guard, jobs::stopped(stop)).await };
+        drop(self.runtime.spawn(run));
+    }
+
+    /// Runs a job for as long as the runtime lasts: while requests under way finish too.
+    pub(super) fn to_the_end(self, mut job: impl BackgroundJob + 'static) {
+        let guard = self.guard.clone();
+        let run = async move { jobs::run(&mut job, &guard, std::future::pending()).await };
+        drop(self.runtime.spawn(run));
+    }
+
+    /// Starts the timers and sweeps of this process.
+    pub(super) fn start_timers(self, shared: &Shared, config: &Config) {
+        let role = shared.process.node.role();
+        self.to_the_end(metrics_upkeep(shared));
+        if !role.only_reads() {
+            self.to_the_end(clock_note(&shared.process.db, self.guard));
+            self.to_the_end(shared.site.activity.job());
+            let spec = JobSpec::every("session-uses", USES_WRITTEN);
+            self.to_the_end(jobs::periodic(spec, &shared.access.auth, |auth| async move {
+                auth.write_uses().await.map(|()| RunOutcome::Done)
+            }));
+        }
+        if role.works() {
+            self.start_sweeps(shared, config);
+        }
+    }
+
+    fn start_sweeps(self, shared: &Shared, config: &Config) {
+        let stop = || shared.process.stopping.subscribe();
+        let DistributionState { deliveries, recipients, .. } = &shared.distribution;
+        let (oauth, collections) = (&shared.access.oauth, &shared.archive.collections);
+        let db = &shared.process.db;
+        let accounts = sweep("sweep-accounts", ACCOUNTS_SWEEP, oauth, |oauth, now| async move {
+            oauth.sweep(now).await
         });
-        // One line when it starts to fail and one when it works again, not ten a second.
-        match (&outcome, failing) {
-            (Err(cause), false) => tracing::error!("changes cannot be followed: {cause}"),
-            (Ok(_), true) => tracing::info!("changes are followed again"),
-            (Err(_), true) | (Ok(_), false) => {}
-        }
-        failing = outcome.is_err();
-        // Nobody is given the old versions from here any more.
-        if !failing && *followed.borrow() != follower.seq() {
-            node.follow(follower.seq());
-            followed.send_replace(follower.seq());
-        }
-        if matches!(outcome, Ok(false)) {
-            node.saw_end_of_log(watch);
-        }
-        if failing {
-            // What cannot be followed may have ended: look everything up until it can.
-            auth.forget(&[AccountChange::Everything]);
-        }
-        media.report();
+        self.until(stop(), accounts);
+        self.until(stop(), sweep_item_log(db));
+        let ended =
+            sweep("sweep-deliveries", DELIVERIES_SWEEP, deliveries, |all, now| async move {
+                all.sweep(now).await
+            });
+        self.until(stop(), ended);
+        let old = sweep("sweep-recipients", RECIPIENTS_SWEEP, recipients, |all, now| async move {
+            all.sweep(now).await
+        });
+        self.until(stop(), old);
+        self.until(stop(), sweep_events(db, config.audit.retention_days));
+        let expired =
+            sweep("sweep-collections", COLLECTIONS_SWEEP, collections, |all, now| async move {
+                all.sweep(now).await
+            });
+        self.until(stop(), expired);
     }
 }
 
-/// Wakes readers of streams for whom another process queued something, until `stop` is dropped.
-pub fn wake_readers(mut pulse: Pulse, notifications: &Notifications, stop: &Receiver<()>) {
-    let (mut failing, mut due) = (false, true);
-    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
-    {
-        due |= pulse.beats().unwrap_or(true);
-        if !due {
-            continue;
-        }
-        let outcome = notifications.wake_readers();
-        due = outcome.is_err();
-        match (&outcome, failing) {
-            (Err(cause), false) => tracing::error!("readers of streams cannot be woken: {cause}"),
-            (Ok(()), true) => tracing::info!("readers of streams are woken again"),
-            (Err(_), true) | (Ok(()), false) => {}
-        }
-        failing = outcome.is_err();
-    }
-}
-
-/// Stands by until this node matches: keeps in memory what the matcher knows. Gives `false` when `stop`
-/// is dropped.
-fn stand_by(node: &Node, notifications: &Notifications, stop: &Receiver<()>) -> bool {
-    let mut read: Option<Stopwatch> = None;
-    while !node.holds(Lease::Matching) {
-        if read.as_ref().is_none_or(|read| read.elapsed() >= NOTIFICATIONS_SWEEP) {
-            read = Some(Stopwatch::start());
-            notifications.report_nothing();
-            if let Err(cause) = notifications.refresh() {
-                tracing::warn!("notifications cannot be read while another node matches: {cause}");
-            }
-        }
-        let wait = Duration::from_millis(FOLLOW_MS);
-        if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
-            return false;
-        }
-    }
-    true
-}
-
-/// Matches what any process writes with the notifications until `stop` is dropped, and does what
-/// notifications do by the clock; as long as this node is the one that does.
-pub fn matching(
-    mut pulse: Pulse,
+/// Starts the threads of this process besides the follower, as far as its role wants them: the matcher, what wakes
+/// readers of streams, and what looks at a watched folder.
+pub(super) fn start_threads(
     notifications: &Notifications,
-    (steady, node): (&Steady, &Node),
-    stop: &Receiver<()>,
-) {
-    let beats = Duration::from_millis(MATCHING_CLOCK_MS);
-    let (mut looked, mut swept) = (None::<Stopwatch>, None::<Stopwatch>);
-    let (mut failing, mut more) = (false, true);
-    loop {
-        let wait = if more { Duration::ZERO } else { Duration::from_millis(MATCHING_MS) };
-        if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
-            return;
-        }
-        if !node.holds(Lease::Matching) {
-            if !stand_by(node, notifications, stop) {
-                return;
-            }
-            more = true;
-        }
-        let written = pulse.beats().unwrap_or(true);
-        let is_over = |watch: &Option<Stopwatch>, time: Duration| {
-            watch.as_ref().is_none_or(|watch| watch.elapsed() >= time)
-        };
-        if !more && !written && !is_over(&looked, beats) {
-            continue;
-        }
-        looked = Some(Stopwatch::start());
-        let mut outcome = notifications.step(clock::now());
-        if outcome.is_ok() && is_over(&swept, NOTIFICATIONS_SWEEP) {
-            swept = Some(Stopwatch::start());
-            let swept = notifications.sweep(clock::now(), steady.is_trusted());
-            outcome = outcome.and_then(|more| swept.map(|()| more));
-        }
-        match (&outcome, failing) {
-            (Err(cause), false) => tracing::error!("items cannot be matched: {cause}"),
-            (Ok(_), true) => tracing::info!("items are matched again"),
-            (Err(_), true) | (Ok(_), false) => {}
-        }
-        failing = outcome.is_err();
-        more = outcome.unwrap_or(false);
+    watched: Option<WatchedFolder>,
+    guard: &ClusterGuard,
+) -> Result<Vec<JobThread>> {
+    let role = guard.node().role();
+    let mut threads = Vec::new();
+    if role.works() {
+        threads.push(start_matcher(notifications, guard)?);
     }
+    if role.answers() {
+        threads.push(start_waker(notifications, guard)?);
+    }
+    if let Some(watched) = watched {
+        threads.push(JobThread::start(watched, guard)?);
+    }
+    Ok(threads)
 }
 
-/// Takes items that have expired out of collections, now and then.
-pub async fn expire(collections: Collections, (steady, node): (Arc<Steady>, Node)) {
-    let mut beat = tokio::time::interval(COLLECTIONS_SWEEP);
-    // A node that stood by does not catch up with what others did.
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut failing = false;
-    loop {
-        node.held(Lease::Sweeping).await;
-        beat.tick().await;
-        if !steady.is_trusted() {
-            continue;
-        }
-        // One transaction after the other, so that others get their turn in between.
-        let outcome = loop {
-            match collections.sweep(clock::now()).await {
-                Ok(0) => break Ok(()),
-                Ok(items) => tracing::debug!(items, "took expired items out of collections"),
-                Err(cause) => break Err(cause),
-            }
-        };
-        match (&outcome, failing) {
-            (Err(cause), false) => {
-                tracing::error!("expired items cannot be taken out of collections: {cause}");
-            }
-            (Ok(()), true) => tracing::info!("expired items are taken out of collections again"),
-            (Err(_), true) | (Ok(()), false) => {}
-        }
-        failing = outcome.is_err();
-    }
+/// Adds up samples of histograms, which are kept one by one until a scrape or this does it.
+fn metrics_upkeep(shared: &Shared) -> impl BackgroundJob + use<> {
+    let spec = JobSpec::every("metrics-upkeep", METRICS_UPKEEP);
+    jobs::periodic(spec, &shared.process.metrics, |metrics| async move {
+        metrics.run_upkeep();
+        Ok::<_, Infallible>(RunOutcome::Done)
+    })
 }
 
-/// Looks at the watched folder every `interval` until `stop` is dropped, as long as this node is the one
-/// that does.
-pub fn watch(mut watch: Watch, interval: Duration, node: &Node, stop: &Receiver<()>) {
-    let stops = || stop.try_recv() != Err(TryRecvError::Empty);
-    let watcher = Watcher { now: &clock::now, stops: &stops };
-    let mut failing = false;
-    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(interval) {
-        if !node.holds(Lease::Watching) {
-            continue;
-        }
-        let outcome = watch.look(&watcher);
-        match (&outcome, failing) {
-            (Err(cause), false) => tracing::error!("the watched folder cannot be read: {cause}"),
-            (Ok(()), true) => tracing::info!("the watched folder can be read again"),
-            (Err(_), true) | (Ok(()), false) => {}
-        }
-        failing = outcome.is_err();
-    }
+/// Notes in the database what the clock is.
+fn clock_note(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + use<> {
+    let spec = JobSpec::every("clock-note", CLOCK_BEAT);
+    let target = (db.clone(), guard.clone());
+    jobs::periodic(spec, &target, |(db, guard)| async move {
+        let is_noted = guard.clock().note(&db).await?;
+        Ok::<_, Error>(if is_noted { RunOutcome::Done } else { RunOutcome::Idle })
+    })
+}
+
+/// Removes rows of the item log that everybody who follows it has read.
+fn sweep_item_log(db: &Db) -> impl BackgroundJob + use<> {
+    sweep("sweep-item-log", ITEM_LOG_SWEEP, db, |db, now| async move {
+        db.write(move |tx| tx.sweep_item_log(now - ITEM_LOG_KEPT)).await
+    })
 }

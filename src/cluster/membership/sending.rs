@@ -1,7 +1,9 @@
 //! What this process sends in the name of its life: tasks, and what each of them has taken up.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
 /// What is being sent.
@@ -42,6 +44,16 @@ impl<T> Sending<T> {
         let ended = self.tasks.join_next_with_id().await?;
         self.forget(&ended);
         Some(())
+    }
+
+    /// Waits for the end of everything that is being sent. After `time` it sets `abandon`, which
+    /// releases what is left.
+    pub async fn drain(&mut self, time: Duration, abandon: &watch::Sender<bool>) {
+        let ended = async { while self.ended().await.is_some() {} };
+        if tokio::time::timeout(time, ended).await.is_err() {
+            abandon.send_replace(true);
+            while self.ended().await.is_some() {}
+        }
     }
 
     fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {

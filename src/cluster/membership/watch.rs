@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::limits::{BEAT, BEAT_ALONE, BEATS_MIN, SKEW_S, STILL};
 use super::{About, Lease, Node, take_free};
 use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::failure_log::FailureLog;
 use crate::runtime::telemetry;
 use crate::storage::database::{DbError, NodeRow};
 
@@ -24,7 +25,7 @@ pub(super) struct Others {
     vacant: HashMap<Lease, Stopwatch>,
     /// The settings in which others differ, each with the name of such a node.
     differences: BTreeMap<String, String>,
-    failing: bool,
+    log: FailureLog,
 }
 
 /// A beat as it was seen first.
@@ -46,24 +47,15 @@ impl Others {
             beats: 0,
             vacant: HashMap::new(),
             differences: BTreeMap::new(),
-            failing: !lives,
+            log: FailureLog::new("membership").failing(!lives),
         }
     }
 
     /// One look; what fails is tried again with the next one.
     pub(super) fn look(&mut self, node: &Node) {
         let outcome = self.live(node).and_then(|()| self.judge(node));
-        match (&outcome, self.failing) {
-            (Err(cause), false) => {
-                tracing::error!("signs of life and leases cannot be read or written: {cause}");
-            }
-            (Ok(()), true) => {
-                tracing::info!("signs of life and leases are read and written again");
-            }
-            (Err(_), true) | (Ok(()), false) => {}
-        }
-        self.failing = outcome.is_err();
-        if self.failing {
+        self.log.note(&outcome);
+        if outcome.is_err() {
             // Where this node could not look or write, nobody's silence counts.
             self.seen.clear();
         }

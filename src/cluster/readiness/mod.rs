@@ -11,12 +11,14 @@ mod look;
 mod verdict;
 
 use std::{
+    convert::Infallible,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 
+use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::{Fault, Node};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::telemetry;
@@ -75,28 +77,11 @@ impl Readiness {
         standing.verdict.clone()
     }
 
-    /// Looks at the node until the service stops; `looked` is told after the first look.
-    pub async fn watch(
-        self,
-        looked: tokio::sync::oneshot::Sender<()>,
-        mut stopping: watch::Receiver<bool>,
-    ) {
-        let mut looks = Looks::new(self.inner.parts.clone());
-        let mut looked = Some(looked);
-        let mut beat = tokio::time::interval(look::EACH);
-        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                _ = beat.tick() => {}
-                _ = stopping.wait_for(|stops| *stops) => return,
-            }
-            let verdict = looks.look().await;
-            self.take(&verdict);
-            if let Some(looked) = looked.take() {
-                // Whoever starts may not wait for it.
-                looked.send(()).ok();
-            }
-        }
+    /// The job that looks at the node; `looked` is told after the first look.
+    #[must_use]
+    pub fn job(&self, looked: oneshot::Sender<()>) -> impl BackgroundJob + use<> {
+        let looks = Looks::new(self.inner.parts.clone());
+        ReadinessJob { readiness: self.clone(), looks, looked: Some(looked) }
     }
 
     /// Takes note of what a look found, and tells of it where it is something else than before.
@@ -126,5 +111,30 @@ impl Readiness {
             (true, true) if before.faults.is_empty() => {}
             (true, true) => tracing::info!(seconds, "ready, nothing is wrong any more"),
         }
+    }
+}
+
+/// Looks at the node each second.
+struct ReadinessJob {
+    readiness: Readiness,
+    looks: Looks,
+    looked: Option<oneshot::Sender<()>>,
+}
+
+impl BackgroundJob for ReadinessJob {
+    type Error = Infallible;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("readiness", look::EACH)
+    }
+
+    async fn run(&mut self) -> Result<RunOutcome, Infallible> {
+        let verdict = self.looks.look().await;
+        self.readiness.take(&verdict);
+        if let Some(looked) = self.looked.take() {
+            // Whoever starts may not wait for it.
+            looked.send(()).ok();
+        }
+        Ok(RunOutcome::Done)
     }
 }

@@ -12,15 +12,15 @@
 mod tests;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::cluster::clock_guard::Steady;
-use crate::cluster::membership::{Lease as Work, Node, limits::FOLLOWED_LOOK};
+use crate::cluster::guard::ClusterGuard;
+use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
+use crate::cluster::membership::{Lease as Work, limits::FOLLOWED_LOOK};
 use crate::media::keys::{EVERYTHING, key_of};
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
@@ -33,7 +33,10 @@ use crate::runtime::limits::{
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, Purge, PurgesWaiting, ReadTx, WriteTx};
 use crate::transport::{PurgeError, Purger, Told};
-use model::ItemKey;
+use model::{Backoff, ItemKey, RetryPolicy};
+
+/// How long a CDN is left alone that failed.
+const PURGE_RETRIES: RetryPolicy = RetryPolicy::endless(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);
 
 /// Whoever tells CDNs of changes.
 pub struct Cdn {
@@ -50,8 +53,7 @@ struct Lane {
     number: usize,
     keys_max: usize,
     again: Duration,
-    steady: Arc<Steady>,
-    node: Node,
+    guard: ClusterGuard,
 }
 
 /// What a turn came to.
@@ -73,23 +75,26 @@ enum Outcome {
 }
 
 /// A CDN that failed is left alone for a while.
-#[derive(Default)]
 struct Rest {
-    tries: u32,
-    since: Option<Stopwatch>,
+    backoff: Backoff,
+    /// How long, and since when.
+    until: Option<(Duration, Stopwatch)>,
 }
 
 impl Rest {
+    const fn new() -> Self {
+        Self { backoff: Backoff::new(PURGE_RETRIES), until: None }
+    }
+
     /// How long it is still left alone.
     fn left(&self) -> Duration {
-        let Some(since) = &self.since else { return Duration::ZERO };
-        retry_after(self.tries).saturating_sub(since.elapsed())
+        self.until.map_or(Duration::ZERO, |(wait, since)| wait.saturating_sub(since.elapsed()))
     }
 
     fn begin(&mut self) -> Duration {
-        self.tries = self.tries.saturating_add(1);
-        self.since = Some(Stopwatch::start());
-        retry_after(self.tries)
+        let wait = self.backoff.fail();
+        self.until = Some((wait, Stopwatch::start()));
+        wait
     }
 }
 
@@ -98,16 +103,12 @@ impl Cdn {
     ///
     /// Where the item log was not read for an address before, that begins at its end. Fails when a
     /// setting makes no sense.
-    pub fn open(
-        settings: &config::Cdn,
-        db: &Db,
-        (steady, node): (&Arc<Steady>, &Node),
-    ) -> Result<Option<Self>> {
+    pub fn open(settings: &config::Cdn, db: &Db, guard: &ClusterGuard) -> Result<Option<Self>> {
         let purgers = Purger::of(settings)?;
         let names: Vec<String> = purgers.iter().map(Purger::name).collect();
         // Without addresses too: the item log is not kept for a reader that does not come.
         if !names.is_empty() || !db.read_blocking(|tx| tx.purging_lanes())?.is_empty() {
-            let (names, life) = (names.clone(), node.life());
+            let (names, life) = (names.clone(), guard.node().life());
             db.write_blocking(move |tx| {
                 let mut others = tx.as_read().list_nodes()?.into_iter();
                 // Another node may have an address to tell.
@@ -127,8 +128,7 @@ impl Cdn {
             number,
             keys_max: settings.purge_keys_max,
             again: Duration::from_secs(u64::from(settings.purge_again_s)),
-            steady: Arc::clone(steady),
-            node: node.clone(),
+            guard: guard.clone(),
         };
         let lanes: Vec<_> = purgers.into_iter().zip(names).zip(1..).map(lane).collect();
         for lane in &lanes {
@@ -152,71 +152,77 @@ impl Cdn {
     }
 }
 
-impl Lane {
-    async fn run(
-        self,
-        mut followed: watch::Receiver<i64>,
-        mut stop: watch::Receiver<bool>,
-        drain: Duration,
-    ) {
-        let (mut failing, mut rest) = (false, Rest::default());
-        while !*stop.borrow_and_update() {
-            if !self.node.holds(Work::Purging) {
-                self.report_nothing();
-                tokio::select! {
-                    changed = stop.changed() => if changed.is_err() { return },
-                    () = self.node.held(Work::Purging) => {}
-                }
-                continue;
-            }
-            let own = *followed.borrow_and_update();
-            let others = self.node.followed_by_others();
-            let seq = others.map_or(own, |others| others.min(own));
-            let mut ended = stop.clone();
-            let end = async {
-                drop(ended.wait_for(|stop| *stop).await);
-                tokio::time::sleep(drain).await;
-            };
-            let is_resting = !rest.left().is_zero();
-            let turn =
-                tokio::select! { turn = self.turn(seq, is_resting) => turn, () = end => return };
-            match (&turn, failing) {
-                (Err(cause), false) => tracing::error!("a CDN cannot be told of changes: {cause}"),
-                (Ok(_), true) => tracing::info!("a CDN is told of changes again"),
-                (Err(_), true) | (Ok(_), false) => {}
-            }
-            failing = turn.is_err();
-            let wait = match turn {
-                Ok(Turn { more, told, idle }) => {
-                    self.note_outcome(told, &mut rest);
-                    if more {
-                        continue;
-                    }
-                    let left = rest.left();
-                    if left.is_zero() { idle } else { left.min(PURGE_LOOK) }
-                }
-                Err(_) => PURGE_LOOK,
-            };
-            // Nobody tells when another node has followed on.
-            let wait = if seq < own { wait.min(FOLLOWED_LOOK) } else { wait };
-            tokio::select! {
-                changed = stop.changed() => if changed.is_err() { return },
-                // While the CDN is left alone what comes in is noted all the same.
-                changed = followed.changed() => if changed.is_err() { return },
-                () = tokio::time::sleep(wait) => {}
-            }
+/// Tells one address, as a job.
+struct LaneJob<'a> {
+    lane: &'a Lane,
+    followed: watch::Receiver<i64>,
+    rest: Rest,
+}
+
+impl BackgroundJob for LaneJob<'_> {
+    type Error = Error;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("cdn-purge", PURGE_LOOK).on_holder_of(Work::Purging)
+    }
+
+    async fn run(&mut self) -> Result<RunOutcome> {
+        let own = *self.followed.borrow_and_update();
+        let others = self.lane.guard.node().followed_by_others();
+        let seq = others.map_or(own, |others| others.min(own));
+        let Turn { more, told, idle } = self.lane.turn(seq, !self.rest.left().is_zero()).await?;
+        self.note_outcome(told);
+        if more {
+            return Ok(RunOutcome::More);
+        }
+        let left = self.rest.left();
+        let wait = if left.is_zero() { idle } else { left.min(PURGE_LOOK) };
+        // Nobody tells when another node has followed on.
+        let wait = if seq < own { wait.min(FOLLOWED_LOOK) } else { wait };
+        Ok(RunOutcome::DueAfter(wait))
+    }
+
+    /// While the CDN is left alone what comes in is noted all the same.
+    async fn woken(&mut self) {
+        if self.followed.changed().await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 
-    fn note_outcome(&self, told: Outcome, rest: &mut Rest) {
+    fn stand_by(&mut self) {
+        self.lane.report_nothing();
+    }
+}
+
+impl LaneJob<'_> {
+    fn note_outcome(&mut self, told: Outcome) {
         match told {
             Outcome::Nothing => {}
-            Outcome::Some => *rest = Rest::default(),
+            Outcome::Some => self.rest = Rest::new(),
             Outcome::Failed(cause) => {
-                let (address, wait) = (self.number, rest.begin());
-                let (tries, s) = (rest.tries, wait.as_secs_f64());
+                let (address, wait) = (self.lane.number, self.rest.begin());
+                let (tries, s) = (self.rest.backoff.failures(), wait.as_secs_f64());
                 tracing::warn!(address, tries, retry_s = s, "a CDN did not take a purge: {cause}");
             }
+        }
+    }
+}
+
+impl Lane {
+    async fn run(
+        self,
+        followed: watch::Receiver<i64>,
+        stop: watch::Receiver<bool>,
+        drain: Duration,
+    ) {
+        let mut job = LaneJob { lane: &self, followed, rest: Rest::new() };
+        let late = async {
+            jobs::stopped(stop.clone()).await;
+            tokio::time::sleep(drain).await;
+        };
+        tokio::select! {
+            () = jobs::run(&mut job, &self.guard, jobs::stopped(stop.clone())) => {}
+            () = late => {}
         }
     }
 
@@ -275,7 +281,7 @@ impl Lane {
         };
         let (read, waiting, oldest) = self.db.read(look).await?;
         let before = now - ITEM_LOG_KEPT;
-        if oldest.first().is_some_and(|purge| purge.since < before) && self.steady.is_trusted() {
+        if oldest.first().is_some_and(|purge| purge.since < before) && self.guard.trusts_clock() {
             let name = self.name.clone();
             let lost = self.write(move |tx| tx.give_up_purges(&name, before)).await?;
             let (address, lost) = (self.number, lost.unwrap_or_default());
@@ -300,7 +306,7 @@ impl Lane {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
     {
-        let life = self.node.life();
+        let life = self.guard.node().life();
         let written =
             self.db.write(move |tx| match tx.holds_lease(Work::Purging.as_str(), life)? {
                 true => write(tx).map(Some),
@@ -308,7 +314,7 @@ impl Lane {
             });
         let written = written.await?;
         if written.is_none() {
-            self.node.lost(Work::Purging);
+            self.guard.node().lost(Work::Purging);
         }
         Ok(written)
     }
@@ -368,12 +374,6 @@ fn batch(mut due: Vec<Purge>) -> (Vec<Purge>, Vec<String>) {
     }
     due.truncate(rows);
     (due, keys)
-}
-
-/// How long a CDN is left alone that failed `tries` times in a row.
-fn retry_after(tries: u32) -> Duration {
-    let doubled = 2_u32.saturating_pow(tries.saturating_sub(1));
-    PURGE_RETRY_FIRST.saturating_mul(doubled).min(PURGE_RETRY_MAX)
 }
 
 /// What an operator wants a CDN to forget.

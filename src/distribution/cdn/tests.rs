@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use tempfile::TempDir;
 
 use super::*;
+use crate::cluster::clock_guard::ClockGuard;
+use crate::cluster::membership::Node;
 use crate::runtime::config::Sources;
 
 fn purge(number: i64, key: &str) -> Purge {
@@ -25,7 +27,8 @@ fn a_call_names_each_key_once_and_is_no_longer_than_servers_read() {
 
 #[test]
 fn a_cdn_that_fails_is_left_alone_for_longer_each_time_but_never_for_good() {
-    let waits = [1, 2, 3, 7, 8, 100, u32::MAX].map(|tries| retry_after(tries).as_millis());
+    let waits =
+        [1, 2, 3, 7, 8, 100, u32::MAX].map(|tries| PURGE_RETRIES.backoff(tries).as_millis());
     assert_eq!(waits, [500, 1000, 2000, 32_000, 60_000, 60_000, 60_000]);
 }
 
@@ -59,7 +62,6 @@ impl Scene {
         let (dir, port) = (tempfile::tempdir().unwrap(), closed_port());
         let db = Db::scratch(dir.path()).unwrap();
         let urls = format!("http://127.0.0.1:{port}/a http://127.0.0.1:{port}/b");
-        let steady = Arc::new(Steady::start(&db, None));
         let node = Node::start(
             &db,
             dir.path(),
@@ -68,7 +70,8 @@ impl Scene {
         )
         .unwrap();
         node.work(now());
-        let cdn = Cdn::open(&settings(&dir, &urls), &db, (&steady, &node)).unwrap();
+        let guard = ClusterGuard::new(node, ClockGuard::start(&db, None));
+        let cdn = Cdn::open(&settings(&dir, &urls), &db, &guard).unwrap();
         let lanes = cdn.unwrap().lanes;
         Self { lanes, db, dir }
     }

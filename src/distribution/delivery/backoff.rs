@@ -1,17 +1,16 @@
 //! When a delivery that failed is tried again, and when it is given up.
 
-use jiff::Timestamp;
-
 use super::Trouble;
 use crate::storage::database::Outcome;
-use model::account::{Delivery, Patience, shorten_reason};
+use model::account::{Delivery, shorten_reason};
+use model::{AttemptEnd, RetryPolicy};
 
-/// What becomes of `delivery` after a try that ended at `now`, which is trusted or not.
+/// What becomes of `delivery` after an attempt.
 pub(super) fn judge(
     delivery: &Delivery,
     tried: Result<(), Trouble>,
-    patience: Patience,
-    (now, is_trusted): (Timestamp, bool),
+    policy: RetryPolicy,
+    end: AttemptEnd,
 ) -> Outcome {
     let Err(trouble) = tried else { return Outcome::Delivered };
     let error = shorten_reason(&trouble.text);
@@ -19,8 +18,8 @@ pub(super) fn judge(
         return Outcome::Failed { error };
     }
     let name = delivery.id.to_string();
-    let times = (delivery.queued, now);
-    let Some(at) = patience.again(&name, delivery.attempts, times, is_trusted) else {
+    let next = policy.next_attempt(&name, delivery.attempts, delivery.queued, end);
+    let Some(at) = next else {
         let tries = delivery.attempts;
         return Outcome::Failed {
             error: shorten_reason(&format!("given up after {tries} tries: {error}")),
@@ -33,16 +32,24 @@ pub(super) fn judge(
 mod tests {
     use std::time::Duration;
 
-    use model::limits::DELIVERY_ERROR_CHARS_MAX;
-
+    use jiff::Timestamp;
+    use model::limits::{DELIVERY_ERROR_CHARS_MAX, DELIVERY_WAIT_MAX};
     use proptest::prelude::*;
     use uuid::Uuid;
 
     use super::*;
     use model::account::{ChannelId, DeliveryState, OrganizationId, UserId};
 
-    const PATIENCE: Patience =
-        Patience { first: Duration::from_secs(60), all: Duration::from_secs(24 * 3600) };
+    const POLICY: RetryPolicy = policy(Duration::from_secs(60), 24);
+
+    const fn policy(first: Duration, hours: u64) -> RetryPolicy {
+        let deadline = Duration::from_secs(hours * 3600);
+        RetryPolicy { first, longest: DELIVERY_WAIT_MAX, deadline }
+    }
+
+    fn end(at: Timestamp) -> AttemptEnd {
+        AttemptEnd { at, is_clock_trusted: true }
+    }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -75,17 +82,17 @@ mod tests {
 
     #[test]
     fn what_arrived_is_delivered_and_what_can_never_arrive_fails_at_once() {
-        assert_eq!(judge(&delivery(1), Ok(()), PATIENCE, (at(1), true)), Outcome::Delivered);
+        assert_eq!(judge(&delivery(1), Ok(()), POLICY, end(at(1))), Outcome::Delivered);
         let never = Err(Trouble { text: "no".to_owned(), temporary: false });
         let failed = Outcome::Failed { error: "no".to_owned() };
-        assert_eq!(judge(&delivery(1), never, PATIENCE, (at(1), true)), failed);
+        assert_eq!(judge(&delivery(1), never, POLICY, end(at(1))), failed);
     }
 
     #[test]
     fn a_day_of_tries_ends_with_the_reason_of_the_last() {
         let mut now = at(0);
         for attempts in 1..100 {
-            match judge(&delivery(attempts), for_now(), PATIENCE, (now, true)) {
+            match judge(&delivery(attempts), for_now(), POLICY, end(now)) {
                 Outcome::Retry { at: next, error } => {
                     assert_eq!(error, "refused");
                     now = next;
@@ -105,27 +112,26 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumped_gives_nothing_up() {
-        let later = (at(7 * 24 * 3600), false);
-        let Outcome::Retry { at: next, .. } = judge(&delivery(1), for_now(), PATIENCE, later)
-        else {
+        let later = AttemptEnd { at: at(7 * 24 * 3600), is_clock_trusted: false };
+        let Outcome::Retry { at: next, .. } = judge(&delivery(1), for_now(), POLICY, later) else {
             panic!("given up by a clock that nobody trusts")
         };
-        assert!(next > later.0 && next < at(7 * 24 * 3600 + 3600), "{next}");
-        let trusted = judge(&delivery(1), for_now(), PATIENCE, (later.0, true));
+        assert!(next > later.at && next < at(7 * 24 * 3600 + 3600), "{next}");
+        let trusted = judge(&delivery(1), for_now(), POLICY, end(later.at));
         assert!(matches!(trusted, Outcome::Failed { .. }), "{trusted:?}");
     }
 
     /// A delivery is never given up unheard: its tries end by the time, and only those that end
     /// by nothing reach the number.
-    fn check_exhausted(patience: Patience) {
+    fn check_exhausted(policy: RetryPolicy) {
         let mut now = at(0);
         for attempts in 1.. {
-            assert!(!patience.exhausted(attempts), "{attempts} {patience:?}");
-            match judge(&delivery(attempts), for_now(), patience, (now, true)) {
+            assert!(!policy.is_exhausted(attempts), "{attempts} {policy:?}");
+            match judge(&delivery(attempts), for_now(), policy, end(now)) {
                 Outcome::Retry { at: next, .. } => now = next,
                 Outcome::Failed { .. } => {
                     let never_judged = attempts + attempts / 4 + 20;
-                    assert!(patience.exhausted(never_judged), "{patience:?}");
+                    assert!(policy.is_exhausted(never_judged), "{policy:?}");
                     return;
                 }
                 Outcome::Delivered | Outcome::Released => panic!("it failed"),
@@ -138,7 +144,7 @@ mod tests {
         for (first_ms, hours) in [(60_000, 24), (1, 1), (50, 24), (3_600_000, 1), (3_600_000, 720)]
         {
             let first = Duration::from_millis(first_ms);
-            check_exhausted(Patience { first, all: Duration::from_secs(hours * 3600) });
+            check_exhausted(policy(first, hours));
         }
     }
 
@@ -146,8 +152,7 @@ mod tests {
     fn a_long_reason_is_cut_between_characters() {
         let text = "å".repeat(DELIVERY_ERROR_CHARS_MAX + 1);
         let trouble = Err(Trouble { text, temporary: false });
-        let Outcome::Failed { error } = judge(&delivery(1), trouble, PATIENCE, (at(0), true))
-        else {
+        let Outcome::Failed { error } = judge(&delivery(1), trouble, POLICY, end(at(0))) else {
             panic!("it failed")
         };
         assert_eq!(error.chars().count(), DELIVERY_ERROR_CHARS_MAX + 1);
@@ -162,7 +167,7 @@ mod tests {
             let name = Uuid::from_u128(number).to_string();
             let base = 60 * 2_u64.pow((attempts - 1).min(6));
             let base = Duration::from_secs(base.min(48 * 60));
-            let found = PATIENCE.wait(&name, attempts);
+            let found = POLICY.jittered(&name, attempts);
             prop_assert!(found >= base && found <= base + base / 4, "{:?}", found);
             prop_assert!(found <= Duration::from_secs(3600));
         }

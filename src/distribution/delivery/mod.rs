@@ -34,8 +34,7 @@ pub use send::Sender;
 
 use crate::access::auth::{Auth, Principal};
 use crate::access::orders::Orders;
-use crate::cluster::clock_guard::Steady;
-use crate::cluster::membership::Node;
+use crate::cluster::guard::ClusterGuard;
 use crate::distribution::recipients::Recipients;
 use crate::media::Caller;
 use crate::media::Media;
@@ -44,9 +43,11 @@ use crate::runtime::error::{Error, Kind, Result};
 use crate::runtime::limits::{DELIVERIES_KEPT, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
 use crate::runtime::live::Live;
 use crate::storage::database::{Db, DeliveriesOf, ReadTx};
+use model::RetryPolicy;
 use model::account::{
-    Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Patience, Permission, UserId,
+    Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Permission, UserId,
 };
+use model::limits::DELIVERY_WAIT_MAX;
 use model::media_url::Format;
 use opening::Openings;
 use probe::Probes;
@@ -63,8 +64,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// Time after which a claim counts for nothing unless it is renewed.
     pub lease: Duration,
-    /// How long a delivery is tried.
-    pub patience: Patience,
+    /// When a delivery that failed is tried again.
+    pub retry: RetryPolicy,
 }
 
 impl Settings {
@@ -78,9 +79,10 @@ impl Settings {
             queue_max: delivery.queue_max,
             timeout: seconds(delivery.timeout_s),
             lease: seconds(delivery.lease_s),
-            patience: Patience {
+            retry: RetryPolicy {
                 first: Duration::from_millis(u64::from(delivery.retry_first_ms)),
-                all: seconds(delivery.retry_hours) * 3600,
+                longest: DELIVERY_WAIT_MAX,
+                deadline: seconds(delivery.retry_hours) * 3600,
             },
         }
     }
@@ -98,10 +100,8 @@ pub struct Services {
     pub sender: Sender,
     /// Says whether a mail may be sent.
     pub recipients: Recipients,
-    /// Whether the clock may say that something was tried for long enough.
-    pub steady: Arc<Steady>,
-    /// Who takes deliveries up, where several processes do.
-    pub node: Node,
+    /// The node that claims deliveries, and the clock that may say that one was tried for long enough.
+    pub guard: ClusterGuard,
 }
 
 /// Deliveries; cheap to clone.
@@ -116,8 +116,7 @@ struct Inner {
     auth: Auth,
     sender: Sender,
     recipients: Recipients,
-    steady: Arc<Steady>,
-    node: Node,
+    guard: ClusterGuard,
     settings: Live<Settings>,
     /// Tests of channels under way.
     probes: Probes,
@@ -195,7 +194,7 @@ impl Deliveries {
     /// The queue in the database of `services`; nothing is sent before [`Deliveries::run`].
     #[must_use]
     pub fn new(services: Services, settings: Settings) -> Self {
-        let Services { media, orders, auth, sender, recipients, steady, node } = services;
+        let Services { media, orders, auth, sender, recipients, guard } = services;
         let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
         let probes = Probes::new();
         let (openings, settings) = (Openings::default(), Live::new(settings));
@@ -206,8 +205,7 @@ impl Deliveries {
                 auth,
                 sender,
                 recipients,
-                steady,
-                node,
+                guard,
                 settings,
                 probes,
                 openings,

@@ -1,22 +1,25 @@
 //! Sends what is due.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
+use jiff::Timestamp;
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
 use super::send::Mailed;
 use super::{Deliveries, Settings, Trouble, backoff::judge, collect, collect::Collected, formats};
 use crate::access::auth::Principal;
+use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::{Sending, limits::END_AGAIN};
 use crate::media::Caller;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{DELIVERY_LOOK, OUTBOUND_BYTES_S_MIN};
 use crate::runtime::telemetry;
-use crate::storage::database::{Outcome, ReadTx, Turn};
+use crate::storage::database::{DbError, Outcome, ReadTx, Turn};
+use model::AttemptEnd;
 use model::account::{Channel, ChannelMethod, Delivery};
 
 /// What the metrics call the method of a channel that was not read.
@@ -28,38 +31,44 @@ struct Held {
     since: Stopwatch,
 }
 
+/// The queue with what is being sent of it, as a job.
+struct Queue {
+    deliveries: Deliveries,
+    sending: Sending<Held>,
+}
+
+impl BackgroundJob for Queue {
+    type Error = Error;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("delivery", DELIVERY_LOOK)
+    }
+
+    async fn run(&mut self) -> Result<RunOutcome> {
+        self.deliveries.fill(&mut self.sending).await.map(RunOutcome::DueAfter)
+    }
+
+    async fn woken(&mut self) {
+        tokio::select! {
+            () = self.deliveries.inner.wake.notified() => {}
+            Some(()) = self.sending.ended() => {}
+        }
+    }
+}
+
 impl Deliveries {
     /// Sends what is due, some at a time, until `stop` turns true. What is being sent then has
     /// `drain` to finish; what does not is queued again.
-    pub async fn run(self, mut stop: watch::Receiver<bool>, drain: Duration) {
+    pub async fn run(self, stop: watch::Receiver<bool>, drain: Duration) {
         // An alert waits for the first one.
         for method in ChannelMethod::ALL.map(ChannelMethod::as_str).into_iter().chain([UNKNOWN]) {
             metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => "failed")
                 .increment(0);
         }
-        let mut sending = Sending::default();
-        let mut failing = false;
-        while !*stop.borrow_and_update() {
-            let filled = self.fill(&mut sending).await;
-            // One line when it starts to fail and one when it works again.
-            match (&filled, failing) {
-                (Err(cause), false) => tracing::error!("deliveries cannot be taken up: {cause}"),
-                (Ok(_), true) => tracing::info!("deliveries are taken up again"),
-                (Err(_), true) | (Ok(_), false) => {}
-            }
-            failing = filled.is_err();
-            tokio::select! {
-                changed = stop.changed() => if changed.is_err() { break },
-                () = self.inner.wake.notified() => {}
-                Some(()) = sending.ended() => {}
-                () = tokio::time::sleep(filled.unwrap_or(DELIVERY_LOOK)) => {}
-            }
-        }
-        let ended = async { while sending.ended().await.is_some() {} };
-        if tokio::time::timeout(drain, ended).await.is_err() {
-            self.inner.abandon.send_replace(true);
-            while sending.ended().await.is_some() {}
-        }
+        let inner = Arc::clone(&self.inner);
+        let mut queue = Queue { deliveries: self, sending: Sending::default() };
+        jobs::run(&mut queue, &inner.guard, jobs::stopped(stop)).await;
+        queue.sending.drain(drain, &inner.abandon).await;
     }
 
     /// Starts what is due as long as there is room; the time until the next look.
@@ -69,7 +78,7 @@ impl Deliveries {
             let under_way = sending.count();
             let (now, claim) = (clock::now(), Uuid::now_v7());
             let (organization_max, life) =
-                (organization_max(settings.workers), self.inner.node.life());
+                (organization_max(settings.workers), self.inner.guard.node().life());
             let turn = Turn { now, organization_max, life };
             let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(turn)).await?;
             metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
@@ -101,12 +110,12 @@ impl Deliveries {
     /// Tries to send a claimed delivery and writes how that ended.
     async fn send(self, claim: Uuid, delivery: Delivery) {
         let watch = Stopwatch::start();
-        let patience = self.settings().patience;
+        let policy = self.settings().retry;
         let mut method = None;
         let outcome = tokio::select! {
             tried = self.attempt(&delivery, &mut method) => {
-                let is_trusted = self.inner.steady.is_trusted();
-                judge(&delivery, tried, patience, (clock::now(), is_trusted))
+                let is_clock_trusted = self.inner.guard.trusts_clock();
+                judge(&delivery, tried, policy, AttemptEnd { at: clock::now(), is_clock_trusted })
             }
             () = self.keep(claim, delivery.id) => {
                 let id = delivery.id;
@@ -120,55 +129,45 @@ impl Deliveries {
         self.write_end((claim, delivery.id), outcome).await;
     }
 
-    /// Writes how a claimed delivery ended, as often as it takes: until then this process does not take it up
+    /// Writes how a claimed delivery ended, as often as it takes: until then this process does not claim it
     /// again, nor does another one as long as this node's life lasts, so that what was sent is not sent again.
-    async fn write_end(&self, (claim, id): (Uuid, Uuid), outcome: Outcome) {
-        let now = clock::now();
-        let mut failing = false;
-        loop {
-            let outcome = outcome.clone();
-            match self.db().write(move |tx| tx.end_claim((claim, id), &outcome, now)).await {
-                Ok(true) => return,
-                Ok(false) if failing => {
-                    tracing::warn!(
-                        delivery = %id,
-                        "how a delivery ended was written without an answer, or somebody else took it up \
-                         meanwhile"
-                    );
-                    return;
-                }
-                Ok(false) => {
-                    tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
-                    return;
-                }
-                Err(cause) if cause.is_final() => {
-                    tracing::error!(
-                        delivery = %id,
-                        "how a delivery ended cannot be written from here any more: {cause}"
-                    );
-                    return;
-                }
-                Err(cause) if !failing => {
-                    tracing::error!(
-                        delivery = %id,
-                        "how a delivery ended cannot be written, it is tried until it is: {cause}"
-                    );
-                }
-                Err(_) => {}
+    async fn write_end(&self, held: (Uuid, Uuid), outcome: Outcome) {
+        let (delivery, now) = (held.1, clock::now());
+        let mut is_told = false;
+        while let Err(cause) = self.write_end_once(held, outcome.clone(), now).await {
+            if cause.is_final() {
+                tracing::error!(%delivery, "how a delivery ended cannot be written any more: {cause}");
+                return;
             }
-            failing = true;
+            if !is_told {
+                tracing::error!(%delivery, "how a delivery ended cannot be written, retrying: {cause}");
+            }
+            is_told = true;
             tokio::select! {
                 () = tokio::time::sleep(END_AGAIN) => {}
                 () = self.abandoned() => {
                     // Its claim ends by itself.
                     tracing::error!(
-                        delivery = %id,
-                        "the service stops before it is written how a delivery ended: it is sent again"
+                        %delivery,
+                        "the service stops before the end of a delivery is written: it is sent again"
                     );
                     return;
                 }
             }
         }
+    }
+
+    async fn write_end_once(
+        &self,
+        held: (Uuid, Uuid),
+        outcome: Outcome,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        if !self.db().write(move |tx| tx.end_claim(held, &outcome, now)).await? {
+            // An earlier try may have been written without an answer.
+            tracing::warn!(delivery = %held.1, "a delivery was ended before, or another node claimed it");
+        }
+        Ok(())
     }
 
     /// Ends when what is being sent is to be left alone.
@@ -184,7 +183,7 @@ impl Deliveries {
         let mut failing = false;
         loop {
             tokio::time::sleep(lease / 3).await;
-            let (until, life) = (clock::now() + lease, self.inner.node.life());
+            let (until, life) = (clock::now() + lease, self.inner.guard.node().life());
             let renewed =
                 self.db().write(move |tx| tx.renew_claim((claim, id), life, until)).await;
             match &renewed {
@@ -205,8 +204,8 @@ impl Deliveries {
         delivery: &Delivery,
         method: &mut Option<ChannelMethod>,
     ) -> Result<(), Trouble> {
-        let Settings { timeout, patience, .. } = self.settings();
-        if patience.exhausted(delivery.attempts) {
+        let Settings { timeout, retry, .. } = self.settings();
+        if retry.is_exhausted(delivery.attempts) {
             let tries = delivery.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
             return Err(Trouble::for_good(text));
@@ -240,7 +239,7 @@ impl Deliveries {
         let principal = principal.ok_or_else(|| Trouble::for_good("the user is disabled"))?;
         let id = delivery.channel.clone();
         let channel = self.db().read(move |tx| tx.find_channel(&id)).await;
-        let channel = channel.map_err(crate::runtime::error::Error::from)?;
+        let channel = channel.map_err(Error::from)?;
         let channel = channel.ok_or_else(|| Trouble::for_good("the channel was removed"))?;
         *method = Some(channel.method);
         if !channel.active {

@@ -102,7 +102,7 @@ impl Notifications {
         // What is much to read is read before others have to wait.
         self.refresh()?;
         self.reread()?;
-        let (inner, life) = (Arc::clone(&self.inner), self.inner.services.node.life());
+        let (inner, life) = (Arc::clone(&self.inner), self.inner.services.guard.node().life());
         let batch = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(Lease::Matching.as_str(), life)? {
                 return Ok(None);
@@ -125,7 +125,7 @@ impl Notifications {
             Ok(Some(turn.batch))
         })?;
         let Some(batch) = batch else {
-            self.inner.services.node.lost(Lease::Matching);
+            self.inner.services.guard.node().lost(Lease::Matching);
             *lock(&self.inner.unreadable) = Unreadable::default();
             return Ok(false);
         };
@@ -187,7 +187,7 @@ impl Notifications {
         let watching = self.watching();
         let (log_seq, known) = (watching.log_seq(), watching.len());
         drop(watching);
-        let (log_seq, life) = (self.swept_log(log_seq), self.inner.services.node.life());
+        let (log_seq, life) = (self.swept_log(log_seq), self.inner.services.guard.node().life());
         let held = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(Lease::Matching.as_str(), life)? {
                 return Ok(false);
@@ -204,7 +204,7 @@ impl Notifications {
             Ok(true)
         })?;
         if !held {
-            self.inner.services.node.lost(Lease::Matching);
+            self.inner.services.guard.node().lost(Lease::Matching);
             return Ok(());
         }
         self.report_waiting(now, known)

@@ -39,8 +39,8 @@ pub use unsubscribe::Subscription;
 use crate::access::auth::{Auth, IdSigner, Principal};
 use crate::access::users::Users;
 use crate::archive::content::Content;
-use crate::cluster::clock_guard::Steady;
-use crate::cluster::membership::{Node, limits::WOKEN_MAX};
+use crate::cluster::guard::ClusterGuard;
+use crate::cluster::membership::limits::WOKEN_MAX;
 use crate::distribution::recipients::Recipients;
 use crate::media::Media;
 use crate::runtime::clock::Stopwatch;
@@ -49,13 +49,14 @@ use crate::runtime::error::{Error, Kind, Result};
 use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
 use crate::runtime::live::Live;
 use crate::runtime::slots::SlotLimits;
-use crate::storage::database::{Db, NewNotification, WriteTx};
+use crate::storage::database::{Db, NewNotification, Pulse, WriteTx};
 use crate::transport::Mailer;
 use crate::transport::mail_templates::Letters;
 use crate::transport::push::Push;
-use model::MediaType;
-use model::account::{Lane, Notification, NotificationKind, Patience, Permission, Question, Way};
+use model::account::{Lane, Notification, NotificationKind, Permission, Question, Way};
+use model::limits::DELIVERY_WAIT_MAX;
 use model::schedule::Schedule;
+use model::{MediaType, RetryPolicy};
 use streams::Streams;
 use unsubscribe::UNSUBSCRIBE_KEY;
 use watching::Watching;
@@ -69,8 +70,8 @@ pub struct Settings {
     pub mail_workers: usize,
     /// Push messages sent at a time, to Apple's devices and to others each.
     pub push_workers: usize,
-    /// How long a message is tried.
-    pub patience: Patience,
+    /// When a message that failed is tried again.
+    pub retry: RetryPolicy,
     /// Whose midnights words of dates mean.
     pub zone: TimeZone,
     /// Base of the addresses in mails.
@@ -93,9 +94,10 @@ impl Settings {
             },
             mail_workers: section.mail_workers,
             push_workers: section.push_workers,
-            patience: Patience {
+            retry: RetryPolicy {
                 first: Duration::from_millis(u64::from(section.retry_first_ms)),
-                all: Duration::from_secs(u64::from(section.retry_hours) * 3600),
+                longest: DELIVERY_WAIT_MAX,
+                deadline: Duration::from_secs(u64::from(section.retry_hours) * 3600),
             },
             zone: config.ingest.timezone.0.clone(),
             site_url: config.site_url().to_owned(),
@@ -124,10 +126,8 @@ pub struct Services {
     pub recipients: Recipients,
     /// Sends push messages.
     pub push: Push,
-    /// Whether the clock may say that something was tried for long enough.
-    pub steady: Arc<Steady>,
-    /// Whose work it is where several processes serve the database.
-    pub node: Node,
+    /// The node that sends, and the clock that may say that something was tried for long enough.
+    pub guard: ClusterGuard,
 }
 
 /// Notifications; cheap to clone.
@@ -184,10 +184,10 @@ impl Notifications {
     /// Notes that the service lives; where the disk is full that comes before streams are read. Fails when
     /// the database cannot be read.
     pub fn start(services: Services, settings: Settings, now: Timestamp) -> Result<(Self, Asks)> {
-        let (streams, asks) = Streams::new(settings.polls, services.node.clone());
+        let (streams, asks) = Streams::new(settings.polls, services.guard.node().clone());
         let db = services.db.clone();
         let signer = IdSigner::open(&db, UNSUBSCRIBE_KEY)?;
-        if !services.node.role().only_reads() {
+        if !services.guard.node().role().only_reads() {
             match db.write_blocking(move |tx| watching::take_up(tx, now)).map_err(Error::from) {
                 Err(cause) if cause.kind() == Kind::Unavailable => {
                     tracing::error!(
@@ -231,6 +231,11 @@ impl Notifications {
 
     fn db(&self) -> &Db {
         &self.inner.services.db
+    }
+
+    /// Notices what any process writes to the database of notifications.
+    pub fn pulse(&self) -> Result<Pulse> {
+        Ok(self.db().pulse()?)
     }
 
     /// Wakes readers of streams in whose queues something is that was not there at the last call,

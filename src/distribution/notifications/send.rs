@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::Notifications;
 use super::mails::Addressed;
+use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::{Sending, limits::END_AGAIN};
 use crate::distribution::recipients::Clearance;
 use crate::runtime::clock;
@@ -21,13 +22,12 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Kind, Result};
 use crate::runtime::limits::{MESSAGE_TIME, OUTBOX_LOOK};
 use crate::runtime::telemetry;
-use crate::storage::database::{ClaimTx, ClaimedBy, ReadTx, Sent, WriteTx};
+use crate::storage::database::{ClaimTx, ClaimedBy, DbError, ReadTx, Sent, WriteTx};
 use crate::transport::Mail;
 use crate::transport::mail_templates::Occasion;
 use crate::transport::push::PushError;
-use model::account::{
-    DeviceKind, Lane, Message, MessageContent, Patience, UserId, shorten_reason,
-};
+use model::account::{DeviceKind, Lane, Message, MessageContent, UserId, shorten_reason};
+use model::{AttemptEnd, RetryPolicy};
 
 /// How a try ended.
 enum Tried {
@@ -88,33 +88,45 @@ pub(super) struct LaneSending {
     is_doubtful: bool,
 }
 
+/// The messages of a lane, as a job.
+struct OutboxLane {
+    notifications: Notifications,
+    lane: Lane,
+    sending: LaneSending,
+}
+
+impl BackgroundJob for OutboxLane {
+    type Error = Error;
+
+    fn spec(&self) -> JobSpec {
+        let name = match self.lane {
+            Lane::Mail => "mail-outbox",
+            Lane::Apple => "apple-push-outbox",
+            Lane::Google => "google-push-outbox",
+        };
+        JobSpec::every(name, OUTBOX_LOOK)
+    }
+
+    async fn run(&mut self) -> Result<RunOutcome> {
+        self.notifications.fill(self.lane, &mut self.sending).await.map(RunOutcome::DueAfter)
+    }
+
+    async fn woken(&mut self) {
+        tokio::select! {
+            () = self.notifications.inner.wakes[self.lane.index()].notified() => {}
+            Some(()) = self.sending.messages.ended() => {}
+        }
+    }
+}
+
 impl Notifications {
     /// Sends what is due in a lane, some at a time, until `stop` turns true. What is being sent then
     /// has `drain` to finish; what does not is queued again.
-    pub async fn send(self, lane: Lane, mut stop: watch::Receiver<bool>, drain: Duration) {
-        let mut sending = LaneSending::default();
-        let mut failing = false;
-        while !*stop.borrow_and_update() {
-            let filled = self.fill(lane, &mut sending).await;
-            // One line when it starts to fail and one when it works again.
-            match (&filled, failing) {
-                (Err(cause), false) => tracing::error!("the outbox cannot be read: {cause}"),
-                (Ok(_), true) => tracing::info!("the outbox can be read again"),
-                (Err(_), true) | (Ok(_), false) => {}
-            }
-            failing = filled.is_err();
-            tokio::select! {
-                changed = stop.changed() => if changed.is_err() { break },
-                () = self.inner.wakes[lane.index()].notified() => {}
-                Some(()) = sending.messages.ended() => {}
-                () = tokio::time::sleep(filled.unwrap_or(OUTBOX_LOOK)) => {}
-            }
-        }
-        let ended = async { while sending.messages.ended().await.is_some() {} };
-        if tokio::time::timeout(drain, ended).await.is_err() {
-            self.inner.abandon.send_replace(true);
-            while sending.messages.ended().await.is_some() {}
-        }
+    pub async fn send(self, lane: Lane, stop: watch::Receiver<bool>, drain: Duration) {
+        let inner = Arc::clone(&self.inner);
+        let mut outbox = OutboxLane { notifications: self, lane, sending: LaneSending::default() };
+        jobs::run(&mut outbox, &inner.services.guard, jobs::stopped(stop)).await;
+        outbox.sending.messages.drain(drain, &inner.abandon).await;
     }
 
     /// Starts what is due as far as there is room; the time until the next look.
@@ -135,7 +147,7 @@ impl Notifications {
             let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
             return Ok(wait.min(OUTBOX_LOOK));
         }
-        let by = ClaimedBy { life: self.inner.services.node.life(), now };
+        let by = ClaimedBy { life: self.inner.services.guard.node().life(), now };
         let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(lane, room, by);
         let claimed = self.db().claim(claim).await;
         sending.is_doubtful = claimed.is_err();
@@ -152,7 +164,7 @@ impl Notifications {
 
     /// Frees what this life holds in a lane and nobody sends.
     async fn free_lost(&self, lane: Lane, sending: &mut LaneSending) -> Result<()> {
-        let by = ClaimedBy { life: self.inner.services.node.life(), now: clock::now() };
+        let by = ClaimedBy { life: self.inner.services.guard.node().life(), now: clock::now() };
         let messages: Vec<Uuid> = sending.messages.held().copied().collect();
         let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(lane, &messages, by);
         let freed = self.db().claim(free).await?;
@@ -182,9 +194,10 @@ impl Notifications {
             _ = abandon.wait_for(|abandon| *abandon) => None,
         };
         let now = clock::now();
-        let times = (now, self.inner.services.steady.is_trusted());
-        let (word, sent) =
-            judge(&message, tried.as_ref(), self.inner.settings.get().patience, times);
+        let is_clock_trusted = self.inner.services.guard.trusts_clock();
+        let end = AttemptEnd { at: now, is_clock_trusted };
+        let policy = self.inner.settings.get().retry;
+        let (word, sent) = judge(&message, tried.as_ref(), policy, end);
         let lane = lane.as_str();
         metrics::counter!(telemetry::MESSAGES, "lane" => lane, "outcome" => word).increment(1);
         let seconds = watch.elapsed().as_secs_f64();
@@ -207,42 +220,41 @@ impl Notifications {
         let rest = if matches!(tried, Some(Tried::Doubted)) { END_AGAIN } else { Duration::ZERO };
         let now = now.saturating_add(rest).unwrap_or(now);
         let end = Ended { id, user: message.user, sent, dead, by: ClaimedBy { life, now } };
-        self.write_end(Arc::new(end)).await;
+        self.write_end(end).await;
     }
 
     /// Writes how a message ended, as often as it takes: it is this life's until then, so that what was
     /// sent is not sent again.
-    async fn write_end(&self, end: Arc<Ended>) {
-        let id = end.id;
-        let mut failing = false;
-        loop {
-            let end = Arc::clone(&end);
-            let written = self.db().write(move |tx: &WriteTx<'_>| {
-                let held = tx.end_message(end.id, &end.sent, end.by)?;
-                if let Some(token) = end.dead.as_ref().filter(|_| held) {
-                    tx.delete_device(end.user, token)?;
-                }
-                Ok(held)
-            });
-            match written.await {
-                Ok(true) => return,
-                Ok(false) => {
-                    tracing::warn!(message = %id, "another node took a message up meanwhile");
-                    return;
-                }
-                Err(cause) if !failing => {
-                    tracing::error!(message = %id, "how a message ended cannot be written: {cause}");
-                }
-                Err(_) => {}
+    async fn write_end(&self, end: Ended) {
+        let end = Arc::new(end);
+        let mut abandon = self.inner.abandon.subscribe();
+        let mut is_told = false;
+        while let Err(cause) = self.write_end_once(Arc::clone(&end)).await {
+            if !is_told {
+                tracing::error!(message = %end.id, "how a message ended cannot be written: {cause}");
             }
-            failing = true;
-            let mut abandon = self.inner.abandon.subscribe();
+            is_told = true;
             tokio::select! {
                 () = tokio::time::sleep(END_AGAIN) => {}
                 // The next life of this node sends it again.
                 _ = abandon.wait_for(|abandon| *abandon) => return,
             }
         }
+    }
+
+    async fn write_end_once(&self, end: Arc<Ended>) -> Result<(), DbError> {
+        let id = end.id;
+        let write = move |tx: &WriteTx<'_>| {
+            let held = tx.end_message(end.id, &end.sent, end.by)?;
+            if let Some(token) = end.dead.as_ref().filter(|_| held) {
+                tx.delete_device(end.user, token)?;
+            }
+            Ok(held)
+        };
+        if !self.db().write(write).await? {
+            tracing::warn!(message = %id, "another node took a message up meanwhile");
+        }
+        Ok(())
     }
 
     async fn attempt(&self, message: &Message) -> Tried {
@@ -254,8 +266,7 @@ impl Notifications {
 
     /// Writes a message with what its items are now, and sends it.
     async fn try_once(&self, message: &Message) -> Result<Tried> {
-        let patience = self.inner.settings.get().patience;
-        if patience.exhausted(message.attempts) {
+        if self.inner.settings.get().retry.is_exhausted(message.attempts) {
             let tries = message.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
             return Ok(Tried::Never(text));
@@ -296,7 +307,7 @@ impl Notifications {
                 }
                 let written = self.push_message(&addressed, item, (kind, token)).await?;
                 let Some(written) = written else { return Ok(Tried::Dropped) };
-                if !self.inner.services.node.is_sure() {
+                if !self.inner.services.guard.node().is_sure() {
                     return Ok(Tried::Doubted);
                 }
                 Ok(match self.inner.services.push.send(&written, clock::now).await {
@@ -343,7 +354,7 @@ impl Notifications {
 
     async fn post_mail(&self, mail: &Mail) -> Result<Tried> {
         // A process that was held up for long must not send what others may have sent since.
-        if !self.inner.services.node.is_sure() {
+        if !self.inner.services.guard.node().is_sure() {
             return Ok(Tried::Doubted);
         }
         Ok(match Box::pin(self.inner.services.mailer.send(mail)).await {
@@ -354,13 +365,12 @@ impl Notifications {
     }
 }
 
-/// What becomes of a message after a try that ended at `now`, which is trusted or not; nothing was
-/// tried to its end where the service stops.
+/// What becomes of a message after an attempt; the stop of the service leaves one without an end.
 fn judge(
     message: &Message,
     tried: Option<&Tried>,
-    patience: Patience,
-    (now, is_trusted): (jiff::Timestamp, bool),
+    policy: RetryPolicy,
+    end: AttemptEnd,
 ) -> (&'static str, Sent) {
     let (text, after) = match tried {
         None | Some(Tried::Doubted) => return ("released", Sent::Released),
@@ -376,14 +386,14 @@ fn judge(
         Some(Tried::Later(text, after)) => (text, after),
     };
     let name = message.id.to_string();
-    let again = patience.again(&name, message.attempts, (message.queued, now), is_trusted);
+    let again = policy.next_attempt(&name, message.attempts, message.queued, end);
     let Some(at) = again else {
         let error = format!("given up after {} tries: {text}", message.attempts);
         return ("parked", Sent::Parked { error: shorten_reason(&error) });
     };
     // A provider that says when to come back is believed, within the time that there is.
-    let asked = after.map(|after| now.saturating_add(after.min(patience.all)));
-    let asked = asked.and_then(|asked| asked.ok()).unwrap_or(now);
+    let asked = after.map(|after| end.at.saturating_add(after.min(policy.deadline)));
+    let asked = asked.and_then(|asked| asked.ok()).unwrap_or(end.at);
     ("retry", Sent::Again { at: at.max(asked), error: shorten_reason(text) })
 }
 

@@ -20,7 +20,7 @@ fn messages_that_were_taken_up_without_an_answer_are_sent() {
     let scene = Scene::new();
     run(async {
         let Notifications { inner } = &scene.notifications;
-        let (node, db) = (&inner.services.node, &inner.services.db);
+        let (node, db) = (inner.services.guard.node(), &inner.services.db);
         let _keeper = node.keep().unwrap();
         let way = Way::Email { email: "desk@b.example".to_owned() };
         let (media_type, title) = (None, "Hamnar".to_owned());

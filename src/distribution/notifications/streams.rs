@@ -37,6 +37,10 @@ use crate::runtime::slots::{SlotHolder, SlotLimits, Slots};
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, QueuedItem, WriteTx};
 use model::account::UserId;
+use model::{Backoff, RetryPolicy};
+
+/// When a reader looks again at items that may not be given out yet.
+const EARLY_LOOKS: RetryPolicy = RetryPolicy::endless(STREAM_LOOK_AGAIN, STREAM_LOOK_AGAIN_MAX);
 
 /// The streams that are read.
 pub(super) struct Streams {
@@ -226,7 +230,7 @@ impl Streams {
             tokio::select! { () = tokio::time::sleep(wait) => {}, () = stop => {} }
         });
         let wake = Arc::clone(&waiting.wake);
-        let mut again = STREAM_LOOK_AGAIN;
+        let mut backoff = Backoff::new(EARLY_LOOKS);
         loop {
             let mut woken = std::pin::pin!(wake.notified());
             // From here on no call is missed.
@@ -243,11 +247,8 @@ impl Streams {
                         tokio::select! {
                             biased;
                             () = &mut end => return Ok(None),
-                            () = tokio::time::sleep(again) => {
-                                // Each look is two transactions that wake others.
-                                again = (again * 2).min(STREAM_LOOK_AGAIN_MAX);
-                                continue;
-                            }
+                            // Each look is two transactions that wake others.
+                            () = tokio::time::sleep(backoff.fail()) => continue,
                         }
                     }
                 }

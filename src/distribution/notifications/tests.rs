@@ -12,6 +12,8 @@ use crate::access::auth::{Credentials, HashLimits};
 use crate::access::orders::Orders;
 use crate::access::users::{self, PASSWORD_LINK_KEY};
 use crate::archive::content::Form;
+use crate::cluster::clock_guard::ClockGuard;
+use crate::cluster::membership::Node;
 use crate::distribution::recipients::RecipientSettings;
 use crate::media::original::Originals;
 use crate::media::{self, DecodeLimits, UrlLinks};
@@ -111,8 +113,7 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         mailer,
         letters: Letters::compile(None).unwrap(),
         push: Push::of(&config).unwrap(),
-        steady: Arc::new(Steady::start(db, None)),
-        node,
+        guard: ClusterGuard::new(node, ClockGuard::start(db, None)),
     };
     (services, Settings::of(&config))
 }
@@ -170,7 +171,7 @@ impl Scene {
 
     /// The same database as a process finds it that starts anew.
     fn again(self) -> Self {
-        let life = self.notifications.inner.services.node.life();
+        let life = self.notifications.inner.services.guard.node().life();
         self.db.write_blocking(move |tx| tx.end_life(life, start())).unwrap();
         let Self { db, dir, .. } = self;
         Self::open(dir, db)

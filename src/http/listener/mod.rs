@@ -40,6 +40,7 @@ use axum::{
     http::{Request, Response},
 };
 use futures_util::FutureExt;
+use model::{Backoff, RetryPolicy};
 use std::{
     convert::Infallible, io, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration,
 };
@@ -51,10 +52,9 @@ use tokio::{
 };
 use tower::Service;
 
-/// First pause after a failed accept; it doubles up to [`ACCEPT_PAUSE_MAX`].
-const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(10);
-/// Longest pause after a failed accept.
-const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The pauses after failed accepts.
+const ACCEPT_RETRIES: RetryPolicy =
+    RetryPolicy::endless(Duration::from_millis(10), Duration::from_secs(1));
 
 /// Address of the peer of a request's connection, an extension of every request.
 ///
@@ -113,12 +113,12 @@ where
     let mut shared = Arc::new(Shared::new(limits.get()));
     let mut connections = JoinSet::new();
     let mut refusals = Refusals::default();
-    let mut pause = ACCEPT_PAUSE_MIN;
+    let mut backoff = Backoff::new(ACCEPT_RETRIES);
     loop {
         let (stream, peer) = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
-            accepted = accept(&listener, &mut pause) => accepted,
+            accepted = accept(&listener, &mut backoff) => accepted,
         };
         while connections.try_join_next().is_some() {}
         shared = shared.under(limits.get());
@@ -153,19 +153,19 @@ async fn isolated(run: impl Future<Output = End>, peer: SocketAddr) -> End {
 }
 
 /// The next connection. Errors are logged and waited out, never returned.
-async fn accept(listener: &TcpListener, pause: &mut Duration) -> (TcpStream, SocketAddr) {
+async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => {
-                *pause = ACCEPT_PAUSE_MIN;
+                backoff.reset();
                 return accepted;
             }
             Err(error) if left_early(&error) => {}
             Err(error) => {
+                let pause = backoff.fail();
                 metrics::counter!("wirephoto_accept_errors_total").increment(1);
                 tracing::error!(%error, pause_ms = pause.as_millis(), "cannot accept connections");
-                sleep(*pause).await;
-                *pause = (*pause * 2).min(ACCEPT_PAUSE_MAX);
+                sleep(pause).await;
             }
         }
     }

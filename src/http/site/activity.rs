@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::api::Call;
+use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::limits::CALLS_NOTED;
 use crate::http::site::session::Visitor;
 use crate::runtime::error::Result;
@@ -103,18 +104,19 @@ impl Activity {
         Ok(calls.into_iter().rev().filter(is_kept).collect())
     }
 
-    /// Writes what was noted, for as long as the service runs.
-    pub async fn keep(self) {
-        let mut beat = tokio::time::interval(CALLS_NOTED);
-        loop {
-            beat.tick().await;
-            let Some(writing) = self.begin_writing() else { continue };
-            let written = self.db.write(move |tx| write(tx, &writing)).await;
-            if let Err(cause) = &written {
-                tracing::warn!("what visitors did is not noted yet: {cause}");
-            }
-            self.end_writing(written.is_ok());
-        }
+    /// Writes what was noted since the last call.
+    async fn write_noted(&self) -> Result<RunOutcome> {
+        let Some(writing) = self.begin_writing() else { return Ok(RunOutcome::Idle) };
+        let written = self.db.write(move |tx| write(tx, &writing)).await;
+        self.end_writing(written.is_ok());
+        Ok(written.map(|()| RunOutcome::Done)?)
+    }
+
+    /// The job that writes what was noted.
+    #[must_use]
+    pub fn job(&self) -> impl BackgroundJob + use<> {
+        let spec = JobSpec::every("session-activity", CALLS_NOTED);
+        jobs::periodic(spec, self, |activity| async move { activity.write_noted().await })
     }
 
     /// What may not be in the database, in its order.

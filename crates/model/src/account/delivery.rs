@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{AgreementId, ChannelId, OrganizationId, UserId};
+use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 use crate::{CropSpec, ItemKey};
 
 /// How far a delivery got.
@@ -77,4 +78,13 @@ pub struct Delivery {
     pub updated: Timestamp,
     /// When the other side had it.
     pub delivered: Option<Timestamp>,
+}
+
+/// Why an attempt to send failed, cut to what is stored of it.
+#[must_use]
+pub fn shorten_reason(text: &str) -> String {
+    match text.char_indices().nth(DELIVERY_ERROR_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
 }

@@ -1,0 +1,113 @@
+//! Keeps the caches of this process in step with what any process writes to the database.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::access::auth::Auth;
+use crate::cluster::guard::ClusterGuard;
+use crate::cluster::jobs::{BlockingJob, JobSpec, JobThread, RunOutcome, StopSignal};
+use crate::cluster::membership::Node;
+use crate::media::Media;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::Result;
+use crate::runtime::limits::FOLLOW_MS;
+use crate::runtime::telemetry;
+use crate::storage::database::{AccountChange, Change, DbError, Follower};
+use model::ItemKey;
+
+/// Follows the item log and the account log: what changed leaves the caches.
+///
+/// The search index follows by itself, so that nothing here waits for it.
+struct CacheFollower {
+    log: Follower,
+    media: Media,
+    auth: Auth,
+    /// Items whose standard renditions are made before somebody asks.
+    to_warm: Option<mpsc::Sender<ItemKey>>,
+    /// The row of the item log up to which nobody is given old versions from here.
+    followed: watch::Sender<i64>,
+    node: Node,
+}
+
+/// Starts the follower. The row of the item log up to which it followed is published on `followed` and to
+/// the other nodes.
+pub(in crate::app) fn start_follower(
+    media: &Media,
+    auth: &Auth,
+    to_warm: Option<mpsc::Sender<ItemKey>>,
+    followed: watch::Sender<i64>,
+    guard: &ClusterGuard,
+) -> Result<JobThread> {
+    let (node, began) = (guard.node(), Stopwatch::start());
+    let log = auth.db().follower()?;
+    // What is read from now on is no older.
+    node.follow(log.seq());
+    node.saw_end_of_log(began);
+    let (media, auth, node) = (media.clone(), auth.clone(), node.clone());
+    JobThread::start(CacheFollower { log, media, auth, to_warm, followed, node }, guard)
+}
+
+impl BlockingJob for CacheFollower {
+    type Error = DbError;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("follow", Duration::from_millis(FOLLOW_MS))
+    }
+
+    fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome, DbError> {
+        let followed = self.follow();
+        if followed.is_err() {
+            // What cannot be followed may have ended: look everything up until it can.
+            self.auth.forget(&[AccountChange::Everything]);
+        }
+        self.media.report();
+        followed.map(|()| RunOutcome::Done)
+    }
+}
+
+impl CacheFollower {
+    fn follow(&mut self) -> Result<(), DbError> {
+        let began = Stopwatch::start();
+        let change = self.log.changes()?;
+        self.invalidate(&change);
+        self.warm(&change.items);
+        self.publish_position();
+        if !change.more {
+            self.node.saw_end_of_log(began);
+        }
+        Ok(())
+    }
+
+    /// Removes from the caches what changed.
+    fn invalidate(&self, change: &Change) {
+        if !change.items.is_empty() {
+            let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
+            metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
+            self.media.item_changed(&change.items);
+        }
+        if change.lost {
+            tracing::error!(
+                "the database lost rows that were read: did another server take over without them? \
+                 What is known of items is read anew"
+            );
+            self.media.forget_everything();
+        }
+        self.auth.forget(&change.accounts);
+    }
+
+    /// Has the renditions of items made. Where the queue is full the first request makes them.
+    fn warm(&self, items: &[ItemKey]) {
+        let Some(to_warm) = &self.to_warm else { return };
+        // A full queue ends it: what comes later has no room either.
+        let _full = items.iter().try_for_each(|item| to_warm.try_send(item.clone()));
+    }
+
+    fn publish_position(&self) {
+        let seq = self.log.seq();
+        if *self.followed.borrow() != seq {
+            self.node.follow(seq);
+            self.followed.send_replace(seq);
+        }
+    }
+}

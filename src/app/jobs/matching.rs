@@ -1,0 +1,123 @@
+//! Matches items with notifications, and wakes the readers of streams.
+
+use std::time::Duration;
+
+use crate::cluster::guard::ClusterGuard;
+use crate::cluster::jobs::{BlockingJob, JobSpec, JobThread, RunOutcome, StopSignal};
+use crate::cluster::membership::Lease;
+use crate::distribution::notifications::Notifications;
+use crate::runtime::clock;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{FOLLOW_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP};
+use crate::storage::database::Pulse;
+
+/// Matches what any process writes with the notifications, and does what notifications do by the clock.
+struct Matcher {
+    pulse: Pulse,
+    notifications: Notifications,
+    guard: ClusterGuard,
+    /// Whether the last step left something.
+    more: bool,
+    stepped: Option<Stopwatch>,
+    swept: Option<Stopwatch>,
+    /// Since what the matcher keeps in memory was read while another node matched.
+    refreshed: Option<Stopwatch>,
+}
+
+/// Starts the matcher.
+pub(in crate::app) fn start_matcher(
+    notifications: &Notifications,
+    guard: &ClusterGuard,
+) -> Result<JobThread> {
+    let matcher = Matcher {
+        pulse: notifications.pulse()?,
+        notifications: notifications.clone(),
+        guard: guard.clone(),
+        more: true,
+        stepped: None,
+        swept: None,
+        refreshed: None,
+    };
+    JobThread::start(matcher, guard)
+}
+
+impl BlockingJob for Matcher {
+    type Error = Error;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("match", Duration::from_millis(MATCHING_MS)).on_holder_of(Lease::Matching)
+    }
+
+    fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {
+        self.refreshed = None;
+        let is_written = self.pulse.beats().unwrap_or(true);
+        let is_due = is_over(self.stepped, Duration::from_millis(MATCHING_CLOCK_MS));
+        if !self.more && !is_written && !is_due {
+            return Ok(RunOutcome::Idle);
+        }
+        self.stepped = Some(Stopwatch::start());
+        // What fails is tried again when it is due, not at once.
+        self.more = false;
+        let more = self.notifications.step(clock::now())?;
+        if is_over(self.swept, NOTIFICATIONS_SWEEP) {
+            self.swept = Some(Stopwatch::start());
+            self.notifications.sweep(clock::now(), self.guard.trusts_clock())?;
+        }
+        self.more = more;
+        Ok(if more { RunOutcome::More } else { RunOutcome::Done })
+    }
+
+    /// Keeps in memory what the matcher knows, so that it can begin at once.
+    fn stand_by(&mut self) {
+        self.more = true;
+        if !is_over(self.refreshed, NOTIFICATIONS_SWEEP) {
+            return;
+        }
+        self.refreshed = Some(Stopwatch::start());
+        self.notifications.report_nothing();
+        if let Err(cause) = self.notifications.refresh() {
+            tracing::warn!("notifications cannot be read while another node matches: {cause}");
+        }
+    }
+}
+
+/// Whether `time` has passed since something was done.
+fn is_over(since: Option<Stopwatch>, time: Duration) -> bool {
+    since.is_none_or(|since| since.elapsed() >= time)
+}
+
+/// Wakes readers of streams for whom another process queued something.
+struct ReaderWaker {
+    pulse: Pulse,
+    notifications: Notifications,
+    /// Whether something was written since they were woken.
+    due: bool,
+}
+
+/// Starts what wakes readers.
+pub(in crate::app) fn start_waker(
+    notifications: &Notifications,
+    guard: &ClusterGuard,
+) -> Result<JobThread> {
+    let (pulse, notifications) = (notifications.pulse()?, notifications.clone());
+    JobThread::start(ReaderWaker { pulse, notifications, due: true }, guard)
+}
+
+impl BlockingJob for ReaderWaker {
+    type Error = Error;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("wake-readers", Duration::from_millis(FOLLOW_MS))
+    }
+
+    fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {
+        self.due |= self.pulse.beats().unwrap_or(true);
+        if !self.due {
+            return Ok(RunOutcome::Idle);
+        }
+        self.notifications.wake_readers()?;
+        self.due = false;
+        Ok(RunOutcome::Done)
+    }
+}

@@ -1,0 +1,56 @@
+//! Takes in what lies in the watched folder of the settings.
+
+use std::{io, time::Duration};
+
+use crate::app::Archive;
+use crate::archive::ingest::watch::{Watch, Watcher};
+use crate::cluster::jobs::{BlockingJob, JobSpec, RunOutcome, StopSignal};
+use crate::cluster::membership::{Lease, Node};
+use crate::runtime::clock;
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Kind, Result};
+
+/// A watched folder, before it is looked at.
+pub(in crate::app) struct WatchedFolder {
+    watch: Watch,
+    interval: Duration,
+}
+
+impl WatchedFolder {
+    /// The folder of the settings, if there is one and this process does such work.
+    ///
+    /// Fails when it cannot be used.
+    pub(in crate::app) fn open(
+        config: &Config,
+        archive: &Archive,
+        node: &Node,
+    ) -> Result<Option<Self>> {
+        let dir = &config.ingest.watch;
+        if dir.as_os_str().is_empty() || !node.role().works() {
+            return Ok(None);
+        }
+        let ingest = archive.ingest(config)?.for_server();
+        let unusable = |cause| {
+            let message = format!("ingest.watch: folder {} cannot be used", dir.display());
+            Error::new(Kind::Unavailable, message).because(cause)
+        };
+        let watch = Watch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
+        node.want(Lease::Watching, Some(&watch.name().map_err(unusable)?.to_string()));
+        let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
+        Ok(Some(Self { watch, interval }))
+    }
+}
+
+impl BlockingJob for WatchedFolder {
+    type Error = io::Error;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("watch-folder", self.interval).on_holder_of(Lease::Watching)
+    }
+
+    fn run(&mut self, stop: &StopSignal) -> io::Result<RunOutcome> {
+        let stops = || stop.is_set();
+        self.watch.look(&Watcher { now: &clock::now, stops: &stops })?;
+        Ok(RunOutcome::Done)
+    }
+}

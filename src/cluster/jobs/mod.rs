@@ -1,0 +1,231 @@
+//! Background jobs and the two runners that repeat them: tasks ([`run`]) and threads ([`JobThread`]).
+//!
+//! A job says what it needs ([`JobSpec`]) and does one run. The runner repeats it: at its interval, at once where
+//! there is more to do, or earlier when the job is woken. It waits while another node holds the lease, skips
+//! runs while the clock is not trusted, logs once when runs begin to fail and once when they work again, and
+//! ends when the service stops.
+//!
+//! The search index follows the item log by itself: it lies below this layer. Queues that requests fill, as
+//! those of the audit log and of streams, are no jobs: they must not lose what they took.
+
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use std::fmt::Display;
+use std::pin::pin;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::guard::ClusterGuard;
+use super::membership::Lease;
+use crate::runtime::clock;
+use crate::runtime::failure_log::FailureLog;
+pub use thread::{BlockingJob, JobThread, StopSignal};
+
+/// When and where a job runs.
+#[derive(Clone, Copy, Debug)]
+pub struct JobSpec {
+    /// Its name in the log.
+    pub name: &'static str,
+    /// Time from the end of a run to the next one, also after a failure.
+    pub interval: Duration,
+    /// The lease of a job that one node does at a time; other jobs run on every node.
+    pub lease: Option<Lease>,
+    /// Whether the job removes what is over by the time of day.
+    pub needs_trusted_clock: bool,
+}
+
+impl JobSpec {
+    /// A job that every node runs, whatever its clock says.
+    #[must_use]
+    pub const fn every(name: &'static str, interval: Duration) -> Self {
+        Self { name, interval, lease: None, needs_trusted_clock: false }
+    }
+
+    /// Runs only on the node that holds `lease`.
+    #[must_use]
+    pub const fn on_holder_of(self, lease: Lease) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    /// Runs only while the clock is trusted.
+    #[must_use]
+    pub const fn while_clock_is_trusted(self) -> Self {
+        Self { needs_trusted_clock: true, ..self }
+    }
+
+    /// Whether another node does the job.
+    fn stands_by(&self, guard: &ClusterGuard) -> bool {
+        self.lease.is_some_and(|lease| !guard.node().holds(lease))
+    }
+
+    /// Whether the run that is due is skipped.
+    fn skips(&self, guard: &ClusterGuard) -> bool {
+        self.needs_trusted_clock && !guard.trusts_clock()
+    }
+}
+
+/// The outcome of a run, which says when the next one is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOutcome {
+    /// Nothing was due. Whether the job works is not known, so a failure is not over.
+    Idle,
+    /// Everything was done.
+    Done,
+    /// A part was done: the next run follows at once.
+    More,
+    /// The next run is due after this time instead of the interval.
+    DueAfter(Duration),
+}
+
+/// Work that a task repeats.
+pub trait BackgroundJob: Send {
+    /// Why a run failed.
+    type Error: Display + Send;
+
+    /// When and where it runs; asked before each run and after it.
+    fn spec(&self) -> JobSpec;
+
+    /// Does one run. The stop of the service does not cancel it.
+    fn run(&mut self) -> impl Future<Output = Result<RunOutcome, Self::Error>> + Send;
+
+    /// Ends when a run is due before the interval is over. It is dropped and called again.
+    fn woken(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Called while another node does the job.
+    fn stand_by(&mut self) {}
+}
+
+/// Runs a job until `stop` ends.
+pub async fn run<J: BackgroundJob>(
+    job: &mut J,
+    guard: &ClusterGuard,
+    stop: impl Future<Output = ()> + Send,
+) {
+    let mut stop = pin!(stop);
+    let mut log = FailureLog::new(job.spec().name);
+    loop {
+        let stops = tokio::select! {
+            biased;
+            () = &mut stop => true,
+            () = std::future::ready(()) => false,
+        };
+        if stops {
+            return;
+        }
+        let spec = job.spec();
+        if let Some(lease) = spec.lease.filter(|_| spec.stands_by(guard)) {
+            job.stand_by();
+            tokio::select! {
+                () = &mut stop => return,
+                () = guard.node().held(lease) => continue,
+            }
+        }
+        let outcome = match spec.skips(guard) {
+            true => Ok(RunOutcome::Idle),
+            false => job.run().await,
+        };
+        let Some(wait) = wait_after(&outcome, &mut log, job.spec().interval) else { continue };
+        tokio::select! {
+            () = &mut stop => return,
+            () = job.woken() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// Logs the outcome of a run; the time until the next one, where it does not follow at once.
+fn wait_after<E: Display>(
+    outcome: &Result<RunOutcome, E>,
+    log: &mut FailureLog,
+    interval: Duration,
+) -> Option<Duration> {
+    if !matches!(outcome, Ok(RunOutcome::Idle)) {
+        log.note(outcome);
+    }
+    match outcome {
+        Ok(RunOutcome::More) => None,
+        Ok(RunOutcome::DueAfter(wait)) => Some(*wait),
+        Ok(RunOutcome::Idle | RunOutcome::Done) | Err(_) => Some(interval),
+    }
+}
+
+/// Ends when `stop` turns true, or when nobody is left who could say so.
+pub async fn stopped(mut stop: watch::Receiver<bool>) {
+    drop(stop.wait_for(|stop| *stop).await);
+}
+
+/// A job that calls a function on something that is cheap to clone.
+struct Periodic<T, F> {
+    spec: JobSpec,
+    target: T,
+    run: F,
+}
+
+/// A job that calls `run` on `target`.
+pub fn periodic<T, F, R, E>(
+    spec: JobSpec,
+    target: &T,
+    run: F,
+) -> impl BackgroundJob + use<T, F, R, E>
+where
+    T: Clone + Send,
+    F: Fn(T) -> R + Send,
+    R: Future<Output = Result<RunOutcome, E>> + Send,
+    E: Display + Send,
+{
+    Periodic { spec, target: target.clone(), run }
+}
+
+impl<T, F, R, E> BackgroundJob for Periodic<T, F>
+where
+    T: Clone + Send,
+    F: Fn(T) -> R + Send,
+    R: Future<Output = Result<RunOutcome, E>> + Send,
+    E: Display + Send,
+{
+    type Error = E;
+
+    fn spec(&self) -> JobSpec {
+        self.spec
+    }
+
+    fn run(&mut self) -> impl Future<Output = Result<RunOutcome, E>> + Send {
+        (self.run)(self.target.clone())
+    }
+}
+
+/// A job that removes what is over by the time of day, on one node at a time. `remove` removes some and gives
+/// their number; it is called until that is 0, one transaction after the other, so that other writers get their
+/// turn in between.
+pub fn sweep<T, F, R, E>(
+    name: &'static str,
+    interval: Duration,
+    target: &T,
+    remove: F,
+) -> impl BackgroundJob + use<T, F, R, E>
+where
+    T: Clone + Send,
+    F: Fn(T, Timestamp) -> R + Send,
+    R: Future<Output = Result<usize, E>> + Send,
+    E: Display + Send,
+{
+    let spec = JobSpec::every(name, interval);
+    let spec = spec.on_holder_of(Lease::Sweeping).while_clock_is_trusted();
+    periodic(spec, target, move |target| {
+        let removal = remove(target, clock::now());
+        async move {
+            let removed = removal.await?;
+            if removed == 0 {
+                return Ok::<_, E>(RunOutcome::Done);
+            }
+            tracing::debug!(removed, "job {name}");
+            Ok(RunOutcome::More)
+        }
+    })
+}

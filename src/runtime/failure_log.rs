@@ -1,0 +1,41 @@
+//! The log of work that is repeated: one line when it begins to fail and one when it works again.
+
+use std::fmt::Display;
+
+/// Logs the edges between failure and success, so that work repeated ten times a second does not flood the log.
+#[derive(Debug)]
+pub struct FailureLog {
+    name: &'static str,
+    failing: bool,
+}
+
+impl FailureLog {
+    /// The log of the work called `name`, which is taken to work.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, failing: false }
+    }
+
+    /// The same, of work whose failure was logged before.
+    #[must_use]
+    pub const fn failing(self, failing: bool) -> Self {
+        Self { failing, ..self }
+    }
+
+    /// Logs the outcome of a run where it differs from that of the run before.
+    pub fn note<T, E: Display>(&mut self, outcome: &Result<T, E>) {
+        let name = self.name;
+        match (outcome, self.failing) {
+            (Err(cause), false) => tracing::error!("job {name}: failed, retrying: {cause}"),
+            (Ok(_), true) => tracing::info!("job {name}: works again"),
+            (Err(_), true) | (Ok(_), false) => {}
+        }
+        self.failing = outcome.is_err();
+    }
+
+    /// Whether the last run failed.
+    #[must_use]
+    pub const fn is_failing(&self) -> bool {
+        self.failing
+    }
+}
