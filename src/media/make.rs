@@ -16,7 +16,7 @@ use imaging::{
 };
 use jpeg::header::Header;
 use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
-use jpeg::scan::{Unfit, patch::Patched};
+use jpeg::scan::{ScanError, patch::Patched};
 use metadata::{Caption, Keep};
 use model::Size;
 
@@ -150,7 +150,7 @@ impl Making<'_> {
                 let begin = self.watched.begin;
                 direct.run(&entered, &bytes, (marker, output.quality, limits), begin)
             }
-            Err(unfit) => Err(unfit),
+            Err(error) => Err(error),
         };
         match done {
             Ok(Done::File { jpeg, size, way }) => {
@@ -164,14 +164,14 @@ impl Making<'_> {
                 Ok(Some((self.patched(picture, patched)?, Way::LocalMark)))
             }
             Err(DirectError::Raster(cause)) => Err(cause.into()),
-            Err(DirectError::Unfit(Unfit::Stopped)) => Err(RenderError::Abandoned),
-            Err(DirectError::Unfit(unfit @ (Unfit::Damaged { .. } | Unfit::Bytes))) => {
+            Err(DirectError::Scan(ScanError::Stopped)) => Err(RenderError::Abandoned),
+            Err(DirectError::Scan(error @ (ScanError::Damaged { .. } | ScanError::Bytes))) => {
                 // The bytes are what they were, so the index is wrong.
-                Err(picture.contradicted(unfit).into())
+                Err(picture.contradicted(error).into())
             }
-            Err(DirectError::Unfit(unfit)) => {
-                metrics::counter!(telemetry::WAYS_LEFT, "reason" => unfit.word()).increment(1);
-                tracing::debug!(original = %self.original.hash(), "decoded whole: {unfit}");
+            Err(DirectError::Scan(error)) => {
+                metrics::counter!(telemetry::WAYS_LEFT, "reason" => error.word()).increment(1);
+                tracing::debug!(original = %self.original.hash(), "decoded whole: {error}");
                 Ok(None)
             }
         }

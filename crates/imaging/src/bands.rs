@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use geometry::Size;
 use jpeg::codec::{self, CodecError, Decoded, Pixels, Scale};
 use jpeg::scan::index::Index;
-use jpeg::scan::{Bytes, Scan, Unfit, bands};
+use jpeg::scan::{Bytes, Scan, ScanError, bands};
 
 /// Runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
 pub type Spread<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
@@ -15,7 +15,7 @@ pub type Spread<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 pub enum BandsError {
     /// Bands of this picture would not be exact, or it is damaged.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Scan(#[from] ScanError),
     /// libjpeg-turbo refused a band.
     #[error(transparent)]
     Codec(#[from] CodecError),
@@ -29,7 +29,7 @@ type Outcome = Result<Decoded<Pixels>, BandsError>;
 /// The pixels are those of [`codec::decode`], whatever `spread` does. `bytes` holds the file;
 /// `colour` the segments that say what the components mean.
 ///
-/// Fails with [`Unfit::Sampling`] for pictures whose bands need each other.
+/// Fails with [`ScanError::Sampling`] for pictures whose bands need each other.
 pub fn decode_bands(
     (scan, index, colour): (&Scan, &Index, &[u8]),
     bytes: &Bytes<'_>,
@@ -37,7 +37,7 @@ pub fn decode_bands(
     spread: Spread<'_>,
 ) -> Result<Decoded<Pixels>, BandsError> {
     if !bands::are_exact(scan) || scale == Scale::FULL {
-        return Err(Unfit::Sampling.into());
+        return Err(ScanError::Sampling.into());
     }
     let rows = bands::split(scan);
     let slots: Vec<Mutex<Option<Outcome>>> = rows.iter().map(|_| Mutex::new(None)).collect();
@@ -52,10 +52,10 @@ pub fn decode_bands(
     let mut warning = None;
     for slot in slots {
         let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Decoded { value, warning: odd } = band.ok_or(Unfit::Bytes)??;
+        let Decoded { value, warning: odd } = band.ok_or(ScanError::Bytes)??;
         let Size { width, .. } = value.size;
         if width != size.width {
-            return Err(Unfit::Bytes.into());
+            return Err(ScanError::Bytes.into());
         }
         whole.channels = value.channels;
         whole.data.extend_from_slice(&value.data);

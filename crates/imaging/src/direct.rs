@@ -17,7 +17,7 @@ use jpeg::header::{Header, HeaderLimits};
 use jpeg::scan::index::Index;
 use jpeg::scan::patch::{self, Patched};
 use jpeg::scan::region::{self, From};
-use jpeg::scan::{Bytes, Scan, Unfit, cut};
+use jpeg::scan::{Bytes, Scan, ScanError, cut};
 
 /// A picture that can be entered.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +130,11 @@ impl Direct {
     }
 
     /// The bytes of the file that it takes, in rising order.
-    pub fn needs(&self, entered: &Entered<'_>, marker: &Marker) -> Result<Vec<Range<u64>>, Unfit> {
+    pub fn needs(
+        &self,
+        entered: &Entered<'_>,
+        marker: &Marker,
+    ) -> Result<Vec<Range<u64>>, ScanError> {
         let Entered { scan, index, .. } = *entered;
         match self {
             Self::Cut { stored, .. } => cut::needs(scan, index, *stored),
@@ -202,7 +206,7 @@ impl Direct {
 pub enum DirectError {
     /// The picture must be decoded whole after all.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Scan(#[from] ScanError),
     /// As for every render.
     #[error(transparent)]
     Raster(#[from] RasterError),
@@ -221,7 +225,7 @@ fn mark(
     marker: &Marker,
 ) -> Result<Patched, DirectError> {
     let Entered { scan, index, orientation, .. } = *entered;
-    let chroma = scan.planes.ok_or(Unfit::Sampling)?.1;
+    let chroma = scan.planes.ok_or(ScanError::Sampling)?.1;
     let stamp = marker.prepare_grids(scan.size, orientation, chroma);
     let mut paint = |samples: &mut region::Samples| stamp.paint(samples);
     Ok(patch::patch(scan, index, bytes, stamp.place(), (Dct::detect(), &mut paint))?)
@@ -234,7 +238,7 @@ fn mark_file(
     marker: &Marker,
     limits: &HeaderLimits,
 ) -> Result<Vec<u8>, DirectError> {
-    let header = Header::parse(jpeg, limits).map_err(|_| Unfit::Bytes)?;
+    let header = Header::parse(jpeg, limits).map_err(|_| ScanError::Bytes)?;
     let scan = Scan::read(&header, jpeg)?;
     let index = Index::build(&scan, jpeg)?;
     let orientation = Orientation::Upright;
@@ -242,7 +246,7 @@ fn mark_file(
     let patched = mark(&entered, &Bytes::whole(jpeg), marker)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     // Its tables are complete already, so its headers stay.
-    let head = jpeg.get(..at(patched.prefix.end)).ok_or(Unfit::Bytes)?;
-    let tail = jpeg.get(at(patched.suffix)..).ok_or(Unfit::Bytes)?;
+    let head = jpeg.get(..at(patched.prefix.end)).ok_or(ScanError::Bytes)?;
+    let tail = jpeg.get(at(patched.suffix)..).ok_or(ScanError::Bytes)?;
     Ok([head, &patched.middle, tail].concat())
 }

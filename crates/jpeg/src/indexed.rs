@@ -5,7 +5,7 @@ use geometry::Rect;
 use crate::header::{Header, HeaderLimits};
 use crate::rewrite::colour_segments;
 use crate::scan::index::Index;
-use crate::scan::{Bytes, Scan, Unfit, cut};
+use crate::scan::{Bytes, Scan, ScanError, cut};
 
 /// A baseline JPEG file in memory with random access to its scan.
 ///
@@ -28,9 +28,9 @@ impl IndexedJpeg {
     /// Costs one walk over the file, about 35 ms for 24 megapixels.
     ///
     /// Fails with the reason where the file is not one baseline scan, is damaged, or has headers beyond `limits`
-    /// ([`Unfit::Bytes`]).
-    pub fn open(jpeg: Vec<u8>, limits: &HeaderLimits) -> Result<Self, Unfit> {
-        let header = Header::parse(&jpeg, limits).map_err(|_| Unfit::Bytes)?;
+    /// ([`ScanError::Bytes`]).
+    pub fn open(jpeg: Vec<u8>, limits: &HeaderLimits) -> Result<Self, ScanError> {
+        let header = Header::parse(&jpeg, limits).map_err(|_| ScanError::Bytes)?;
         let scan = Scan::read(&header, &jpeg)?;
         let index = Index::build(&scan, &jpeg)?;
         let colour = colour_segments(&header, &jpeg);
@@ -47,7 +47,7 @@ impl IndexedJpeg {
     ///
     /// `rect` is in pixels of the stored picture and begins on the grid of MCUs ([`cut::is_on_grid`]). The file
     /// holds no metadata but the segments that say what its colours mean.
-    pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, Unfit> {
+    pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, ScanError> {
         cut::cut(&self.scan, &self.index, &self.bytes(), rect, &self.colour)
     }
 }

@@ -8,7 +8,7 @@
 use jpeg::codec::{Pixels, Scale};
 use jpeg::header::Header;
 use jpeg::scan::cut::{cut, is_on_grid, needs, surroundings};
-use jpeg::scan::{Unfit, bands};
+use jpeg::scan::{ScanError, bands};
 use jpeg_cases::plain::Plain;
 use jpeg_cases::{Case, LIMITS, Opened, pixels};
 use libfuzzer_sys::fuzz_target;
@@ -48,7 +48,7 @@ fn check_cut(opened: &Opened, plain: &Plain, shows: Rect) -> Option<Pixels> {
     let small = match cut(scan, index, &bytes, shows, colour) {
         Ok(small) => small,
         Err(error) => {
-            assert_eq!(error, Unfit::Tables);
+            assert_eq!(error, ScanError::Tables);
             return None;
         }
     };
@@ -88,7 +88,7 @@ fn check_bands(opened: &Opened, plain: &Plain, case: &Case) {
         let bytes = opened.only([bands::needs(scan, entries, &(start..end)).expect("inside")]);
         let band = match bands::band(scan, entries, &bytes, &(start..end), colour) {
             Ok(band) => band,
-            Err(error) => return assert_eq!(error, Unfit::Tables),
+            Err(error) => return assert_eq!(error, ScanError::Tables),
         };
         let header = Header::parse(&band, &LIMITS).expect("a band is a file");
         let found = Plain::read(&header, &band).expect("a band is undamaged");

@@ -9,7 +9,7 @@
 use jpeg::codec::Scale;
 use jpeg::dct::{Dct, Divisors};
 use jpeg::rewrite::rewrite_with_tables;
-use jpeg::scan::Unfit;
+use jpeg::scan::ScanError;
 use jpeg::scan::patch::{Patched, needs, patch};
 use jpeg::scan::region::{Grid, Samples};
 use jpeg_cases::plain::{Codes, Part, Plain, natural_order};
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(found, patch(scan, index, &bytes, rect, (scalar.0, scalar.1)));
     let patched = match found {
         Ok(patched) => patched,
-        Err(error) => return assert!(matches!(error, Unfit::Range | Unfit::Tables), "{error}"),
+        Err(error) => return assert!(matches!(error, ScanError::Range | ScanError::Tables), "{error}"),
     };
     let file = Opened::new(assemble(&opened, &patched)).expect("a patched file is taken again");
     let (before, after) = (opened.plain(), file.plain());

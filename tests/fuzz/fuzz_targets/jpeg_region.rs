@@ -9,7 +9,7 @@ use jpeg::codec::{Chroma, Planes, Scale, Space, read_header};
 use jpeg::dct::Dct;
 use jpeg::header::Colour;
 use jpeg::scan::region::{From, Samples, decode, needs};
-use jpeg::scan::{Scan, Unfit};
+use jpeg::scan::{Scan, ScanError};
 use jpeg_cases::plain::Plain;
 use jpeg_cases::{Case, Opened, pixels};
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(decoded, decode(scan, index, &bytes, rect, Dct::scalar()));
     let samples = match decoded {
         Ok(samples) => samples,
-        Err(error) => return assert_eq!(error, Unfit::Range),
+        Err(error) => return assert_eq!(error, ScanError::Range),
     };
     let plain = opened.plain();
     check_samples(&plain, &samples);

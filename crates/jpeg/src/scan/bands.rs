@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::scan::bits::{Unstuffed, Writer};
 use crate::scan::cut::{coders, headers, recode_mcu};
 use crate::scan::index::Index;
-use crate::scan::{Bytes, COMPONENTS_MAX, Scan, Unfit};
+use crate::scan::{Bytes, COMPONENTS_MAX, Scan, ScanError};
 use geometry::Size;
 
 /// Pixels of a band at least: below that, opening a decoder costs more than the band.
@@ -50,7 +50,7 @@ pub fn split(scan: &Scan) -> Vec<Range<u32>> {
 }
 
 /// The bytes of the file that the band takes.
-pub fn needs(scan: &Scan, index: &Index, rows: &Range<u32>) -> Result<Range<u64>, Unfit> {
+pub fn needs(scan: &Scan, index: &Index, rows: &Range<u32>) -> Result<Range<u64>, ScanError> {
     index.bytes(rows.start * scan.across..rows.end * scan.across)
 }
 
@@ -61,7 +61,7 @@ pub fn band(
     bytes: &Bytes<'_>,
     rows: &Range<u32>,
     colour: &[u8],
-) -> Result<Vec<u8>, Unfit> {
+) -> Result<Vec<u8>, ScanError> {
     let (first, behind) = (rows.start * scan.across, rows.end * scan.across);
     let mut data = Unstuffed::default();
     index.fill(&mut data, bytes, first..behind)?;
@@ -95,7 +95,7 @@ pub fn band(
     writer.copy(&data, from, end);
     let top = rows.start * scan.mcu.height;
     let height = scan.size.height.min(rows.end * scan.mcu.height) - top;
-    let interval = u16::try_from(scan.interval).map_err(|_| Unfit::Tables)?;
+    let interval = u16::try_from(scan.interval).map_err(|_| ScanError::Tables)?;
     let mut out = vec![0xFF, 0xD8];
     out.extend_from_slice(colour);
     out.extend(headers(scan, Size::new(scan.size.width, height), interval)?);

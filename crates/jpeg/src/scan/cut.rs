@@ -12,7 +12,7 @@ use crate::scan::index::Index;
 use crate::scan::region::{joined, rows};
 use crate::scan::tables::{AC, Codes, DC, Spec};
 use crate::scan::walk::{Coder, Place, Walk};
-use crate::scan::{Bytes, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, Unfit};
+use crate::scan::{Bytes, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 
 /// Whether the upper left corner of `rect` lies on the grid of MCUs.
@@ -35,9 +35,9 @@ pub fn surroundings(scan: &Scan, rect: Rect) -> Rect {
     Rect { x, y, width, height }
 }
 
-fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
+fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     if rect.is_empty() || !rect.inside(scan.size) || !is_on_grid(scan, rect) {
-        return Err(Unfit::Outside);
+        return Err(ScanError::Outside);
     }
     let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
     Ok(McuRect {
@@ -47,7 +47,7 @@ fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
 }
 
 /// The bytes of the file that cutting `rect` takes; in rising order.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, Unfit> {
+pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     let mcus = mcus(scan, rect)?;
     let ranges = rows(scan, &mcus).map(|mcus| index.bytes(mcus));
     ranges.collect::<Result<Vec<_>, _>>().map(joined)
@@ -58,14 +58,14 @@ pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, 
 /// `colour` holds the segments that say what the components mean, JFIF's or Adobe's, whole; they
 /// are taken over. `bytes` holds what [`needs`] said.
 ///
-/// Fails with [`Unfit::Tables`] where the file's tables have no room for a code that is needed.
+/// Fails with [`ScanError::Tables`] where the file's tables have no room for a code that is needed.
 pub fn cut(
     scan: &Scan,
     index: &Index,
     bytes: &Bytes<'_>,
     rect: Rect,
     colour: &[u8],
-) -> Result<Vec<u8>, Unfit> {
+) -> Result<Vec<u8>, ScanError> {
     let mcus = mcus(scan, rect)?;
     let coders = coders(scan)?;
     let mut writer = Writer::default();
@@ -97,7 +97,7 @@ fn copy_span(
     (walk, data): (&mut Walk<'_>, &Unstuffed),
     end: u32,
     (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), Unfit> {
+) -> Result<(), ScanError> {
     recode_mcu(walk, data, (coders, writer, last))?;
     let start = walk.position();
     // The last MCU is walked, so that the predictors behind it are known.
@@ -117,7 +117,7 @@ fn copy_run(
     data: &Unstuffed,
     end: u32,
     (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), Unfit> {
+) -> Result<(), ScanError> {
     let mut from = None;
     while walk.mcu() < end {
         let before = walk.position();
@@ -147,7 +147,7 @@ pub(super) fn recode_mcu(
     walk: &mut Walk<'_>,
     data: &Unstuffed,
     (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), Unfit> {
+) -> Result<(), ScanError> {
     let mut written = Ok(());
     let mut seen = [false; COMPONENTS_MAX];
     walk.places(&mut |place: Place| {
@@ -166,7 +166,7 @@ pub(super) fn recode_mcu(
 }
 
 /// The codes for each component, those of its tables with what is missing.
-pub(super) fn coders(scan: &Scan) -> Result<Vec<Coder>, Unfit> {
+pub(super) fn coders(scan: &Scan) -> Result<Vec<Coder>, ScanError> {
     let codes = |class, number| spec(scan, class, number).map(|spec| Codes::new(&spec));
     let coder = |part: &crate::scan::Part| {
         let (dc, ac) = part.table_numbers;
@@ -176,13 +176,13 @@ pub(super) fn coders(scan: &Scan) -> Result<Vec<Coder>, Unfit> {
 }
 
 /// A table of the file, with a code for everything if there is room.
-fn spec(scan: &Scan, class: usize, number: usize) -> Result<Spec, Unfit> {
-    let spec = scan.specs[class][number].as_ref().ok_or(Unfit::Tables)?;
+fn spec(scan: &Scan, class: usize, number: usize) -> Result<Spec, ScanError> {
+    let spec = scan.specs[class][number].as_ref().ok_or(ScanError::Tables)?;
     Ok(spec.completed(class).unwrap_or_else(|| spec.clone()))
 }
 
 /// The segments that define the tables, those for Huffman codes as [`coders`] uses them.
-pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, Unfit> {
+pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, ScanError> {
     let mut used: Vec<(usize, usize)> = scan
         .parts
         .iter()
@@ -193,14 +193,14 @@ pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, Unfit> {
     let table = |(class, number): (usize, usize)| {
         Ok(segment(DHT, &[&spec(scan, class, number)?.payload(class, number)]))
     };
-    used.into_iter().map(table).collect::<Result<Vec<_>, Unfit>>().map(|all| all.concat())
+    used.into_iter().map(table).collect::<Result<Vec<_>, ScanError>>().map(|all| all.concat())
 }
 
 /// Tables, frame and scan header of a picture of `size` with the components of `scan`.
 ///
 /// `interval` is the number of MCUs between restarts, 0 for none.
-pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>, Unfit> {
-    let short = |value: u32| u16::try_from(value).map_err(|_| Unfit::Outside);
+pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>, ScanError> {
+    let short = |value: u32| u16::try_from(value).map_err(|_| ScanError::Outside);
     let mut out = Vec::new();
     let mut numbers = Vec::new();
     let mut wide = false;
@@ -218,12 +218,12 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
             out.extend(segment(DQT, &[&[0x10 | part.quant_number], &values]));
         }
     }
-    let count = u8::try_from(scan.parts.len()).map_err(|_| Unfit::Scans)?;
+    let count = u8::try_from(scan.parts.len()).map_err(|_| ScanError::Scans)?;
     let (mut frame, mut selectors) = (Vec::new(), Vec::new());
     for part in &scan.parts {
-        let factor = |value: u32| u8::try_from(value).map_err(|_| Unfit::Sampling);
+        let factor = |value: u32| u8::try_from(value).map_err(|_| ScanError::Sampling);
         frame.extend([part.id, factor(part.across)? << 4 | factor(part.down)?, part.quant_number]);
-        let table = |number: usize| u8::try_from(number).map_err(|_| Unfit::Tables);
+        let table = |number: usize| u8::try_from(number).map_err(|_| ScanError::Tables);
         let (dc, ac) = part.table_numbers;
         selectors.extend([part.id, table(dc)? << 4 | table(ac)?]);
     }

@@ -34,7 +34,7 @@
 //! writes bits, [`walk`] reads block after block. Nothing here looks at more of the file than the
 //! ranges that it asks for first.
 //!
-//! A scan that breaks a rule is [`Unfit`] for all of this, and whoever asked takes libjpeg-turbo
+//! A scan that breaks a rule is [`ScanError`] for all of this, and whoever asked takes libjpeg-turbo
 //! for the whole picture. What is accepted gives exactly the samples that libjpeg-turbo gives.
 
 pub mod bands;
@@ -85,7 +85,7 @@ pub const ZIGZAG: [u8; 64] = [
 
 /// Why a scan or a part of it cannot be read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Unfit {
+pub enum ScanError {
     /// Progressive, arithmetic, lossless or hierarchical.
     #[error("it is not coded as one baseline scan")]
     Process,
@@ -124,7 +124,7 @@ pub enum Unfit {
     Stopped,
 }
 
-impl Unfit {
+impl ScanError {
     /// A short word for metrics.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -197,7 +197,7 @@ pub struct Scan {
 impl Scan {
     /// Reads what `header`, parsed from `head`, says. `head` holds the file at least up to the
     /// first scan's data.
-    pub fn read(header: &Header, head: &[u8]) -> Result<Self, Unfit> {
+    pub fn read(header: &Header, head: &[u8]) -> Result<Self, ScanError> {
         match header.process {
             Process::Baseline | Process::Extended => {}
             Process::Progressive
@@ -205,17 +205,17 @@ impl Scan {
             | Process::ArithmeticSequential
             | Process::ArithmeticProgressive
             | Process::ArithmeticLossless
-            | Process::Hierarchical => return Err(Unfit::Process),
+            | Process::Hierarchical => return Err(ScanError::Process),
         }
         if header.precision != 8 {
-            return Err(Unfit::Precision);
+            return Err(ScanError::Precision);
         }
         if header.scans != 1 {
-            return Err(Unfit::Scans);
+            return Err(ScanError::Scans);
         }
         // libjpeg-turbo has no colours for two components.
         if header.colour().is_none() {
-            return Err(Unfit::Sampling);
+            return Err(ScanError::Sampling);
         }
         let (specs, quants) = read_tables(header, head)?;
         let (selectors, start) = read_scan_header(header, head)?;
@@ -227,13 +227,13 @@ impl Scan {
         };
         let blocks: Vec<usize> = parts.iter().enumerate().flat_map(of).collect();
         if blocks.len() > MCU_BLOCKS_MAX {
-            return Err(Unfit::Sampling);
+            return Err(ScanError::Sampling);
         }
         let mut tables: [[Option<Table>; 4]; 2] = Default::default();
         for (class, number) in
             parts.iter().flat_map(|part| [(DC, part.table_numbers.0), (AC, part.table_numbers.1)])
         {
-            let spec = specs[class][number].as_ref().ok_or(Unfit::Tables)?;
+            let spec = specs[class][number].as_ref().ok_or(ScanError::Tables)?;
             if tables[class][number].is_none() {
                 tables[class][number] = Some(Table::new(spec, class)?);
             }
@@ -260,17 +260,17 @@ impl Scan {
     }
 
     /// The DC and AC table of a component.
-    fn tables_of(&self, part: usize) -> Result<(&Table, &Table), Unfit> {
+    fn tables_of(&self, part: usize) -> Result<(&Table, &Table), ScanError> {
         let (dc, ac) = self.parts[part].table_numbers;
         let find = |class: usize, number: usize| self.tables[class][number].as_ref();
-        find(DC, dc).zip(find(AC, ac)).ok_or(Unfit::Tables)
+        find(DC, dc).zip(find(AC, ac)).ok_or(ScanError::Tables)
     }
 
     /// The MCUs that `rect`, in pixels, needs: columns and rows. The picture's colour differences
     /// are read a little beyond it, for interpolation.
-    fn mcus_of(&self, rect: Rect) -> Result<McuRect, Unfit> {
+    fn mcus_of(&self, rect: Rect) -> Result<McuRect, ScanError> {
         if rect.is_empty() || !rect.inside(self.size) {
-            return Err(Unfit::Outside);
+            return Err(ScanError::Outside);
         }
         let cell = |edge: fn(&Part) -> u32| self.parts.iter().map(edge).max().unwrap_or(1);
         let columns = span(rect.x, rect.width, cell(|part| part.cell.0), self.size.width);
@@ -301,15 +301,15 @@ pub struct McuRect {
 type Specs = [[Option<Spec>; 4]; 2];
 type Quants = [Option<[u16; 64]>; 4];
 
-fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), Unfit> {
+fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), ScanError> {
     let (mut specs, mut quants): (Specs, Quants) = Default::default();
     for segment in &header.segments {
-        let payload = head.get(segment.payload.clone()).ok_or(Unfit::Bytes)?;
+        let payload = head.get(segment.payload.clone()).ok_or(ScanError::Bytes)?;
         match segment.marker {
             DHT => read_huffman(payload, &mut specs)?,
             DQT => read_quantisation(payload, &mut quants)?,
             // Nothing here needs it, but libjpeg-turbo refuses the file if it is broken.
-            DAC => return Err(Unfit::Tables),
+            DAC => return Err(ScanError::Tables),
             _ => {}
         }
     }
@@ -317,17 +317,17 @@ fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), Unfit> {
 }
 
 /// Reads a DHT payload (T.81 B.2.4.2): any number of tables.
-fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), Unfit> {
+fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> {
     while let Some((head, rest)) = payload.split_first() {
-        let (counts, rest) = rest.split_first_chunk::<16>().ok_or(Unfit::Tables)?;
+        let (counts, rest) = rest.split_first_chunk::<16>().ok_or(ScanError::Tables)?;
         let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
         // More symbols than bytes: libjpeg-turbo refuses the file, whoever uses the table.
         if total > 256 {
-            return Err(Unfit::Tables);
+            return Err(ScanError::Tables);
         }
-        let (symbols, rest) = rest.split_at_checked(total).ok_or(Unfit::Tables)?;
-        let class = specs.get_mut(usize::from(head >> 4)).ok_or(Unfit::Tables)?;
-        let place = class.get_mut(usize::from(head & 15)).ok_or(Unfit::Tables)?;
+        let (symbols, rest) = rest.split_at_checked(total).ok_or(ScanError::Tables)?;
+        let class = specs.get_mut(usize::from(head >> 4)).ok_or(ScanError::Tables)?;
+        let place = class.get_mut(usize::from(head & 15)).ok_or(ScanError::Tables)?;
         *place = Some(Spec { counts: *counts, symbols: symbols.to_vec() });
         payload = rest;
     }
@@ -335,10 +335,10 @@ fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), Unfit> {
 }
 
 /// Reads a DQT payload (T.81 B.2.4.1): any number of tables of 8 or 16 bits.
-fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), Unfit> {
+fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), ScanError> {
     while let Some((head, rest)) = payload.split_first() {
         let bytes = if head >> 4 == 0 { 64 } else { 128 };
-        let (values, rest) = rest.split_at_checked(bytes).ok_or(Unfit::Tables)?;
+        let (values, rest) = rest.split_at_checked(bytes).ok_or(ScanError::Tables)?;
         let mut table = [0; 64];
         for (index, value) in table.iter_mut().enumerate() {
             *value = if bytes == 64 {
@@ -348,25 +348,26 @@ fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), Unfi
             };
         }
         if head >> 4 > 1 || table.contains(&0) {
-            return Err(Unfit::Tables);
+            return Err(ScanError::Tables);
         }
-        *quants.get_mut(usize::from(head & 15)).ok_or(Unfit::Tables)? = Some(table);
+        *quants.get_mut(usize::from(head & 15)).ok_or(ScanError::Tables)? = Some(table);
         payload = rest;
     }
     Ok(())
 }
 
 /// Component and table selectors of the first scan, and where its data starts.
-fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64), Unfit> {
+fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64), ScanError> {
     let at = header.first_scan;
-    let length = head.get(at + 2..at + 4).ok_or(Unfit::Bytes)?;
+    let length = head.get(at + 2..at + 4).ok_or(ScanError::Bytes)?;
     let end = at + 2 + usize::from(length[0]) * 256 + usize::from(length[1]);
-    let payload = head.get(at + 4..end).ok_or(Unfit::Bytes)?;
-    let (count, rest) = payload.split_first().ok_or(Unfit::Scans)?;
-    let (selectors, tail) = rest.split_at_checked(2 * usize::from(*count)).ok_or(Unfit::Scans)?;
+    let payload = head.get(at + 4..end).ok_or(ScanError::Bytes)?;
+    let (count, rest) = payload.split_first().ok_or(ScanError::Scans)?;
+    let (selectors, tail) =
+        rest.split_at_checked(2 * usize::from(*count)).ok_or(ScanError::Scans)?;
     let count = usize::from(*count);
     if count != header.components.len() || count > COMPONENTS_MAX || tail != [0, 63, 0] {
-        return Err(Unfit::Scans);
+        return Err(ScanError::Scans);
     }
     Ok((selectors.as_chunks::<2>().0.to_vec(), to_u64(end)))
 }
@@ -375,30 +376,30 @@ fn read_parts(
     header: &Header,
     selectors: &[[u8; 2]],
     quants: &Quants,
-) -> Result<Vec<Part>, Unfit> {
+) -> Result<Vec<Part>, ScanError> {
     let alone = header.components.len() == 1;
     let most_h = header.components.iter().map(|part| part.h).max().unwrap_or(1);
     let most_v = header.components.iter().map(|part| part.v).max().unwrap_or(1);
     let part = |(component, selector): (&crate::header::Component, &[u8; 2])| {
         if component.id != selector[0] {
-            return Err(Unfit::Scans);
+            return Err(ScanError::Scans);
         }
         let table_numbers = (usize::from(selector[1] >> 4), usize::from(selector[1] & 15));
         if table_numbers.0 > 3 || table_numbers.1 > 3 {
-            return Err(Unfit::Tables);
+            return Err(ScanError::Tables);
         }
         let quant = quants.get(usize::from(component.tq)).copied().flatten();
         let sampled = |edge: u32, own: u8, most: u8| {
             let edge = (u64::from(edge) * u64::from(own)).div_ceil(u64::from(most));
-            u32::try_from(edge).map_err(|_| Unfit::Sampling)
+            u32::try_from(edge).map_err(|_| ScanError::Sampling)
         };
         // The only component of a scan has MCUs of one block, whatever its factors (T.81 A.2.2).
         let (h, v) = if alone { (1, 1) } else { (component.h, component.v) };
         let (most_h, most_v) = if alone { (1, 1) } else { (most_h, most_v) };
         if most_h % h != 0 || most_v % v != 0 {
-            return Err(Unfit::Sampling);
+            return Err(ScanError::Sampling);
         }
-        let quant = quant.ok_or(Unfit::Tables)?;
+        let quant = quant.ok_or(ScanError::Tables)?;
         let mut steps = Box::new([63 << 16; 128]);
         for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
             *step = u32::from(divisor) | u32::from(place) << 16;
@@ -469,15 +470,15 @@ impl<'a> Bytes<'a> {
     }
 
     /// The same bytes for work that asks `go_on` before each row of MCUs and each band, and ends as
-    /// [`Unfit::Stopped`] once it says no.
+    /// [`ScanError::Stopped`] once it says no.
     #[must_use]
     pub fn watched(self, go_on: GoOn<'a>) -> Self {
         Self { go_on: Some(go_on), ..self }
     }
 
     /// Whether the work with these bytes goes on.
-    fn check(&self) -> Result<(), Unfit> {
-        if self.go_on.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(Unfit::Stopped) }
+    fn check(&self) -> Result<(), ScanError> {
+        if self.go_on.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(ScanError::Stopped) }
     }
 
     /// Adds what lies at `start`; pieces come in rising order.
@@ -486,16 +487,17 @@ impl<'a> Bytes<'a> {
     }
 
     /// The bytes `range`; those behind the end of the piece that holds its start are left out.
-    fn find(&self, range: Range<u64>) -> Result<&[u8], Unfit> {
+    fn find(&self, range: Range<u64>) -> Result<&[u8], ScanError> {
         self.check()?;
         let next = self.pieces.partition_point(|(start, _)| *start <= range.start);
-        let (start, piece) = next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(Unfit::Bytes)?;
-        let index = |at: u64| usize::try_from(at - start).map_err(|_| Unfit::Bytes);
+        let (start, piece) =
+            next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(ScanError::Bytes)?;
+        let index = |at: u64| usize::try_from(at - start).map_err(|_| ScanError::Bytes);
         let (first, last) = (index(range.start)?, index(range.end.max(range.start))?);
         piece
             .get(first..last.min(piece.len()))
             .filter(|bytes| !bytes.is_empty())
-            .ok_or(Unfit::Bytes)
+            .ok_or(ScanError::Bytes)
     }
 }
 

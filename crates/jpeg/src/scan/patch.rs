@@ -20,7 +20,7 @@ use crate::scan::cut::{coders, huffman_segments, recode_mcu};
 use crate::scan::index::Index;
 use crate::scan::region::{Grid, Samples, Strip};
 use crate::scan::walk::{Coder, Place, Walk};
-use crate::scan::{Bytes, COMPONENTS_MAX, McuRect, Part, Scan, Unfit, ZIGZAG, to_usize};
+use crate::scan::{Bytes, COMPONENTS_MAX, McuRect, Part, Scan, ScanError, ZIGZAG, to_usize};
 use geometry::{Rect, Size};
 
 /// A changed scan in three pieces.
@@ -37,9 +37,9 @@ pub struct Patched {
 }
 
 /// The MCUs that `rect`, in pixels as stored, touches.
-fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
+fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     if rect.is_empty() || !rect.inside(scan.size) {
-        return Err(Unfit::Outside);
+        return Err(ScanError::Outside);
     }
     let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
     Ok(McuRect {
@@ -49,7 +49,7 @@ fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
 }
 
 /// The bytes of the file that changing blocks in `rect` takes.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, Unfit> {
+pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, ScanError> {
     let mcus = touched(scan, rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
     let behind = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
@@ -74,7 +74,7 @@ pub fn patch(
     bytes: &Bytes<'_>,
     rect: Rect,
     (dct, paint): (Dct, &mut dyn FnMut(&mut Samples)),
-) -> Result<Patched, Unfit> {
+) -> Result<Patched, ScanError> {
     let mcus = touched(scan, rect)?;
     let range = needs(scan, index, rect)?;
     let mut data = Unstuffed::default();
@@ -145,7 +145,7 @@ struct Rewrite<'a> {
 
 impl<'a> Rewrite<'a> {
     /// Copies what lies before MCU `target` and gives a walk that stands there, begun.
-    fn bridge(&mut self, target: u32) -> Result<Walk<'a>, Unfit> {
+    fn bridge(&mut self, target: u32) -> Result<Walk<'a>, ScanError> {
         self.reach_restart(target)?;
         let mut walk = self.index.enter(self.scan, self.data, target)?;
         walk.begin()?;
@@ -159,7 +159,7 @@ impl<'a> Rewrite<'a> {
     ///
     /// Where the data before it ends must be known to the bit: the ones that complete its last
     /// byte are not data.
-    fn reach_restart(&mut self, limit: u32) -> Result<(), Unfit> {
+    fn reach_restart(&mut self, limit: u32) -> Result<(), ScanError> {
         if self.aligned || self.scan.interval == 0 {
             return Ok(());
         }
@@ -173,7 +173,7 @@ impl<'a> Rewrite<'a> {
         walk.skip_mcu()?;
         walk.check()?;
         self.writer.copy(self.data, self.copied, walk.position());
-        let number = walk.begin()?.ok_or(Unfit::Damaged { mcu: restart })?;
+        let number = walk.begin()?.ok_or(ScanError::Damaged { mcu: restart })?;
         self.writer.restart(number);
         (self.copied, self.done, self.aligned) = (walk.position(), restart, true);
         Ok(())
@@ -200,7 +200,7 @@ impl<'a> Rewrite<'a> {
         dct: Dct,
         paint: &mut dyn FnMut(&mut Samples),
         (row, columns): (u32, &Range<u32>),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), ScanError> {
         self.strip.clear();
         let mut places = Vec::new();
         let mut restarts = Vec::new();
@@ -236,7 +236,7 @@ impl<'a> Rewrite<'a> {
         places: &[Place],
         (row, first): (u32, u32),
         column: usize,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), ScanError> {
         let Self { scan, data, coders, rect, strip, writer, last, .. } = self;
         for (number, place) in places.iter().enumerate() {
             let at = strip.position(number, column);
@@ -259,7 +259,7 @@ impl<'a> Rewrite<'a> {
 
     /// Joins what was written to what follows. Without an MCU between here and `next`, the next
     /// touched one, `walk` then stands there, begun, and the answer is true.
-    fn rejoin(&mut self, walk: &mut Walk<'a>, next: Option<u32>) -> Result<bool, Unfit> {
+    fn rejoin(&mut self, walk: &mut Walk<'a>, next: Option<u32>) -> Result<bool, ScanError> {
         if self.done >= self.scan.mcus() {
             return Ok(false);
         }
@@ -276,7 +276,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Copies what follows the last change, and tells where in the file the suffix starts.
-    fn end(&mut self) -> Result<u64, Unfit> {
+    fn end(&mut self) -> Result<u64, ScanError> {
         self.reach_restart(u32::MAX)?;
         if self.aligned {
             return Ok(self.data.to_file(self.copied) / 8);

@@ -13,7 +13,7 @@ use crate::dct::Dct;
 use crate::scan::bits::Unstuffed;
 use crate::scan::index::Index;
 use crate::scan::walk::Block;
-use crate::scan::{Bytes, McuRect, Scan, Unfit, to_usize};
+use crate::scan::{Bytes, McuRect, Scan, ScanError, to_usize};
 use geometry::{Rect, Size};
 
 /// Ranges of the file that are nearer to each other than this are read as one, in bytes.
@@ -40,7 +40,7 @@ pub struct Samples {
 }
 
 /// The bytes of the file that decoding `rect`, in pixels as stored, takes; in rising order.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, Unfit> {
+pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     rows(scan, &scan.mcus_of(rect)?)
         .map(|mcus| index.bytes(mcus))
         .collect::<Result<Vec<_>, _>>()
@@ -76,7 +76,7 @@ pub fn decode(
     bytes: &Bytes<'_>,
     rect: Rect,
     dct: Dct,
-) -> Result<Samples, Unfit> {
+) -> Result<Samples, ScanError> {
     let mcus = scan.mcus_of(rect)?;
     let count = to_usize(mcus.columns.end - mcus.columns.start);
     let mut strip = Strip::new(scan, count);
@@ -226,8 +226,13 @@ impl Samples {
     /// Cuts `rect` out, in pixels as stored; it is what was given to [`decode`].
     ///
     /// The picture has planes. `from` says for both axes where cells of colour start.
-    pub fn planes(&self, scan: &Scan, rect: Rect, from: (From, From)) -> Result<Planes, Unfit> {
-        let (space, chroma) = scan.planes.ok_or(Unfit::Sampling)?;
+    pub fn planes(
+        &self,
+        scan: &Scan,
+        rect: Rect,
+        from: (From, From),
+    ) -> Result<Planes, ScanError> {
+        let (space, chroma) = scan.planes.ok_or(ScanError::Sampling)?;
         let size = rect.size();
         let layout = Planes::layout(size, space, chroma);
         let mut data = vec![0; Planes::samples(&layout)];

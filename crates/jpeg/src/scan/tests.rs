@@ -351,7 +351,7 @@ fn a_working_copy_has_the_pixels_of_its_progressive_original() {
 #[test]
 fn what_is_not_one_baseline_scan_is_unfit() {
     let jpeg = pictures::jpeg(Size::new(40, 40), Space::YCbCr, Chroma::Full, 5);
-    assert_eq!(IndexedJpeg::open(as_progressive(&jpeg), &LIMITS).err(), Some(Unfit::Process));
+    assert_eq!(IndexedJpeg::open(as_progressive(&jpeg), &LIMITS).err(), Some(ScanError::Process));
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn a_scan_that_ends_early_is_damaged() {
         let mut cut = indexed.jpeg[..end].to_vec();
         cut.extend_from_slice(&[0xFF, 0xD9]);
         let found = IndexedJpeg::open(cut, &LIMITS).err();
-        assert!(matches!(found, Some(Unfit::Damaged { .. })), "cut at {end}: {found:?}");
+        assert!(matches!(found, Some(ScanError::Damaged { .. })), "cut at {end}: {found:?}");
     }
 }
 
@@ -372,7 +372,7 @@ fn a_wrong_restart_marker_is_damage() {
     let at = indexed.jpeg.windows(2).position(|pair| pair == [0xFF, 0xD1]).expect("a restart");
     let mut jpeg = indexed.jpeg.clone();
     jpeg[at + 1] = 0xD5;
-    assert_eq!(IndexedJpeg::open(jpeg, &LIMITS).err(), Some(Unfit::Damaged { mcu: 12 }));
+    assert_eq!(IndexedJpeg::open(jpeg, &LIMITS).err(), Some(ScanError::Damaged { mcu: 12 }));
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn a_restart_before_the_first_mcu_is_damage() {
         let mut jpeg = indexed.jpeg.clone();
         let start = usize::try_from(indexed.scan.start).unwrap();
         jpeg.splice(start..start, [0xFF, 0xD0]);
-        assert_eq!(IndexedJpeg::open(jpeg, &LIMITS).err(), Some(Unfit::Damaged { mcu: 0 }));
+        assert_eq!(IndexedJpeg::open(jpeg, &LIMITS).err(), Some(ScanError::Damaged { mcu: 0 }));
     }
 }
 
@@ -395,10 +395,10 @@ fn work_that_is_not_wanted_any_more_ends_at_its_next_row() {
     let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 3;
     let bytes = indexed.bytes().watched(&go_on);
     let found = decode_region(&indexed.scan, &indexed.index, &bytes, whole, Dct::detect());
-    assert_eq!(found.err(), Some(Unfit::Stopped));
+    assert_eq!(found.err(), Some(ScanError::Stopped));
     assert_eq!(asked.load(Ordering::Relaxed), 4, "nothing was done behind the answer no");
     let found = cut(&indexed.scan, &indexed.index, &bytes, whole, &indexed.colour);
-    assert_eq!(found.err(), Some(Unfit::Stopped));
+    assert_eq!(found.err(), Some(ScanError::Stopped));
 }
 
 #[test]
@@ -411,9 +411,9 @@ fn regions_outside_the_picture_are_refused() {
         Rect { x: u32::MAX, y: 0, width: 2, height: 1 },
         Rect { x: 5, y: 5, width: 0, height: 1 },
     ] {
-        assert_eq!(needs(scan, index, rect), Err(Unfit::Outside));
-        assert_eq!(cut::needs(scan, index, rect), Err(Unfit::Outside));
-        assert_eq!(patch::needs(scan, index, rect), Err(Unfit::Outside));
+        assert_eq!(needs(scan, index, rect), Err(ScanError::Outside));
+        assert_eq!(cut::needs(scan, index, rect), Err(ScanError::Outside));
+        assert_eq!(patch::needs(scan, index, rect), Err(ScanError::Outside));
     }
 }
 
@@ -539,7 +539,9 @@ fn the_engine_is_exact_on_real_photographs() {
             let jpeg = std::fs::read(&path).unwrap();
             seen += 1;
             let jpeg = match IndexedJpeg::open(jpeg.clone(), &LIMITS) {
-                Err(Unfit::Process | Unfit::Scans) => to_baseline(&jpeg).expect("transformed"),
+                Err(ScanError::Process | ScanError::Scans) => {
+                    to_baseline(&jpeg).expect("transformed")
+                }
                 Err(other) => panic!("{}: {other}", path.display()),
                 Ok(_) => jpeg,
             };

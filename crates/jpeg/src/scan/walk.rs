@@ -4,7 +4,7 @@ use crate::scan::bits::{Reader, Unstuffed, Writer};
 use crate::scan::index::Entry;
 use crate::scan::region::Strip;
 use crate::scan::tables::{Codes, END, Step, Table};
-use crate::scan::{COMPONENTS_MAX, Scan, Unfit, ZIGZAG};
+use crate::scan::{COMPONENTS_MAX, Scan, ScanError, ZIGZAG};
 
 /// The greatest size of an AC coefficient that is written.
 const AC_SIZE_MAX: u32 = 10;
@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
         data: &'a Unstuffed,
         entry: &Entry,
         mcu: u32,
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, ScanError> {
         let position = data.from_file(entry.place)?;
         let plan = |part: &usize| {
             let (dc, ac) = scan.tables_of(*part)?;
@@ -66,7 +66,7 @@ impl<'a> Walk<'a> {
         Ok(Self {
             data,
             reader: Reader::new(data, position),
-            plans: scan.blocks.iter().map(plan).collect::<Result<_, Unfit>>()?,
+            plans: scan.blocks.iter().map(plan).collect::<Result<_, ScanError>>()?,
             dc: entry.dc.map(i32::from),
             mcu,
             interval,
@@ -75,8 +75,8 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn damaged(&self) -> Unfit {
-        Unfit::Damaged { mcu: self.mcu }
+    fn damaged(&self) -> ScanError {
+        ScanError::Damaged { mcu: self.mcu }
     }
 
     /// The MCU that comes next.
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The predictors of the next MCU.
-    pub(super) fn predictors(&self) -> Result<[i16; COMPONENTS_MAX], Unfit> {
+    pub(super) fn predictors(&self) -> Result<[i16; COMPONENTS_MAX], ScanError> {
         let mut out = [0; COMPONENTS_MAX];
         for (to, from) in out.iter_mut().zip(self.dc) {
             *to = i16::try_from(from).map_err(|_| self.damaged())?;
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
     /// Steps over the restart marker if one must come before the next MCU, and gives its number.
     ///
     /// Must be called once before each MCU.
-    pub(super) fn begin(&mut self) -> Result<Option<u8>, Unfit> {
+    pub(super) fn begin(&mut self) -> Result<Option<u8>, ScanError> {
         if self.interval == 0 {
             return Ok(None);
         }
@@ -126,20 +126,20 @@ impl<'a> Walk<'a> {
     }
 
     /// Fails when more bits were read than there are before the next restart or the end.
-    pub(super) fn check(&self) -> Result<(), Unfit> {
+    pub(super) fn check(&self) -> Result<(), ScanError> {
         let end = self.data.restart(self.next_restart).map_or(self.data.bits(), |(at, _)| at);
         if self.position() <= end { Ok(()) } else { Err(self.damaged()) }
     }
 
     /// Passes an MCU.
     #[inline]
-    pub(super) fn skip_mcu(&mut self) -> Result<(), Unfit> {
+    pub(super) fn skip_mcu(&mut self) -> Result<(), ScanError> {
         let mut wild = 0;
         for plan in &self.plans {
             let dc = &mut self.dc[plan.part];
             let passed = read_dc(&mut self.reader, plan.dc, dc)
                 .and_then(|()| skip_ac(&mut self.reader, plan.ac));
-            passed.ok_or(Unfit::Damaged { mcu: self.mcu })?;
+            passed.ok_or(ScanError::Damaged { mcu: self.mcu })?;
             wild |= beyond_16_bits(*dc);
         }
         if wild != 0 {
@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes MCUs up to `mcu`, which is not behind.
-    pub(super) fn skip_to(&mut self, mcu: u32) -> Result<(), Unfit> {
+    pub(super) fn skip_to(&mut self, mcu: u32) -> Result<(), ScanError> {
         while self.mcu < mcu {
             self.begin()?;
             self.skip_mcu()?;
@@ -160,7 +160,11 @@ impl<'a> Walk<'a> {
 
     /// Decodes an MCU into `column` of a cleared strip; the coefficients are dequantised.
     #[inline]
-    pub(super) fn decode_mcu(&mut self, strip: &mut Strip, column: usize) -> Result<(), Unfit> {
+    pub(super) fn decode_mcu(
+        &mut self,
+        strip: &mut Strip,
+        column: usize,
+    ) -> Result<(), ScanError> {
         self.decode_and_tell(strip, column, &mut |_| ())
     }
 
@@ -171,7 +175,7 @@ impl<'a> Walk<'a> {
         strip: &mut Strip,
         column: usize,
         found: &mut impl FnMut(Place),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), ScanError> {
         let mut wild = 0;
         for (number, plan) in self.plans.iter().enumerate() {
             let part = plan.part;
@@ -187,17 +191,17 @@ impl<'a> Walk<'a> {
                 wild |= decode_ac(&mut self.reader, plan, block)?;
                 Some(Place { part, dc: *dc, start, ac, end: self.reader.position() })
             });
-            found(decoded.ok_or(Unfit::Damaged { mcu: self.mcu })?);
+            found(decoded.ok_or(ScanError::Damaged { mcu: self.mcu })?);
         }
         if wild != 0 {
-            return Err(Unfit::Range);
+            return Err(ScanError::Range);
         }
         self.mcu += 1;
         Ok(())
     }
 
     /// Passes an MCU and tells of each block where it stands.
-    pub(super) fn places(&mut self, found: &mut impl FnMut(Place)) -> Result<(), Unfit> {
+    pub(super) fn places(&mut self, found: &mut impl FnMut(Place)) -> Result<(), ScanError> {
         let damaged = self.damaged();
         for plan in &self.plans {
             let start = self.reader.position();
@@ -386,12 +390,12 @@ fn bits_of(value: i32, size: u32) -> u64 {
 
 impl Coder {
     /// Writes a DC difference.
-    pub(super) fn write_dc(&self, writer: &mut Writer, difference: i32) -> Result<(), Unfit> {
+    pub(super) fn write_dc(&self, writer: &mut Writer, difference: i32) -> Result<(), ScanError> {
         let size = size_of(difference);
-        let symbol = u8::try_from(size).map_err(|_| Unfit::Range)?;
+        let symbol = u8::try_from(size).map_err(|_| ScanError::Range)?;
         let (code, length) = self.dc.of(symbol);
         if length == 0 {
-            return Err(Unfit::Tables);
+            return Err(ScanError::Tables);
         }
         writer.put(u64::from(code) << size | bits_of(difference, size), length + size);
         Ok(())
@@ -402,7 +406,7 @@ impl Coder {
     /// A table that was optimised for one picture may have no code for a coefficient. Then a ±1
     /// is put into the zeros before it so that both halves have codes, or the coefficient becomes
     /// smaller, or falls away: what changes is the least that the table can say.
-    pub(super) fn write_ac(&self, writer: &mut Writer, block: &Block) -> Result<(), Unfit> {
+    pub(super) fn write_ac(&self, writer: &mut Writer, block: &Block) -> Result<(), ScanError> {
         let mut rest = non_zero(block) & !1;
         // Zigzag position behind the last coefficient that was written.
         let mut next = 1;
@@ -417,7 +421,7 @@ impl Coder {
         if next < 64 {
             let (code, length) = self.ac.of(0);
             if length == 0 {
-                return Err(Unfit::Tables);
+                return Err(ScanError::Tables);
             }
             writer.put(u64::from(code), length);
         }
