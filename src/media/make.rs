@@ -11,7 +11,7 @@ use crate::runtime::compute;
 use crate::runtime::limits::TAIL_READ_BYTES_MAX;
 use crate::runtime::telemetry;
 use imaging::{
-    Bands, Direct, DirectError, Done, Entered, GoOn, Job, Orientation, Output, RenderLimits,
+    Bands, Direct, DirectError, Done, GoOn, IndexedSource, Job, Orientation, Output, RenderLimits,
     Rendered, Stage, Step, Way, profile_fits,
 };
 use jpeg::header::Header;
@@ -132,23 +132,23 @@ impl Making<'_> {
     ) -> Result<Option<(Body, Way)>, RenderError> {
         let head = picture.head(self.head);
         let colour = colour_segments(&head.header, &head.bytes);
-        let entered = Entered {
+        let indexed = IndexedSource {
             scan: picture.scan(),
             index: picture.index(),
             colour: &colour,
             orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
         };
-        let Some(direct) = Direct::choose(&entered, &self.plan.steps, output) else {
+        let Some(direct) = Direct::choose(&indexed, &self.plan.steps, output) else {
             return Ok(None);
         };
         let marker = &self.inner.settings.marker;
         let limits = &self.inner.settings.limits.header;
-        let done = direct.needs(&entered, marker).map_err(DirectError::from);
+        let done = direct.needs(&indexed, marker).map_err(DirectError::from);
         let done = match done {
             Ok(ranges) => {
                 let bytes = picture.read(&ranges)?.watched(self.watched.go_on);
                 let begin = self.watched.begin;
-                direct.run(&entered, &bytes, (marker, output.quality, limits), begin)
+                direct.run(&indexed, &bytes, (marker, output.quality, limits), begin)
             }
             Err(error) => Err(error),
         };

@@ -1,4 +1,4 @@
-//! Renders that touch only what they change: crops and marks of a Hires that can be entered.
+//! Renders that touch only what they change: crops and marks of a Hires that can be indexed.
 //!
 //! What fits the steps is chosen in this order: a crop on the grid of MCUs keeps its coefficients;
 //! any other crop decodes its region; a mark on the whole picture, or on a crop that keeps its
@@ -19,12 +19,12 @@ use jpeg::scan::patch::{self, Patched};
 use jpeg::scan::region::{self, From};
 use jpeg::scan::{Bytes, Scan, ScanError, cut};
 
-/// A picture that can be entered.
+/// A picture that can be indexed.
 #[derive(Clone, Copy, Debug)]
-pub struct Entered<'a> {
+pub struct IndexedSource<'a> {
     /// What its headers say.
     pub scan: &'a Scan,
-    /// Where it can be entered.
+    /// Where it can be indexed.
     pub index: &'a Index,
     /// The segments that say what its components mean.
     pub colour: &'a [u8],
@@ -85,11 +85,11 @@ pub enum Done {
 impl Direct {
     /// The way that fits `steps`, or `None` if the picture must be decoded whole or scaled.
     #[must_use]
-    pub fn choose(entered: &Entered<'_>, steps: &[Step], output: Output) -> Option<Self> {
+    pub fn choose(indexed: &IndexedSource<'_>, steps: &[Step], output: Output) -> Option<Self> {
         if output.colour != Colour::Keep || output.sampling != Sampling::Keep {
             return None;
         }
-        let Entered { scan, orientation, .. } = *entered;
+        let IndexedSource { scan, orientation, .. } = *indexed;
         let whole = Rect::new(0, 0, orientation.turn_size(scan.size));
         let (mut region, mut canvases) = (whole, Vec::new());
         for step in steps {
@@ -132,16 +132,16 @@ impl Direct {
     /// The bytes of the file that it takes, in rising order.
     pub fn needs(
         &self,
-        entered: &Entered<'_>,
+        indexed: &IndexedSource<'_>,
         marker: &Marker,
     ) -> Result<Vec<Range<u64>>, ScanError> {
-        let Entered { scan, index, .. } = *entered;
+        let IndexedSource { scan, index, .. } = *indexed;
         match self {
             Self::Cut { stored, .. } => cut::needs(scan, index, *stored),
             Self::Part { shows, .. } => cut::needs(scan, index, *shows),
             Self::Region { stored, .. } => region::needs(scan, index, *stored),
             Self::Mark => {
-                patch::needs(scan, index, mark_place(entered, marker)).map(|range| vec![range])
+                patch::needs(scan, index, mark_place(indexed, marker)).map(|range| vec![range])
             }
         }
     }
@@ -152,13 +152,13 @@ impl Direct {
     /// [`RasterError::Abandoned`].
     pub fn run(
         &self,
-        entered: &Entered<'_>,
+        indexed: &IndexedSource<'_>,
         bytes: &Bytes<'_>,
         (marker, quality, limits): (&Marker, u8, &HeaderLimits),
         stage: &dyn Fn(Stage) -> bool,
     ) -> Result<Done, DirectError> {
         let begin = |now| if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) };
-        let Entered { scan, index, colour, orientation } = *entered;
+        let IndexedSource { scan, index, colour, orientation } = *indexed;
         begin(Stage::Decode)?;
         match self {
             Self::Cut { stored, marked } => {
@@ -176,7 +176,7 @@ impl Direct {
             }
             Self::Mark => {
                 begin(Stage::Blend)?;
-                Ok(Done::Patched(mark(entered, bytes, marker)?))
+                Ok(Done::Patched(mark(indexed, bytes, marker)?))
             }
             Self::Region { upright, stored, canvases } => {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
@@ -213,18 +213,18 @@ pub enum DirectError {
 }
 
 /// Where the mark lies on the whole picture, as stored.
-fn mark_place(entered: &Entered<'_>, marker: &Marker) -> Rect {
-    let Entered { scan, orientation, .. } = *entered;
+fn mark_place(indexed: &IndexedSource<'_>, marker: &Marker) -> Rect {
+    let IndexedSource { scan, orientation, .. } = *indexed;
     orientation.to_stored(marker.place(orientation.turn_size(scan.size)), scan.size)
 }
 
 /// Changes the blocks under the mark.
 fn mark(
-    entered: &Entered<'_>,
+    indexed: &IndexedSource<'_>,
     bytes: &Bytes<'_>,
     marker: &Marker,
 ) -> Result<Patched, DirectError> {
-    let Entered { scan, index, orientation, .. } = *entered;
+    let IndexedSource { scan, index, orientation, .. } = *indexed;
     let chroma = scan.planes.ok_or(ScanError::Sampling)?.1;
     let stamp = marker.prepare_grids(scan.size, orientation, chroma);
     let mut paint = |samples: &mut region::Samples| stamp.paint(samples);
@@ -242,8 +242,8 @@ fn mark_file(
     let scan = Scan::read(&header, jpeg)?;
     let index = Index::build(&scan, jpeg)?;
     let orientation = Orientation::Upright;
-    let entered = Entered { scan: &scan, index: &index, colour, orientation };
-    let patched = mark(&entered, &Bytes::whole(jpeg), marker)?;
+    let indexed = IndexedSource { scan: &scan, index: &index, colour, orientation };
+    let patched = mark(&indexed, &Bytes::whole(jpeg), marker)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     // Its tables are complete already, so its headers stay.
     let head = jpeg.get(..at(patched.prefix.end)).ok_or(ScanError::Bytes)?;

@@ -17,15 +17,15 @@ const SIZE: Size = Size { width: 160, height: 120 };
 fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
     let orientation = job.source.orientation;
     let IndexedJpeg { jpeg, scan, index, colour } = indexed;
-    let entered = Entered { scan, index, colour, orientation };
-    let direct = Direct::choose(&entered, job.steps, job.output)?;
+    let indexed = IndexedSource { scan, index, colour, orientation };
+    let direct = Direct::choose(&indexed, job.steps, job.output)?;
     let mut bytes = Bytes::default();
-    for range in direct.needs(&entered, &marker()).expect("inside") {
+    for range in direct.needs(&indexed, &marker()).expect("inside") {
         let at = |offset: u64| usize::try_from(offset).unwrap();
         bytes.push(range.start, jpeg[at(range.start)..at(range.end)].to_vec());
     }
     let how = (&marker(), job.output.quality, &LIMITS);
-    match direct.run(&entered, &bytes, how, &|_| true).expect("rendered") {
+    match direct.run(&indexed, &bytes, how, &|_| true).expect("rendered") {
         Done::File { jpeg, way, .. } => Some((jpeg, way)),
         Done::Part(small) => {
             let Direct::Part { shows, crop, marked } = direct else { panic!("no part") };

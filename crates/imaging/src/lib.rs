@@ -27,7 +27,7 @@ use thiserror::Error;
 
 pub use bands::{BandsError, Spread, decode_bands};
 pub use colour::fits as profile_fits;
-pub use direct::{Direct, DirectError, Done, Entered};
+pub use direct::{Direct, DirectError, Done, IndexedSource};
 pub use mark::{MarkError, MarkKind, MarkSetup, Marker};
 pub use orient::Orientation;
 pub use render::render;
@@ -50,7 +50,7 @@ pub struct Source<'a> {
     /// The size of the picture in `jpeg`: `stored`, or less where that is a smaller copy. A
     /// smaller copy is taken if the first step scales, and to no more than its size.
     pub shows: Size,
-    /// How the picture in `jpeg` can be entered, to decode it on several threads.
+    /// How the picture in `jpeg` can be indexed, to decode it on several threads.
     pub bands: Option<Bands<'a>>,
 }
 
@@ -59,7 +59,7 @@ pub struct Source<'a> {
 pub struct Bands<'a> {
     /// What the headers say.
     pub scan: &'a Scan,
-    /// Where the picture can be entered.
+    /// Where the picture can be indexed.
     pub index: &'a Index,
     /// The segments that say what its components mean.
     pub colour: &'a [u8],
