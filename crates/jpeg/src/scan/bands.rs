@@ -65,7 +65,7 @@ pub fn band(
     let (first, behind) = (rows.start * scan.across, rows.end * scan.across);
     let mut data = Unstuffed::default();
     index.fill(&mut data, bytes, first..behind)?;
-    let mut walk = index.enter(scan, &data, first)?;
+    let mut walk = index.seek(scan, &data, first)?;
     walk.begin()?;
     let mut writer = Writer::default();
     let mut last = [0; COMPONENTS_MAX];
@@ -78,7 +78,7 @@ pub fn band(
         data.from_file(index.end)?
     } else {
         // Behind a marker if a restart stands there; it is left out below.
-        let mut end = index.enter(scan, &data, behind - 1)?;
+        let mut end = index.seek(scan, &data, behind - 1)?;
         end.begin()?;
         end.skip_mcu()?;
         end.check()?;

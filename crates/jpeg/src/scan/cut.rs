@@ -73,7 +73,7 @@ pub fn cut(
     let mut data = Unstuffed::default();
     for span in rows(scan, &mcus) {
         index.fill(&mut data, bytes, span.clone())?;
-        let mut walk = index.enter(scan, &data, span.start)?;
+        let mut walk = index.seek(scan, &data, span.start)?;
         let out = (coders.as_slice(), &mut writer, &mut last);
         if scan.interval == 0 {
             copy_span(index, scan, (&mut walk, &data), span.end, out)?;
@@ -102,7 +102,7 @@ fn copy_span(
     let start = walk.position();
     // The last MCU is walked, so that the predictors behind it are known.
     if walk.mcu() < end {
-        let mut behind = index.enter(scan, data, end - 1)?;
+        let mut behind = index.seek(scan, data, end - 1)?;
         behind.skip_mcu()?;
         behind.check()?;
         *last = behind.predictors()?.map(i32::from);

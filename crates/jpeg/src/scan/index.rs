@@ -63,7 +63,7 @@ impl Index {
             return Err(ScanError::Damaged { mcu: 0 });
         }
         let every = spacing(scan.mcus(), data.stop() - scan.start);
-        let mut walk = Walk::enter(scan, &data, &first(scan), 0)?;
+        let mut walk = Walk::at(scan, &data, &first(scan), 0)?;
         let mut entries = Vec::new();
         let mut until = 0;
         for _ in 0..scan.mcus() {
@@ -103,14 +103,14 @@ impl Index {
     }
 
     /// Enters at `mcu`; `data` holds the bytes from the entry before it.
-    pub(super) fn enter<'a>(
+    pub(super) fn seek<'a>(
         &self,
         scan: &'a Scan,
         data: &'a Unstuffed,
         mcu: u32,
     ) -> Result<Walk<'a>, ScanError> {
         let (entry, at) = self.entry(mcu)?;
-        let mut walk = Walk::enter(scan, data, entry, at)?;
+        let mut walk = Walk::at(scan, data, entry, at)?;
         walk.skip_to(mcu)?;
         Ok(walk)
     }

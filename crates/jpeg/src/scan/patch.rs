@@ -80,7 +80,7 @@ pub fn patch(
     let mut data = Unstuffed::default();
     data.fill(bytes.find(range.clone())?, range.start)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
-    let mut walk = index.enter(scan, &data, first)?;
+    let mut walk = index.seek(scan, &data, first)?;
     walk.begin()?;
     let start = walk.position();
     let mut rewrite = Rewrite {
@@ -147,7 +147,7 @@ impl<'a> Rewrite<'a> {
     /// Copies what lies before MCU `target` and gives a walk that stands there, begun.
     fn bridge(&mut self, target: u32) -> Result<Walk<'a>, ScanError> {
         self.reach_restart(target)?;
-        let mut walk = self.index.enter(self.scan, self.data, target)?;
+        let mut walk = self.index.seek(self.scan, self.data, target)?;
         walk.begin()?;
         self.copy_to(walk.position());
         self.last = walk.predictors()?.map(i32::from);
@@ -168,7 +168,7 @@ impl<'a> Rewrite<'a> {
         if restart > limit || restart >= self.scan.mcus() {
             return Ok(());
         }
-        let mut walk = self.index.enter(self.scan, self.data, restart - 1)?;
+        let mut walk = self.index.seek(self.scan, self.data, restart - 1)?;
         walk.begin()?;
         walk.skip_mcu()?;
         walk.check()?;

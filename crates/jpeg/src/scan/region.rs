@@ -84,7 +84,7 @@ pub fn decode(
     let mut data = Unstuffed::default();
     for (row, span) in rows(scan, &mcus).enumerate() {
         index.fill(&mut data, bytes, span.clone())?;
-        let mut walk = index.enter(scan, &data, span.start)?;
+        let mut walk = index.seek(scan, &data, span.start)?;
         strip.clear();
         for column in 0..count {
             walk.begin()?;

@@ -18,7 +18,7 @@ impl IndexedJpeg {
         for row in 0..scan.down {
             let span = row * scan.across..(row + 1) * scan.across;
             index.fill(&mut data, &self.bytes(), span.clone()).unwrap();
-            let mut walk = index.enter(scan, &data, span.start).unwrap();
+            let mut walk = index.seek(scan, &data, span.start).unwrap();
             let mut strip = Strip::new(scan, to_usize(scan.across));
             for column in 0..to_usize(scan.across) {
                 walk.begin().unwrap();
@@ -36,7 +36,7 @@ impl IndexedJpeg {
         let scan = &self.scan;
         let mut data = Unstuffed::default();
         self.index.fill(&mut data, &self.bytes(), 0..scan.mcus()).unwrap();
-        let mut walk = self.index.enter(scan, &data, 0).unwrap();
+        let mut walk = self.index.seek(scan, &data, 0).unwrap();
         let (coders, mut writer) = (coders(scan).unwrap(), Writer::default());
         let mut last = [0; COMPONENTS_MAX];
         for mcu in 0..scan.mcus() {

@@ -51,7 +51,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Starts before MCU `mcu`, which is where `entry` points; `data` holds it.
-    pub(super) fn enter(
+    pub(super) fn at(
         scan: &'a Scan,
         data: &'a Unstuffed,
         entry: &Entry,
