@@ -26,7 +26,7 @@
 //!
 //! [`header`] walks the markers, [`frame`] reads what the picture is, [`embedded`] takes metadata
 //! out, [`rewrite`] puts metadata in and leaves every byte of the picture as it was. None of them
-//! decodes a pixel. [`mend`] cleans headers that libjpeg-turbo does not like. [`codec`] is
+//! decodes a pixel. [`repair`] cleans headers that libjpeg-turbo does not like. [`codec`] is
 //! libjpeg-turbo behind a safe face, the only file that names its crate.
 //!
 //! [`scan`] enters a baseline scan anywhere: it decodes a rectangle, takes one out with its
@@ -39,7 +39,7 @@ pub mod embedded;
 pub mod frame;
 pub mod header;
 mod indexed;
-pub mod mend;
+pub mod repair;
 pub mod rewrite;
 pub mod samples;
 pub mod scan;

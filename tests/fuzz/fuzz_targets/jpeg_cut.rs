@@ -35,7 +35,7 @@ fuzz_target!(|data: &[u8]| {
 fn check_surroundings(opened: &Opened, plain: &Plain, rect: Rect) {
     let shows = surroundings(&opened.scan, rect);
     let Some(part) = check_cut(opened, plain, shows) else { return };
-    let whole = pixels(&opened.mended(), Scale::FULL, plain.extra);
+    let whole = pixels(&opened.repaired(), Scale::FULL, plain.extra);
     let inner = Rect { x: rect.x - shows.x, y: rect.y - shows.y, ..rect };
     assert!(rectangle(&part, inner) == rectangle(&whole, rect), "{rect:?} differs");
 }
@@ -56,7 +56,7 @@ fn check_cut(opened: &Opened, plain: &Plain, shows: Rect) -> Option<Pixels> {
     assert_eq!(small.scan.size, shows.size());
     let left = (shows.x / scan.mcu.width, shows.y / scan.mcu.height);
     check_coefficients(plain, &small.plain(), left);
-    Some(pixels(&small.mended(), Scale::FULL, 0))
+    Some(pixels(&small.repaired(), Scale::FULL, 0))
 }
 
 /// The coefficients of `small` are those of `plain` from MCU (`left`, `top`).
@@ -94,11 +94,11 @@ fn check_bands(opened: &Opened, plain: &Plain, case: &Case) {
         let found = Plain::read(&header, &band).expect("a band is undamaged");
         check_coefficients(plain, &found, (0, start));
         let band = Opened::new(band).expect("a band is taken");
-        rows.extend(pixels(&band.mended(), scale, 0).data);
+        rows.extend(pixels(&band.repaired(), scale, 0).data);
         start = end;
     }
     if bands::are_exact(scan) {
-        let whole = pixels(&opened.mended(), scale, plain.extra).data;
+        let whole = pixels(&opened.repaired(), scale, plain.extra).data;
         assert!(rows == whole, "bands differ at {scale:?}");
     }
 }

@@ -32,11 +32,11 @@ fuzz_target!(|data: &[u8]| {
 
     let plain = opened.plain();
     check_entries(&opened, &plain);
-    let mended = opened.mended();
-    let space = read_header(&mended).expect("asked before").space;
+    let repaired = opened.repaired();
+    let space = read_header(&repaired).expect("asked before").space;
     assert_eq!(opened.header.colour().map(space_of), Some(space));
     let scale = if case.options & 1 == 0 { Scale::FULL } else { Scale::eighths(1) };
-    assert!(!pixels(&mended, scale, plain.extra).data.is_empty());
+    assert!(!pixels(&repaired, scale, plain.extra).data.is_empty());
 
     let rect = case.rect(opened.scan.size);
     for pair in case.spare.chunks_exact(2) {

@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
     let file = Opened::new(assemble(&opened, &patched)).expect("a patched file is taken again");
     let (before, after) = (opened.plain(), file.plain());
     check_blocks(&before, &after, (&opened, rect), &painted);
-    pixels(&file.mended(), Scale::FULL, before.extra);
+    pixels(&file.repaired(), Scale::FULL, before.extra);
 });
 
 /// Changes all samples: those outside the rectangle must not matter.

@@ -30,19 +30,19 @@ fuzz_target!(|data: &[u8]| {
     };
     let plain = opened.plain();
     check_samples(&plain, &samples);
-    let mended = opened.mended();
-    let (extra, header) = (plain.extra, read_header(&mended).expect("asked before"));
+    let repaired = opened.repaired();
+    let (extra, header) = (plain.extra, read_header(&repaired).expect("asked before"));
     // The library has no name for 4:2:2 as 4x1, 2x1, 2x1; the engine has.
     let is_named = header.chroma != Chroma::Other;
     if let Some(planes) = scan.planes.filter(|_| is_named) {
         assert_eq!(planes, (header.space, header.chroma));
-        let full = jpeg_cases::planes(&mended, extra);
+        let full = jpeg_cases::planes(&repaired, extra);
         let side = |bit: u8| if case.options & bit == 0 { From::Start } else { From::End };
         check_planes(scan, &samples, rect, (&full, (side(1), side(2))));
     } else if opened.header.colour().is_some_and(|colour| colour != Colour::Ycck)
         && scan.parts.iter().all(|part| part.cell == (1, 1))
     {
-        check_pixels(scan, &samples, rect, &pixels(&mended, Scale::FULL, extra).data);
+        check_pixels(scan, &samples, rect, &pixels(&repaired, Scale::FULL, extra).data);
     }
 });
 

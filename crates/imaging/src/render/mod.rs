@@ -16,7 +16,7 @@ use geometry::{Rect, Size};
 use jpeg::codec::{
     self, Chroma, CodecError, Decoded, Encoding, Header, Pixels, Planes, Scale, Space,
 };
-use jpeg::mend;
+use jpeg::repair;
 use jpeg::scan::Bytes;
 use std::borrow::Cow;
 
@@ -47,13 +47,13 @@ pub fn render(
     work.finish()
 }
 
-/// The file, mended if its headers need it, and what they say.
+/// The file, repaired if its headers need it, and what they say.
 fn open<'a>(job: &Job<'a>) -> Result<(Cow<'a, [u8]>, Header), RasterError> {
     let source = &job.source;
     let (jpeg, header) = match codec::read_header(source.jpeg) {
         Ok(header) => (Cow::Borrowed(source.jpeg), header),
         Err(error) => {
-            let cleaned = mend::mended(source.jpeg).ok_or(error)?;
+            let cleaned = repair::repaired(source.jpeg).ok_or(error)?;
             let header = codec::read_header(&cleaned)?;
             (Cow::Owned(cleaned), header)
         }
