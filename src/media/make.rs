@@ -155,7 +155,7 @@ impl Making<'_> {
         match done {
             Ok(Done::File { jpeg, size, way }) => {
                 count_pixels(size.pixels());
-                let channels = picture.scan().parts.len();
+                let channels = picture.scan().components.len();
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
                 Ok(Some((self.finished(&jpeg, icc, 1)?, way)))
             }

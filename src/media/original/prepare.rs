@@ -87,7 +87,8 @@ pub(super) fn make(request: &Request<'_>) -> Option<Made> {
         }
         Err(_) => (None, None),
     };
-    let entrance = |(scan, index): (Scan, Index)| Entrance { components: scan.parts.len(), index };
+    let entrance =
+        |(scan, index): (Scan, Index)| Entrance { components: scan.components.len(), index };
     let way_in = match (way_in, &working) {
         (Err(reason), _) => WayIn::None(reason),
         (Ok(way), None) => WayIn::Original(entrance(way)),

@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(opened) = Opened::new(case.jpeg.clone()) else { return };
     let length = u64::try_from(opened.jpeg.len()).expect("64 bits");
     assert!(opened.index.fits(&opened.scan, length));
-    let components = opened.scan.parts.len();
+    let components = opened.scan.components.len();
     let mut packed = Vec::new();
     opened.index.pack(components, &mut packed);
     let mut rest = packed.as_slice();
@@ -101,7 +101,7 @@ fn with_wrong_dc(plain: &Plain, case: &Case, index: &Index) -> Vec<u8> {
 /// Reads an index that somebody else wrote, and uses it.
 fn try_foreign(opened: &Opened, mut packed: &[u8], rect: Rect) {
     let Opened { scan, jpeg, colour, .. } = opened;
-    let components = scan.parts.len();
+    let components = scan.components.len();
     let Some(index) = Index::unpack(components, &mut packed) else { return };
     let mut again = Vec::new();
     index.pack(components, &mut again);

@@ -94,7 +94,7 @@ fn check_blocks(before: &Plain, after: &Plain, at: (&Opened, Rect), painted: &[G
     let order = natural_order();
     for (number, (before, after)) in before.parts.iter().zip(&after.parts).enumerate() {
         assert_eq!((before.quant, before.columns), (after.quant, after.columns));
-        let part = &scan.parts[number];
+        let part = &scan.components[number];
         let divisors = Divisors::new(&before.quant);
         for (place, (old, new)) in before.blocks.iter().zip(&after.blocks).enumerate() {
             let first = |at: usize| u32::try_from(at * 8).expect("32 bits");
@@ -107,7 +107,7 @@ fn check_blocks(before: &Plain, after: &Plain, at: (&Opened, Rect), painted: &[G
             if !is_touched {
                 assert!(old == new, "block {x},{y} of {number} changed, {rect:?}");
             } else if complete {
-                let grids = painted.iter().skip(number).step_by(scan.parts.len());
+                let grids = painted.iter().skip(number).step_by(scan.components.len());
                 let wanted = block_of(grids, (x, y), &divisors);
                 for place in &order {
                     let clamped = if *place == 0 { 2047 } else { 1023 };

@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
         let side = |bit: u8| if case.options & bit == 0 { From::Start } else { From::End };
         check_planes(scan, &samples, rect, (&full, (side(1), side(2))));
     } else if opened.header.colour().is_some_and(|colour| colour != Colour::Ycck)
-        && scan.parts.iter().all(|part| part.cell == (1, 1))
+        && scan.components.iter().all(|part| part.cell == (1, 1))
     {
         check_pixels(scan, &samples, rect, &pixels(&repaired, Scale::FULL, extra).data);
     }
@@ -69,7 +69,7 @@ fn check_samples(plain: &Plain, samples: &Samples) {
 
 /// Components of pictures that are not transformed are the pixels.
 fn check_pixels(scan: &Scan, samples: &Samples, rect: Rect, pixels: &[u8]) {
-    let channels = scan.parts.len();
+    let channels = scan.components.len();
     for (channel, grid) in samples.grids.iter().enumerate() {
         for y in rect.y..rect.y + rect.height {
             for x in rect.x..rect.x + rect.width {
@@ -91,7 +91,7 @@ fn check_planes(
     assert_eq!(planes.size, rect.size());
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
     assert_eq!(layout.len(), if planes.space == Space::Grey { 1 } else { 3 });
-    for (number, (plane, part)) in layout.iter().zip(&scan.parts).enumerate() {
+    for (number, (plane, part)) in layout.iter().zip(&scan.components).enumerate() {
         let (cx, cy) = part.cell;
         let left = start(from.0, (rect.x, rect.width), cx, plane.width);
         let top = start(from.1, (rect.y, rect.height), cy, plane.height);

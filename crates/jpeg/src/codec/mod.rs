@@ -369,7 +369,7 @@ fn header_of(header: &DecompressHeader) -> Result<Header, CodecError> {
 /// Reads what the headers say; no memory for pixels is taken.
 ///
 /// Fails where [`decode`] would fail on the headers. Damage between them, which the library calls
-/// a warning, is an error here: `repair` mends it.
+/// a warning, is an error here: [`crate::repair`] can clean it.
 pub fn read_header(jpeg: &[u8]) -> Result<Header, CodecError> {
     let header = decompressor()?.read_header(jpeg).map_err(|error| fatal(&error))?;
     header_of(&header)

@@ -22,7 +22,9 @@ const BAND_PIXELS: u64 = 1 << 20;
 #[must_use]
 pub fn are_exact(scan: &Scan) -> bool {
     // Below the full size a colour difference of one row in two needs no interpolation any more.
-    scan.parts.iter().all(|part| part.cell.1 <= 2 && part.cell.0 >= part.cell.1)
+    scan.components
+        .iter()
+        .all(|component| component.cell.1 <= 2 && component.cell.0 >= component.cell.1)
         && scan.planes.is_some()
 }
 

@@ -151,16 +151,16 @@ pub(super) fn recode_mcu(
     let mut written = Ok(());
     let mut seen = [false; COMPONENTS_MAX];
     walk.places(&mut |place: Place| {
-        let first = !std::mem::replace(&mut seen[place.part], true);
+        let first = !std::mem::replace(&mut seen[place.component], true);
         let start = if first {
-            let difference = place.dc - last[place.part];
-            written = written.and(coders[place.part].write_dc(writer, difference));
+            let difference = place.dc - last[place.component];
+            written = written.and(coders[place.component].write_dc(writer, difference));
             place.ac
         } else {
             place.start
         };
         writer.copy(data, start, place.end);
-        last[place.part] = place.dc;
+        last[place.component] = place.dc;
     })?;
     written
 }
@@ -168,11 +168,11 @@ pub(super) fn recode_mcu(
 /// The codes for each component, those of its tables with what is missing.
 pub(super) fn coders(scan: &Scan) -> Result<Vec<Coder>, ScanError> {
     let codes = |class, number| spec(scan, class, number).map(|spec| Codes::new(&spec));
-    let coder = |part: &crate::scan::Part| {
-        let (dc, ac) = part.table_numbers;
+    let coder = |component: &crate::scan::ScanComponent| {
+        let (dc, ac) = component.table_numbers;
         Ok(Coder { dc: codes(DC, dc)?, ac: codes(AC, ac)? })
     };
-    scan.parts.iter().map(coder).collect()
+    scan.components.iter().map(coder).collect()
 }
 
 /// A table of the file, with a code for everything if there is room.
@@ -184,9 +184,9 @@ fn spec(scan: &Scan, class: usize, number: usize) -> Result<Spec, ScanError> {
 /// The segments that define the tables, those for Huffman codes as [`coders`] uses them.
 pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, ScanError> {
     let mut used: Vec<(usize, usize)> = scan
-        .parts
+        .components
         .iter()
-        .flat_map(|part| [(DC, part.table_numbers.0), (AC, part.table_numbers.1)])
+        .flat_map(|component| [(DC, component.table_numbers.0), (AC, component.table_numbers.1)])
         .collect();
     used.sort_unstable();
     used.dedup();
@@ -204,32 +204,40 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
     let mut out = Vec::new();
     let mut numbers = Vec::new();
     let mut wide = false;
-    for part in &scan.parts {
-        if numbers.contains(&part.quant_number) {
+    for component in &scan.components {
+        if numbers.contains(&component.quant_number) {
             continue;
         }
-        numbers.push(part.quant_number);
-        let values: Result<Vec<u8>, _> = part.quant.iter().map(|v| u8::try_from(*v)).collect();
+        numbers.push(component.quant_number);
+        let values: Result<Vec<u8>, _> =
+            component.quant.iter().map(|v| u8::try_from(*v)).collect();
         if let Ok(values) = values {
-            out.extend(segment(DQT, &[&[part.quant_number], &values]));
+            out.extend(segment(DQT, &[&[component.quant_number], &values]));
         } else {
             wide = true;
-            let values: Vec<u8> = part.quant.iter().flat_map(|v| v.to_be_bytes()).collect();
-            out.extend(segment(DQT, &[&[0x10 | part.quant_number], &values]));
+            let values: Vec<u8> = component.quant.iter().flat_map(|v| v.to_be_bytes()).collect();
+            out.extend(segment(DQT, &[&[0x10 | component.quant_number], &values]));
         }
     }
-    let count = u8::try_from(scan.parts.len()).map_err(|_| ScanError::Scans)?;
+    let count = u8::try_from(scan.components.len()).map_err(|_| ScanError::Scans)?;
     let (mut frame, mut selectors) = (Vec::new(), Vec::new());
-    for part in &scan.parts {
+    for component in &scan.components {
         let factor = |value: u32| u8::try_from(value).map_err(|_| ScanError::Sampling);
-        frame.extend([part.id, factor(part.across)? << 4 | factor(part.down)?, part.quant_number]);
+        frame.extend([
+            component.id,
+            factor(component.across)? << 4 | factor(component.down)?,
+            component.quant_number,
+        ]);
         let table = |number: usize| u8::try_from(number).map_err(|_| ScanError::Tables);
-        let (dc, ac) = part.table_numbers;
-        selectors.extend([part.id, table(dc)? << 4 | table(ac)?]);
+        let (dc, ac) = component.table_numbers;
+        selectors.extend([component.id, table(dc)? << 4 | table(ac)?]);
     }
     // Baseline or, with tables of 16 bits, extended (T.81 table B.1); and tables beyond 1.
-    let extended =
-        wide || scan.parts.iter().any(|part| part.table_numbers.0.max(part.table_numbers.1) > 1);
+    let extended = wide
+        || scan
+            .components
+            .iter()
+            .any(|component| component.table_numbers.0.max(component.table_numbers.1) > 1);
     let [height, width] = [short(size.height)?.to_be_bytes(), short(size.width)?.to_be_bytes()];
     out.extend(segment(0xC0 | u8::from(extended), &[&[8], &height, &width, &[count], &frame]));
     out.extend(huffman_segments(scan)?);

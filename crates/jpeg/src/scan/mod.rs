@@ -146,7 +146,7 @@ impl ScanError {
 
 /// One component of the scan.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ScanComponent {
     /// Its identifier in the frame.
     pub id: u8,
     /// Blocks across in an MCU.
@@ -180,7 +180,7 @@ pub struct Scan {
     /// Rows of MCUs.
     pub down: u32,
     /// The components, one to four.
-    pub parts: Vec<Part>,
+    pub components: Vec<ScanComponent>,
     /// Of each block of an MCU: its component.
     pub blocks: Vec<usize>,
     /// MCUs between restarts, 0 for none.
@@ -219,20 +219,24 @@ impl Scan {
         }
         let (specs, quants) = read_tables(header, head)?;
         let (selectors, start) = read_scan_header(header, head)?;
-        let parts = read_parts(header, &selectors, &quants)?;
-        let most = |edge: fn(&Part) -> u32| parts.iter().map(edge).max().unwrap_or(1);
-        let mcu = Size::new(8 * most(|part| part.across), 8 * most(|part| part.down));
-        let of = |(index, part): (usize, &Part)| {
-            std::iter::repeat_n(index, to_usize(part.across * part.down))
+        let components = read_components(header, &selectors, &quants)?;
+        let most =
+            |edge: fn(&ScanComponent) -> u32| components.iter().map(edge).max().unwrap_or(1);
+        let mcu = Size::new(
+            8 * most(|component| component.across),
+            8 * most(|component| component.down),
+        );
+        let of = |(index, component): (usize, &ScanComponent)| {
+            std::iter::repeat_n(index, to_usize(component.across * component.down))
         };
-        let blocks: Vec<usize> = parts.iter().enumerate().flat_map(of).collect();
+        let blocks: Vec<usize> = components.iter().enumerate().flat_map(of).collect();
         if blocks.len() > MCU_BLOCKS_MAX {
             return Err(ScanError::Sampling);
         }
         let mut tables: [[Option<Table>; 4]; 2] = Default::default();
-        for (class, number) in
-            parts.iter().flat_map(|part| [(DC, part.table_numbers.0), (AC, part.table_numbers.1)])
-        {
+        for (class, number) in components.iter().flat_map(|component| {
+            [(DC, component.table_numbers.0), (AC, component.table_numbers.1)]
+        }) {
             let spec = specs[class][number].as_ref().ok_or(ScanError::Tables)?;
             if tables[class][number].is_none() {
                 tables[class][number] = Some(Table::new(spec, class)?);
@@ -243,8 +247,8 @@ impl Scan {
             mcu,
             across: header.size.width.div_ceil(mcu.width),
             down: header.size.height.div_ceil(mcu.height),
-            planes: planes(header, &parts),
-            parts,
+            planes: planes(header, &components),
+            components,
             blocks,
             interval: u32::from(header.restart_interval),
             start,
@@ -260,8 +264,8 @@ impl Scan {
     }
 
     /// The DC and AC table of a component.
-    fn tables_of(&self, part: usize) -> Result<(&Table, &Table), ScanError> {
-        let (dc, ac) = self.parts[part].table_numbers;
+    fn tables_of(&self, component: usize) -> Result<(&Table, &Table), ScanError> {
+        let (dc, ac) = self.components[component].table_numbers;
         let find = |class: usize, number: usize| self.tables[class][number].as_ref();
         find(DC, dc).zip(find(AC, ac)).ok_or(ScanError::Tables)
     }
@@ -272,9 +276,11 @@ impl Scan {
         if rect.is_empty() || !rect.inside(self.size) {
             return Err(ScanError::Outside);
         }
-        let cell = |edge: fn(&Part) -> u32| self.parts.iter().map(edge).max().unwrap_or(1);
-        let columns = span(rect.x, rect.width, cell(|part| part.cell.0), self.size.width);
-        let rows = span(rect.y, rect.height, cell(|part| part.cell.1), self.size.height);
+        let cell =
+            |edge: fn(&ScanComponent) -> u32| self.components.iter().map(edge).max().unwrap_or(1);
+        let columns =
+            span(rect.x, rect.width, cell(|component| component.cell.0), self.size.width);
+        let rows = span(rect.y, rect.height, cell(|component| component.cell.1), self.size.height);
         Ok(McuRect {
             columns: columns.start / self.mcu.width..columns.end.div_ceil(self.mcu.width),
             rows: rows.start / self.mcu.height..rows.end.div_ceil(self.mcu.height),
@@ -372,15 +378,15 @@ fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64),
     Ok((selectors.as_chunks::<2>().0.to_vec(), to_u64(end)))
 }
 
-fn read_parts(
+fn read_components(
     header: &Header,
     selectors: &[[u8; 2]],
     quants: &Quants,
-) -> Result<Vec<Part>, ScanError> {
+) -> Result<Vec<ScanComponent>, ScanError> {
     let alone = header.components.len() == 1;
-    let most_h = header.components.iter().map(|part| part.h).max().unwrap_or(1);
-    let most_v = header.components.iter().map(|part| part.v).max().unwrap_or(1);
-    let part = |(component, selector): (&crate::header::Component, &[u8; 2])| {
+    let most_h = header.components.iter().map(|component| component.h).max().unwrap_or(1);
+    let most_v = header.components.iter().map(|component| component.v).max().unwrap_or(1);
+    let component = |(component, selector): (&crate::header::Component, &[u8; 2])| {
         if component.id != selector[0] {
             return Err(ScanError::Scans);
         }
@@ -404,7 +410,7 @@ fn read_parts(
         for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
             *step = u32::from(divisor) | u32::from(place) << 16;
         }
-        Ok(Part {
+        Ok(ScanComponent {
             id: component.id,
             across: u32::from(h),
             down: u32::from(v),
@@ -419,12 +425,12 @@ fn read_parts(
             cell: (u32::from(most_h / h), u32::from(most_v / v)),
         })
     };
-    header.components.iter().zip(selectors).map(part).collect()
+    header.components.iter().zip(selectors).map(component).collect()
 }
 
 /// Space and sampling of a picture whose components can be handled one by one.
-fn planes(header: &Header, parts: &[Part]) -> Option<(Space, Chroma)> {
-    match (header.colour(), parts) {
+fn planes(header: &Header, components: &[ScanComponent]) -> Option<(Space, Chroma)> {
+    match (header.colour(), components) {
         (Some(Colour::Gray), _) => Some((Space::Grey, Chroma::Full)),
         (Some(Colour::YCbCr), [luma, blue, red]) => {
             let full = luma.cell == (1, 1)

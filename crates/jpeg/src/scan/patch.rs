@@ -20,7 +20,9 @@ use crate::scan::cut::{coders, huffman_segments, recode_mcu};
 use crate::scan::index::Index;
 use crate::scan::region::{Grid, Samples, Strip};
 use crate::scan::walk::{Coder, Place, Walk};
-use crate::scan::{Bytes, COMPONENTS_MAX, McuRect, Part, Scan, ScanError, ZIGZAG, to_usize};
+use crate::scan::{
+    Bytes, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
+};
 use geometry::{Rect, Size};
 
 /// A changed scan in three pieces.
@@ -88,7 +90,7 @@ pub fn patch(
         index,
         data: &data,
         coders: coders(scan)?,
-        divisors: scan.parts.iter().map(divisors).collect(),
+        divisors: scan.components.iter().map(divisors).collect(),
         rect,
         strip: Strip::new(scan, to_usize(mcus.columns.end - mcus.columns.start)),
         writer: Writer::default(),
@@ -115,9 +117,9 @@ pub fn patch(
     Ok(Patched { tables, prefix: scan.start..data.to_file(start) / 8, middle, suffix })
 }
 
-fn divisors(part: &Part) -> Divisors {
+fn divisors(component: &ScanComponent) -> Divisors {
     let mut natural = [1; 64];
-    for (value, place) in part.quant.iter().zip(ZIGZAG) {
+    for (value, place) in component.quant.iter().zip(ZIGZAG) {
         natural[usize::from(place) & 63] = *value;
     }
     Divisors::new(&natural)
@@ -240,18 +242,18 @@ impl<'a> Rewrite<'a> {
         let Self { scan, data, coders, rect, strip, writer, last, .. } = self;
         for (number, place) in places.iter().enumerate() {
             let at = strip.position(number, column);
-            let coder = &coders[place.part];
+            let coder = &coders[place.component];
             let origin = strip.place(at, (scan, row, first));
-            if is_touched(&scan.parts[place.part], origin, *rect) {
+            if is_touched(&scan.components[place.component], origin, *rect) {
                 let block = strip.block(at);
                 let dc = i32::from(block[0]);
-                coder.write_dc(writer, dc - last[place.part])?;
+                coder.write_dc(writer, dc - last[place.component])?;
                 coder.write_ac(writer, block)?;
-                last[place.part] = dc;
+                last[place.component] = dc;
             } else {
-                coder.write_dc(writer, place.dc - last[place.part])?;
+                coder.write_dc(writer, place.dc - last[place.component])?;
                 writer.copy(data, place.ac, place.end);
-                last[place.part] = place.dc;
+                last[place.component] = place.dc;
             }
         }
         Ok(())
@@ -290,21 +292,21 @@ impl<'a> Rewrite<'a> {
 
 /// Room for the samples of the MCUs `columns` of row `row`.
 fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> Samples {
-    let grid = |part: &Part| {
-        let origin = (columns.start * part.across * 8, row * part.down * 8);
-        let width = (columns.end - columns.start) * part.across * 8;
-        let size = Size::new(width, part.down * 8);
+    let grid = |component: &ScanComponent| {
+        let origin = (columns.start * component.across * 8, row * component.down * 8);
+        let width = (columns.end - columns.start) * component.across * 8;
+        let size = Size::new(width, component.down * 8);
         let data = vec![0; to_usize(size.width) * to_usize(size.height)];
         Grid { origin, size, stride: to_usize(width), data }
     };
-    Samples { grids: scan.parts.iter().map(grid).collect() }
+    Samples { grids: scan.components.iter().map(grid).collect() }
 }
 
 /// Whether the block whose first sample is `origin` has a sample for a pixel of `rect`.
-fn is_touched(part: &Part, origin: (u32, u32), rect: Rect) -> bool {
+fn is_touched(component: &ScanComponent, origin: (u32, u32), rect: Rect) -> bool {
     let meets = |origin: u32, cell: u32, start: u32, length: u32| {
         origin * cell < start + length && (origin + 8) * cell > start
     };
-    meets(origin.0, part.cell.0, rect.x, rect.width)
-        && meets(origin.1, part.cell.1, rect.y, rect.height)
+    meets(origin.0, component.cell.0, rect.x, rect.width)
+        && meets(origin.1, component.cell.1, rect.y, rect.height)
 }

@@ -98,18 +98,19 @@ pub fn decode(
 
 fn grids(scan: &Scan, mcus: &McuRect) -> Samples {
     let count = |range: &Range<u32>| range.end - range.start;
-    let grid = |part: &crate::scan::Part| {
-        let origin = (mcus.columns.start * part.across * 8, mcus.rows.start * part.down * 8);
-        let width = count(&mcus.columns) * part.across * 8;
-        let height = count(&mcus.rows) * part.down * 8;
+    let grid = |component: &crate::scan::ScanComponent| {
+        let origin =
+            (mcus.columns.start * component.across * 8, mcus.rows.start * component.down * 8);
+        let width = count(&mcus.columns) * component.across * 8;
+        let height = count(&mcus.rows) * component.down * 8;
         let size = Size::new(
-            width.min(part.size.width - origin.0),
-            height.min(part.size.height - origin.1),
+            width.min(component.size.width - origin.0),
+            height.min(component.size.height - origin.1),
         );
         let data = vec![0; to_usize(width) * to_usize(height)];
         Grid { origin, size, stride: to_usize(width), data }
     };
-    Samples { grids: scan.parts.iter().map(grid).collect() }
+    Samples { grids: scan.components.iter().map(grid).collect() }
 }
 
 /// The coefficients of some MCUs beside each other.
@@ -124,14 +125,14 @@ pub(super) struct Strip {
 
 impl Strip {
     pub(super) fn new(scan: &Scan, mcus: usize) -> Self {
-        let shape = |part: &crate::scan::Part| {
-            let (across, down) = (to_usize(part.across), to_usize(part.down));
+        let shape = |component: &crate::scan::ScanComponent| {
+            let (across, down) = (to_usize(component.across), to_usize(component.down));
             (across, down, across * mcus)
         };
-        let shapes: Vec<_> = scan.parts.iter().map(shape).collect();
-        let order = shapes.iter().enumerate().flat_map(|(part, (across, down, _))| {
+        let shapes: Vec<_> = scan.components.iter().map(shape).collect();
+        let order = shapes.iter().enumerate().flat_map(|(component, (across, down, _))| {
             let across = *across;
-            (0..across * down).map(move |at| (part, at % across, at / across))
+            (0..across * down).map(move |at| (component, at % across, at / across))
         });
         Self {
             blocks: shapes.iter().map(|(_, down, row)| vec![[0; 64]; down * row]).collect(),
@@ -147,29 +148,29 @@ impl Strip {
     /// Block `number` of the MCU in `column`.
     #[inline]
     pub(super) fn block_mut(&mut self, number: usize, column: usize) -> &mut Block {
-        let (part, index) = self.position(number, column);
-        &mut self.blocks[part][index]
+        let (component, index) = self.position(number, column);
+        &mut self.blocks[component][index]
     }
 
     /// Component and index of block `number` of the MCU in `column`.
     pub(super) fn position(&self, number: usize, column: usize) -> (usize, usize) {
-        let (part, x, y) = self.order[number];
-        let (across, _, row) = self.shapes[part];
-        (part, y * row + column * across + x)
+        let (component, x, y) = self.order[number];
+        let (across, _, row) = self.shapes[component];
+        (component, y * row + column * across + x)
     }
 
     /// The first sample of a block, counted from the picture's corner, when the strip stands at
     /// `row` and its first MCU in column `first`.
     pub(super) fn place(
         &self,
-        (part, index): (usize, usize),
+        (component, index): (usize, usize),
         (scan, row, first): (&Scan, u32, u32),
     ) -> (u32, u32) {
-        let (_, _, across) = self.shapes[part];
+        let (_, _, across) = self.shapes[component];
         let (x, y) = (index % across, index / across);
         let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let part = &scan.parts[part];
-        ((first * part.across + small(x)) * 8, (row * part.down + small(y)) * 8)
+        let component = &scan.components[component];
+        ((first * component.across + small(x)) * 8, (row * component.down + small(y)) * 8)
     }
 
     /// The blocks of each component, row by row.
@@ -179,8 +180,8 @@ impl Strip {
     }
 
     /// A block.
-    pub(super) fn block(&self, (part, index): (usize, usize)) -> &Block {
-        &self.blocks[part][index]
+    pub(super) fn block(&self, (component, index): (usize, usize)) -> &Block {
+        &self.blocks[component][index]
     }
 
     /// Turns the coefficients into samples of row `row` of MCUs.
@@ -202,8 +203,8 @@ impl Strip {
         row: usize,
         divisors: &[crate::dct::Divisors],
     ) {
-        let parts = self.blocks.iter_mut().zip(&self.shapes).zip(grids).zip(divisors);
-        for (((blocks, (_, down, across)), grid), divisors) in parts {
+        let components = self.blocks.iter_mut().zip(&self.shapes).zip(grids).zip(divisors);
+        for (((blocks, (_, down, across)), grid), divisors) in components {
             for (y, blocks) in blocks.chunks_exact_mut(*across).enumerate() {
                 let start = (row * down + y) * 8 * grid.stride;
                 let samples = &grid.data[start..start + 8 * grid.stride];
@@ -236,10 +237,10 @@ impl Samples {
         let size = rect.size();
         let layout = Planes::layout(size, space, chroma);
         let mut data = vec![0; Planes::samples(&layout)];
-        for ((plane, grid), part) in layout.iter().zip(&self.grids).zip(&scan.parts) {
+        for ((plane, grid), component) in layout.iter().zip(&self.grids).zip(&scan.components) {
             let out = &mut data[plane.start..plane.start + plane.width * plane.height];
-            let across = Axis::new((rect.x, rect.width), part.cell.0, plane.width, from.0);
-            let down = Axis::new((rect.y, rect.height), part.cell.1, plane.height, from.1);
+            let across = Axis::new((rect.x, rect.width), component.cell.0, plane.width, from.0);
+            let down = Axis::new((rect.y, rect.height), component.cell.1, plane.height, from.1);
             grid.cut(*plane, &across, &down, out);
         }
         Ok(Planes { size, space, chroma, data })

@@ -13,7 +13,7 @@ impl IndexedJpeg {
     /// All coefficients, dequantised: per component, its blocks row by row of MCUs.
     pub(crate) fn coefficients(&self) -> Vec<Vec<Block>> {
         let (scan, index) = (&self.scan, &self.index);
-        let mut out = vec![Vec::new(); scan.parts.len()];
+        let mut out = vec![Vec::new(); scan.components.len()];
         let mut data = Unstuffed::default();
         for row in 0..scan.down {
             let span = row * scan.across..(row + 1) * scan.across;

@@ -47,7 +47,7 @@ fn picture(size: Size, kind: usize, coding: Coding, seed: u32) -> IndexedJpeg {
     }
 }
 
-fn part(pixels: &Pixels, region: Rect) -> Vec<u8> {
+fn crop_of(pixels: &Pixels, region: Rect) -> Vec<u8> {
     let row = |y: u32| {
         let start = to_usize(y * pixels.size.width + region.x) * pixels.channels;
         &pixels.data[start..][..to_usize(region.width) * pixels.channels]
@@ -93,14 +93,14 @@ fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (From, From)) {
         let samples = decode_region(scan, index, &bytes, rect, dct).expect("decoded");
         let planes = samples.planes(scan, rect, from).expect("planes");
         let layout = Planes::layout(planes.size, planes.space, planes.chroma);
-        for (number, (plane, part)) in layout.iter().zip(&scan.parts).enumerate() {
+        for (number, (plane, component)) in layout.iter().zip(&scan.components).enumerate() {
             let start = |from, start: u32, length: u32, cell: u32, samples: usize| match from {
                 From::End => {
                     i64::from(start + length) - i64::try_from(samples).unwrap() * i64::from(cell)
                 }
                 From::Start => i64::from(start),
             };
-            let (cx, cy) = part.cell;
+            let (cx, cy) = component.cell;
             let left = start(from.0, rect.x, rect.width, cx, plane.width);
             let top = start(from.1, rect.y, rect.height, cy, plane.height);
             for y in 0..plane.height {
@@ -111,7 +111,7 @@ fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (From, From)) {
                     let wanted = expected(
                         &full,
                         number,
-                        part.cell,
+                        component.cell,
                         (pixel(left, x, cx), pixel(top, y, cy)),
                     );
                     let found = planes.data[plane.start + y * plane.width + x];
@@ -133,7 +133,7 @@ fn check_cut_pixels(indexed: &IndexedJpeg, rect: Rect) -> Vec<u8> {
     assert_eq!((decoded.warning, decoded.value.size), (None, shows.size()));
     let inner = Rect { x: rect.x - shows.x, y: rect.y - shows.y, ..rect };
     let full = decode(jpeg, Scale::FULL).expect("decoded").value;
-    assert!(part(&decoded.value, inner) == part(&full, rect), "{rect:?} differs");
+    assert!(crop_of(&decoded.value, inner) == crop_of(&full, rect), "{rect:?} differs");
     small
 }
 
@@ -151,13 +151,13 @@ fn check_cut(indexed: &IndexedJpeg, rect: Rect) {
 /// The coefficients of a cut are those of the original, block for block.
 fn check_coefficients(indexed: &IndexedJpeg, rect: Rect, small: &IndexedJpeg) {
     let (all, cut) = (indexed.coefficients(), small.coefficients());
-    let parts = indexed.scan.parts.iter().zip(&small.scan.parts);
-    for ((part, small_part), (all, cut)) in parts.zip(all.iter().zip(&cut)) {
-        assert_eq!(part.quant, small_part.quant);
-        let row = |scan: &Scan| to_usize(scan.across * part.across);
+    let components = indexed.scan.components.iter().zip(&small.scan.components);
+    for ((component, cut_component), (all, cut)) in components.zip(all.iter().zip(&cut)) {
+        assert_eq!(component.quant, cut_component.quant);
+        let row = |scan: &Scan| to_usize(scan.across * component.across);
         let (left, top) = (
-            to_usize(rect.x / indexed.scan.mcu.width * part.across),
-            to_usize(rect.y / indexed.scan.mcu.height * part.down),
+            to_usize(rect.x / indexed.scan.mcu.width * component.across),
+            to_usize(rect.y / indexed.scan.mcu.height * component.down),
         );
         for (y, blocks) in cut.chunks_exact(row(&small.scan)).enumerate() {
             let start = (top + y) * row(&indexed.scan) + left;
@@ -168,13 +168,13 @@ fn check_coefficients(indexed: &IndexedJpeg, rect: Rect, small: &IndexedJpeg) {
 
 /// Turns the samples of luma inside `rect` dark and those of colour grey.
 fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut Samples) {
-    let parts = scan.parts.clone();
+    let components = scan.components.clone();
     move |samples| {
-        for (number, (grid, part)) in samples.grids.iter_mut().zip(&parts).enumerate() {
+        for (number, (grid, component)) in samples.grids.iter_mut().zip(&components).enumerate() {
             let span =
                 |start: u32, length: u32, cell: u32| start / cell..(start + length).div_ceil(cell);
-            let columns = span(rect.x, rect.width, part.cell.0);
-            let rows = span(rect.y, rect.height, part.cell.1);
+            let columns = span(rect.x, rect.width, component.cell.0);
+            let rows = span(rect.y, rect.height, component.cell.1);
             let width = to_usize(grid.size.width);
             for (y, row) in grid.data.chunks_exact_mut(width).enumerate() {
                 for (x, sample) in row.iter_mut().enumerate() {
@@ -208,16 +208,16 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     let patched = IndexedJpeg::open(file, &LIMITS).expect("a file of our own");
     let (before, after) = (indexed.coefficients(), patched.coefficients());
     let mut changed = 0;
-    for ((part, before), after) in scan.parts.iter().zip(&before).zip(&after) {
-        let across = to_usize(scan.across * part.across);
+    for ((component, before), after) in scan.components.iter().zip(&before).zip(&after) {
+        let across = to_usize(scan.across * component.across);
         for (number, (before, after)) in before.iter().zip(after).enumerate() {
             let small = |value: usize| u32::try_from(value).unwrap() * 8;
             let (x, y) = (small(number % across), small(number / across));
             let inside = |at: u32, cell: u32, start: u32, length: u32| {
                 at * cell < start + length && (at + 8) * cell > start
             };
-            let touched = inside(x, part.cell.0, rect.x, rect.width)
-                && inside(y, part.cell.1, rect.y, rect.height);
+            let touched = inside(x, component.cell.0, rect.x, rect.width)
+                && inside(y, component.cell.1, rect.y, rect.height);
             assert!(touched || before == after, "block at {x},{y} changed, {rect:?}");
             changed += u32::from(before != after);
         }
@@ -501,13 +501,13 @@ proptest! {
             && let Ok(full) = decode_planes(&indexed.jpeg)
         {
             let planes = samples.planes(scan, rect, (From::Start, From::Start)).expect("planes");
-            for (number, (plane, part)) in
-                Planes::layout(planes.size, planes.space, planes.chroma).iter().zip(&scan.parts).enumerate()
+            for (number, (plane, component)) in
+                Planes::layout(planes.size, planes.space, planes.chroma).iter().zip(&scan.components).enumerate()
             {
-                for y in 0..part.size.height {
-                    for x in 0..part.size.width {
-                        let pixel = (i64::from(x * part.cell.0), i64::from(y * part.cell.1));
-                        let wanted = expected(&full.value, number, part.cell, pixel);
+                for y in 0..component.size.height {
+                    for x in 0..component.size.width {
+                        let pixel = (i64::from(x * component.cell.0), i64::from(y * component.cell.1));
+                        let wanted = expected(&full.value, number, component.cell, pixel);
                         let at = plane.start + to_usize(y) * plane.width + to_usize(x);
                         prop_assert_eq!(planes.data[at], wanted);
                     }

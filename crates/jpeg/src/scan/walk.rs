@@ -15,7 +15,7 @@ pub type Block = [i16; 64];
 /// What reading one block of an MCU takes.
 #[derive(Clone)]
 struct Plan<'a> {
-    part: usize,
+    component: usize,
     dc: &'a Table,
     ac: &'a Table,
     steps: &'a [u32; 128],
@@ -24,7 +24,7 @@ struct Plan<'a> {
 /// Where a block stands in the data, in bits, and its DC as it was coded: not dequantised.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    pub(super) part: usize,
+    pub(super) component: usize,
     pub(super) dc: i32,
     /// Where the DC's code starts.
     pub(super) start: u64,
@@ -58,9 +58,9 @@ impl<'a> Walk<'a> {
         mcu: u32,
     ) -> Result<Self, ScanError> {
         let position = data.from_file(entry.place)?;
-        let plan = |part: &usize| {
-            let (dc, ac) = scan.tables_of(*part)?;
-            Ok(Plan { part: *part, dc, ac, steps: &scan.parts[*part].steps })
+        let plan = |component: &usize| {
+            let (dc, ac) = scan.tables_of(*component)?;
+            Ok(Plan { component: *component, dc, ac, steps: &scan.components[*component].steps })
         };
         let interval = scan.interval;
         Ok(Self {
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
     pub(super) fn skip_mcu(&mut self) -> Result<(), ScanError> {
         let mut wild = 0;
         for plan in &self.plans {
-            let dc = &mut self.dc[plan.part];
+            let dc = &mut self.dc[plan.component];
             let passed = read_dc(&mut self.reader, plan.dc, dc)
                 .and_then(|()| skip_ac(&mut self.reader, plan.ac));
             passed.ok_or(ScanError::Damaged { mcu: self.mcu })?;
@@ -178,10 +178,10 @@ impl<'a> Walk<'a> {
     ) -> Result<(), ScanError> {
         let mut wild = 0;
         for (number, plan) in self.plans.iter().enumerate() {
-            let part = plan.part;
+            let component = plan.component;
             let block = strip.block_mut(number, column);
             let start = self.reader.position();
-            let dc = &mut self.dc[part];
+            let dc = &mut self.dc[component];
             let decoded = read_dc(&mut self.reader, plan.dc, dc).and_then(|()| {
                 let ac = self.reader.position();
                 // An index of another file can have predictors that no file has.
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
                 block[0] = low_16(first);
                 wild |= beyond_16_bits(first) | beyond_16_bits(*dc);
                 wild |= decode_ac(&mut self.reader, plan, block)?;
-                Some(Place { part, dc: *dc, start, ac, end: self.reader.position() })
+                Some(Place { component, dc: *dc, start, ac, end: self.reader.position() })
             });
             found(decoded.ok_or(ScanError::Damaged { mcu: self.mcu })?);
         }
@@ -205,12 +205,12 @@ impl<'a> Walk<'a> {
         let damaged = self.damaged();
         for plan in &self.plans {
             let start = self.reader.position();
-            read_dc(&mut self.reader, plan.dc, &mut self.dc[plan.part]).ok_or(damaged)?;
+            read_dc(&mut self.reader, plan.dc, &mut self.dc[plan.component]).ok_or(damaged)?;
             let ac = self.reader.position();
             self.reader.refill();
             skip_ac(&mut self.reader, plan.ac).ok_or(damaged)?;
-            let (part, end) = (plan.part, self.reader.position());
-            found(Place { part, dc: self.dc[part], start, ac, end });
+            let (component, end) = (plan.component, self.reader.position());
+            found(Place { component, dc: self.dc[component], start, ac, end });
         }
         self.mcu += 1;
         self.check()
@@ -229,7 +229,7 @@ fn low_16(value: i32) -> i16 {
     value as i16
 }
 
-/// The divisor in an entry of [`crate::scan::Part`]'s steps.
+/// The divisor in an entry of [`crate::scan::ScanComponent`]'s steps.
 #[inline(always)]
 fn divisor(step: u32) -> i32 {
     (step & 0xFFFF).cast_signed()
