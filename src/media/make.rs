@@ -203,7 +203,7 @@ impl Making<'_> {
         let Head { bytes, header } = picture.head(self.head);
         let metadata = self.metadata(self.plan.source.orientation);
         let (mut head, scans) =
-            rewrite_with_tables(bytes, header, (&metadata, self.icc), &patched.tables);
+            rewrite_with_tables(bytes, header, &metadata, self.icc, &patched.tables);
         let Patched { prefix, mut middle, suffix, .. } = patched;
         let start = usize::try_from(prefix.start).unwrap_or(usize::MAX);
         head.extend_from_slice(bytes.get(scans.start..start).unwrap_or_default());

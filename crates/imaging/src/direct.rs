@@ -228,7 +228,7 @@ fn mark(
     let chroma = scan.planes.ok_or(ScanError::Sampling)?.1;
     let stamp = marker.prepare_grids(scan.size, orientation, chroma);
     let mut paint = |samples: &mut region::Samples| stamp.paint(samples);
-    Ok(patch::patch(scan, index, bytes, stamp.place(), (Dct::detect(), &mut paint))?)
+    Ok(patch::patch(scan, index, bytes, stamp.place(), Dct::detect(), &mut paint)?)
 }
 
 /// Marks a small upright file that was just made.

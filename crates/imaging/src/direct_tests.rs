@@ -38,8 +38,7 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
         }
         Done::Patched(patched) => {
             let header = Header::parse(jpeg, &LIMITS).expect("parsed");
-            let (mut file, scans) =
-                rewrite_with_tables(jpeg, &header, (&[], None), &patched.tables);
+            let (mut file, scans) = rewrite_with_tables(jpeg, &header, &[], None, &patched.tables);
             let at = |offset: u64| usize::try_from(offset).unwrap();
             file.extend_from_slice(&jpeg[scans.start..at(patched.prefix.end)]);
             file.extend_from_slice(&patched.middle);

@@ -88,7 +88,8 @@ pub fn rewrite_metadata(
 pub fn rewrite_with_tables(
     jpeg: &[u8],
     header: &Header,
-    (metadata, icc): (&[u8], Option<&[u8]>),
+    metadata: &[u8],
+    icc: Option<&[u8]>,
     huffman: &[u8],
 ) -> (Vec<u8>, Range<usize>) {
     let mut parts = picture_parts(header, jpeg);

@@ -121,7 +121,7 @@ fn try_foreign(opened: &Opened, mut packed: &[u8], rect: Rect) {
     drop(cut::needs(scan, &index, shows));
     drop(cut::cut(scan, &index, &bytes, shows, colour));
     drop(patch::needs(scan, &index, rect));
-    drop(patch::patch(scan, &index, &bytes, rect, (Dct::detect(), &mut |_| ())));
+    drop(patch::patch(scan, &index, &bytes, rect, Dct::detect(), &mut |_| ()));
     for rows in bands::split(scan) {
         drop(bands::needs(scan, &index, &rows));
         drop(bands::band(scan, &index, &bytes, &rows, colour));

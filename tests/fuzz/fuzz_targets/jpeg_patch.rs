@@ -29,9 +29,9 @@ fuzz_target!(|data: &[u8]| {
         paint(samples, &case);
         painted.extend(samples.grids.iter().cloned());
     };
-    let found = patch(scan, index, &bytes, rect, (Dct::detect(), &mut paint));
-    let scalar = (Dct::scalar(), &mut |samples: &mut Samples| self::paint(samples, &case));
-    assert_eq!(found, patch(scan, index, &bytes, rect, (scalar.0, scalar.1)));
+    let found = patch(scan, index, &bytes, rect, Dct::detect(), &mut paint);
+    let mut paint = |samples: &mut Samples| self::paint(samples, &case);
+    assert_eq!(found, patch(scan, index, &bytes, rect, Dct::scalar(), &mut paint));
     let patched = match found {
         Ok(patched) => patched,
         Err(error) => return assert!(matches!(error, ScanError::Range | ScanError::Tables), "{error}"),
@@ -79,7 +79,7 @@ fn paint(samples: &mut Samples, case: &Case) {
 /// The file with its scan changed and its Huffman tables replaced.
 fn assemble(opened: &Opened, patched: &Patched) -> Vec<u8> {
     let Opened { jpeg, header, scan, .. } = opened;
-    let (mut file, scans) = rewrite_with_tables(jpeg, header, (&[], None), &patched.tables);
+    let (mut file, scans) = rewrite_with_tables(jpeg, header, &[], None, &patched.tables);
     file.extend_from_slice(&jpeg[scans.start..at(scan.start)]);
     file.extend_from_slice(&jpeg[at(patched.prefix.start)..at(patched.prefix.end)]);
     file.extend_from_slice(&patched.middle);

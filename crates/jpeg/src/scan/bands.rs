@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use crate::scan::bits::{Unstuffed, Writer};
-use crate::scan::cut::{coders, headers, recode_mcu};
+use crate::scan::bits::Unstuffed;
+use crate::scan::cut::{Recoder, headers};
 use crate::scan::index::Index;
-use crate::scan::{Bytes, COMPONENTS_MAX, Scan, ScanError};
+use crate::scan::{Bytes, Scan, ScanError};
 use geometry::Size;
 
 /// Pixels of a band at least: below that, opening a decoder costs more than the band.
@@ -69,11 +69,10 @@ pub fn band(
     index.fill(&mut data, bytes, first..behind)?;
     let mut walk = index.seek(scan, &data, first)?;
     walk.begin()?;
-    let mut writer = Writer::default();
-    let mut last = [0; COMPONENTS_MAX];
+    let mut recoder = Recoder::new(scan)?;
     let mut from = walk.position();
     if scan.interval == 0 {
-        recode_mcu(&mut walk, &data, (&coders(scan)?, &mut writer, &mut last))?;
+        recoder.recode_mcu(&data, &mut walk)?;
         from = walk.position();
     }
     let end = if behind >= scan.mcus() {
@@ -86,6 +85,7 @@ pub fn band(
         end.check()?;
         end.position()
     };
+    let mut writer = recoder.writer;
     let mut number = 0;
     let mut next = data.restart_behind(from);
     while let Some((start, _)) = data.restart(next).filter(|(start, _)| *start < end) {

@@ -67,106 +67,126 @@ pub fn cut(
     colour: &[u8],
 ) -> Result<Vec<u8>, ScanError> {
     let mcus = mcus(scan, rect)?;
-    let coders = coders(scan)?;
-    let mut writer = Writer::default();
-    let mut last = [0; COMPONENTS_MAX];
+    let mut recoder = Recoder::new(scan)?;
     let mut data = Unstuffed::default();
     for span in rows(scan, &mcus) {
         index.fill(&mut data, bytes, span.clone())?;
         let mut walk = index.seek(scan, &data, span.start)?;
-        let out = (coders.as_slice(), &mut writer, &mut last);
         if scan.interval == 0 {
-            copy_span(index, scan, (&mut walk, &data), span.end, out)?;
+            recoder.copy_span(scan, index, &data, &mut walk, span.end)?;
         } else {
-            copy_run(&mut walk, &data, span.end, out)?;
+            recoder.copy_run(&data, &mut walk, span.end)?;
         }
     }
     let mut out = vec![0xFF, 0xD8];
     out.extend_from_slice(colour);
     out.extend(headers(scan, rect.size(), 0)?);
-    writer.finish_into(&mut out);
+    recoder.writer.finish_into(&mut out);
     out.extend_from_slice(&[0xFF, 0xD9]);
     Ok(out)
 }
 
-/// Copies the MCUs up to `end` of a scan without restarts: the first one with new differences, the
-/// others as bits between two places, of which the second is found from the index.
-fn copy_span(
-    index: &Index,
-    scan: &Scan,
-    (walk, data): (&mut Walk<'_>, &Unstuffed),
-    end: u32,
-    (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), ScanError> {
-    recode_mcu(walk, data, (coders, writer, last))?;
-    let start = walk.position();
-    // The last MCU is walked, so that the predictors behind it are known.
-    if walk.mcu() < end {
-        let mut behind = index.seek(scan, data, end - 1)?;
-        behind.skip_mcu()?;
-        behind.check()?;
-        *last = behind.predictors()?.map(i32::from);
-        writer.copy(data, start, behind.position());
-    }
-    Ok(())
+/// Writes MCUs of a scan into another one, where they follow other MCUs.
+///
+/// Codes are copied as they are, but for the DC differences that count from an MCU that is not
+/// there any more.
+pub(super) struct Recoder {
+    /// Of each component: its codes.
+    pub(super) coders: Vec<Coder>,
+    /// What was written.
+    pub(super) writer: Writer,
+    /// Of each component: the DC written last, from which the next difference counts.
+    pub(super) last: [i32; COMPONENTS_MAX],
 }
 
-/// Copies the MCUs up to `end`: the first one, and each behind a restart, with new differences.
-fn copy_run(
-    walk: &mut Walk<'_>,
-    data: &Unstuffed,
-    end: u32,
-    (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), ScanError> {
-    let mut from = None;
-    while walk.mcu() < end {
-        let before = walk.position();
-        let restarted = walk.begin()?.is_some();
-        if let Some(start) = from.take_if(|_| restarted) {
-            writer.copy(data, start, before);
-        }
-        if from.is_none() {
-            // What ran on from another MCU before counts from the one that stands here now.
-            recode_mcu(walk, data, (coders, writer, last))?;
-            from = Some(walk.position());
-        } else {
-            walk.skip_mcu()?;
-        }
-        let ends = walk.predictors()?;
-        *last = ends.map(i32::from);
+impl Recoder {
+    /// A recoder with the tables of `scan` that has written nothing.
+    pub(super) fn new(scan: &Scan) -> Result<Self, ScanError> {
+        let (writer, last) = (Writer::default(), [0; COMPONENTS_MAX]);
+        Ok(Self { coders: coders(scan)?, writer, last })
     }
-    walk.check()?;
-    if let Some(start) = from {
-        writer.copy(data, start, walk.position());
-    }
-    Ok(())
-}
 
-/// Writes an MCU whose first differences of each component count from `last`.
-pub(super) fn recode_mcu(
-    walk: &mut Walk<'_>,
-    data: &Unstuffed,
-    (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), ScanError> {
-    let mut written = Ok(());
-    let mut seen = [false; COMPONENTS_MAX];
-    walk.places(&mut |place: Place| {
-        let first = !std::mem::replace(&mut seen[place.component], true);
-        let start = if first {
-            let difference = place.dc - last[place.component];
-            written = written.and(coders[place.component].write_dc(writer, difference));
-            place.ac
-        } else {
-            place.start
-        };
-        writer.copy(data, start, place.end);
-        last[place.component] = place.dc;
-    })?;
-    written
+    /// Copies the MCUs up to `end` of a scan without restarts: the first one with new differences,
+    /// the others as bits between two places, of which the second is found from the index.
+    fn copy_span(
+        &mut self,
+        scan: &Scan,
+        index: &Index,
+        data: &Unstuffed,
+        walk: &mut Walk<'_>,
+        end: u32,
+    ) -> Result<(), ScanError> {
+        self.recode_mcu(data, walk)?;
+        let start = walk.position();
+        // The last MCU is walked, so that the predictors behind it are known.
+        if walk.mcu() < end {
+            let mut behind = index.seek(scan, data, end - 1)?;
+            behind.skip_mcu()?;
+            behind.check()?;
+            self.last = behind.predictors()?.map(i32::from);
+            self.writer.copy(data, start, behind.position());
+        }
+        Ok(())
+    }
+
+    /// Copies the MCUs up to `end`: the first one, and each behind a restart, with new differences.
+    fn copy_run(
+        &mut self,
+        data: &Unstuffed,
+        walk: &mut Walk<'_>,
+        end: u32,
+    ) -> Result<(), ScanError> {
+        let mut from = None;
+        while walk.mcu() < end {
+            let before = walk.position();
+            let restarted = walk.begin()?.is_some();
+            if let Some(start) = from.take_if(|_| restarted) {
+                self.writer.copy(data, start, before);
+            }
+            if from.is_none() {
+                // What ran on from another MCU before counts from the one that stands here now.
+                self.recode_mcu(data, walk)?;
+                from = Some(walk.position());
+            } else {
+                walk.skip_mcu()?;
+            }
+            self.last = walk.predictors()?.map(i32::from);
+        }
+        walk.check()?;
+        if let Some(start) = from {
+            self.writer.copy(data, start, walk.position());
+        }
+        Ok(())
+    }
+
+    /// Writes the next MCU of `walk`; its first difference of each component counts from what was
+    /// written last.
+    pub(super) fn recode_mcu(
+        &mut self,
+        data: &Unstuffed,
+        walk: &mut Walk<'_>,
+    ) -> Result<(), ScanError> {
+        let Self { coders, writer, last } = self;
+        let mut written = Ok(());
+        let mut seen = [false; COMPONENTS_MAX];
+        walk.places(&mut |place: Place| {
+            let first = !std::mem::replace(&mut seen[place.component], true);
+            let start = if first {
+                let difference = place.dc - last[place.component];
+                written = written.and(coders[place.component].write_dc(writer, difference));
+                place.ac
+            } else {
+                place.start
+            };
+            writer.copy(data, start, place.end);
+            last[place.component] = place.dc;
+        })?;
+        written
+    }
 }
 
 /// The codes for each component, those of its tables with what is missing.
-pub(super) fn coders(scan: &Scan) -> Result<Vec<Coder>, ScanError> {
+fn coders(scan: &Scan) -> Result<Vec<Coder>, ScanError> {
     let codes = |class, number| spec(scan, class, number).map(|spec| Codes::new(&spec));
     let coder = |component: &crate::scan::ScanComponent| {
         let (dc, ac) = component.table_numbers;

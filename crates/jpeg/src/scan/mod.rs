@@ -378,54 +378,56 @@ fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64),
     Ok((selectors.as_chunks::<2>().0.to_vec(), to_u64(end)))
 }
 
+/// The components in the frame's order, each with the tables that the scan's header names for it.
 fn read_components(
     header: &Header,
     selectors: &[[u8; 2]],
     quants: &Quants,
 ) -> Result<Vec<ScanComponent>, ScanError> {
-    let alone = header.components.len() == 1;
-    let most_h = header.components.iter().map(|component| component.h).max().unwrap_or(1);
-    let most_v = header.components.iter().map(|component| component.v).max().unwrap_or(1);
-    let component = |(component, selector): (&crate::header::Component, &[u8; 2])| {
-        if component.id != selector[0] {
+    let h_max = header.components.iter().map(|component| component.h).max().unwrap_or(1);
+    let v_max = header.components.iter().map(|component| component.v).max().unwrap_or(1);
+    let mut components = Vec::with_capacity(selectors.len());
+    for (component, [id, numbers]) in header.components.iter().zip(selectors) {
+        let (h, v) = (component.h, component.v);
+        if component.id != *id {
             return Err(ScanError::Scans);
         }
-        let table_numbers = (usize::from(selector[1] >> 4), usize::from(selector[1] & 15));
-        if table_numbers.0 > 3 || table_numbers.1 > 3 {
+        if numbers >> 4 > 3 || numbers & 15 > 3 {
             return Err(ScanError::Tables);
         }
-        let quant = quants.get(usize::from(component.tq)).copied().flatten();
-        let sampled = |edge: u32, own: u8, most: u8| {
-            let edge = (u64::from(edge) * u64::from(own)).div_ceil(u64::from(most));
-            u32::try_from(edge).map_err(|_| ScanError::Sampling)
-        };
-        // The only component of a scan has MCUs of one block, whatever its factors (T.81 A.2.2).
-        let (h, v) = if alone { (1, 1) } else { (component.h, component.v) };
-        let (most_h, most_v) = if alone { (1, 1) } else { (most_h, most_v) };
-        if most_h % h != 0 || most_v % v != 0 {
+        if h_max % h != 0 || v_max % v != 0 {
             return Err(ScanError::Sampling);
         }
+        let quant = quants.get(usize::from(component.tq)).copied().flatten();
         let quant = quant.ok_or(ScanError::Tables)?;
-        let mut steps = Box::new([63 << 16; 128]);
-        for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
-            *step = u32::from(divisor) | u32::from(place) << 16;
-        }
-        Ok(ScanComponent {
+        let cell = (u32::from(h_max / h), u32::from(v_max / v));
+        // The only component of a scan has MCUs of one block, whatever its factors (T.81 A.2.2).
+        let (across, down) = if header.components.len() == 1 { (1, 1) } else { (h, v) };
+        components.push(ScanComponent {
             id: component.id,
-            across: u32::from(h),
-            down: u32::from(v),
+            across: u32::from(across),
+            down: u32::from(down),
             quant_number: component.tq,
             quant,
-            steps,
-            table_numbers,
+            steps: steps(&quant),
+            table_numbers: (usize::from(numbers >> 4), usize::from(numbers & 15)),
             size: Size::new(
-                sampled(header.size.width, h, most_h)?,
-                sampled(header.size.height, v, most_v)?,
+                header.size.width.div_ceil(cell.0),
+                header.size.height.div_ceil(cell.1),
             ),
-            cell: (u32::from(most_h / h), u32::from(most_v / v)),
-        })
-    };
-    header.components.iter().zip(selectors).map(component).collect()
+            cell,
+        });
+    }
+    Ok(components)
+}
+
+/// [`ScanComponent::steps`] of a quantisation table in zigzag order.
+fn steps(quant: &[u16; 64]) -> Box<[u32; 128]> {
+    let mut steps = Box::new([63 << 16; 128]);
+    for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
+        *step = u32::from(*divisor) | u32::from(place) << 16;
+    }
+    steps
 }
 
 /// Space and sampling of a picture whose components can be handled one by one.

@@ -15,11 +15,11 @@
 use std::ops::Range;
 
 use crate::dct::{Dct, Divisors};
-use crate::scan::bits::{Unstuffed, Writer};
-use crate::scan::cut::{coders, huffman_segments, recode_mcu};
+use crate::scan::bits::Unstuffed;
+use crate::scan::cut::{Recoder, huffman_segments};
 use crate::scan::index::Index;
 use crate::scan::region::{Grid, Samples, Strip};
-use crate::scan::walk::{Coder, Place, Walk};
+use crate::scan::walk::{Place, Walk};
 use crate::scan::{
     Bytes, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
 };
@@ -75,7 +75,8 @@ pub fn patch(
     index: &Index,
     bytes: &Bytes<'_>,
     rect: Rect,
-    (dct, paint): (Dct, &mut dyn FnMut(&mut Samples)),
+    dct: Dct,
+    paint: &mut dyn FnMut(&mut Samples),
 ) -> Result<Patched, ScanError> {
     let mcus = touched(scan, rect)?;
     let range = needs(scan, index, rect)?;
@@ -85,34 +86,34 @@ pub fn patch(
     let mut walk = index.seek(scan, &data, first)?;
     walk.begin()?;
     let start = walk.position();
+    let mut recoder = Recoder::new(scan)?;
+    recoder.last = walk.predictors()?.map(i32::from);
     let mut rewrite = Rewrite {
         scan,
         index,
         data: &data,
-        coders: coders(scan)?,
+        recoder,
         divisors: scan.components.iter().map(divisors).collect(),
         rect,
         strip: Strip::new(scan, to_usize(mcus.columns.end - mcus.columns.start)),
-        writer: Writer::default(),
-        last: walk.predictors()?.map(i32::from),
         copied: start,
         done: first,
         aligned: false,
     };
-    rewrite.writer.copy(&data, start - start % 8, start);
+    rewrite.recoder.writer.copy(&data, start - start % 8, start);
     let mut is_there = true;
     for row in mcus.rows.clone() {
         bytes.check()?;
         if !is_there {
             walk = rewrite.bridge(row * scan.across + mcus.columns.start)?;
         }
-        rewrite.row(&mut walk, dct, paint, (row, &mcus.columns))?;
+        rewrite.row(&mut walk, dct, paint, row, &mcus.columns)?;
         let next = (row + 1) * scan.across + mcus.columns.start;
         is_there = rewrite.rejoin(&mut walk, Some(next).filter(|_| row + 1 < mcus.rows.end))?;
     }
     let suffix = rewrite.end()?;
     let mut middle = Vec::new();
-    rewrite.writer.finish_into(&mut middle);
+    rewrite.recoder.writer.finish_into(&mut middle);
     let tables = huffman_segments(scan)?;
     Ok(Patched { tables, prefix: scan.start..data.to_file(start) / 8, middle, suffix })
 }
@@ -130,13 +131,10 @@ struct Rewrite<'a> {
     scan: &'a Scan,
     index: &'a Index,
     data: &'a Unstuffed,
-    coders: Vec<Coder>,
+    recoder: Recoder,
     divisors: Vec<Divisors>,
     rect: Rect,
     strip: Strip,
-    writer: Writer,
-    /// Of each component: the DC written last.
-    last: [i32; COMPONENTS_MAX],
     /// The bit of the data that comes next to be copied.
     copied: u64,
     /// The MCU that comes next to be written.
@@ -152,7 +150,7 @@ impl<'a> Rewrite<'a> {
         let mut walk = self.index.seek(self.scan, self.data, target)?;
         walk.begin()?;
         self.copy_to(walk.position());
-        self.last = walk.predictors()?.map(i32::from);
+        self.recoder.last = walk.predictors()?.map(i32::from);
         self.done = target;
         Ok(walk)
     }
@@ -174,9 +172,9 @@ impl<'a> Rewrite<'a> {
         walk.begin()?;
         walk.skip_mcu()?;
         walk.check()?;
-        self.writer.copy(self.data, self.copied, walk.position());
+        self.recoder.writer.copy(self.data, self.copied, walk.position());
         let number = walk.begin()?.ok_or(ScanError::Damaged { mcu: restart })?;
-        self.writer.restart(number);
+        self.recoder.writer.restart(number);
         (self.copied, self.done, self.aligned) = (walk.position(), restart, true);
         Ok(())
     }
@@ -185,12 +183,12 @@ impl<'a> Rewrite<'a> {
     fn copy_to(&mut self, position: u64) {
         let mut next = self.data.restart_behind(self.copied);
         while let Some((start, number)) = self.data.restart(next).filter(|at| at.0 <= position) {
-            self.writer.copy(self.data, self.copied, start);
-            self.writer.restart(number);
+            self.recoder.writer.copy(self.data, self.copied, start);
+            self.recoder.writer.restart(number);
             self.copied = start;
             next += 1;
         }
-        self.writer.copy(self.data, self.copied, position);
+        self.recoder.writer.copy(self.data, self.copied, position);
         self.copied = position;
     }
 
@@ -201,7 +199,8 @@ impl<'a> Rewrite<'a> {
         walk: &mut Walk<'a>,
         dct: Dct,
         paint: &mut dyn FnMut(&mut Samples),
-        (row, columns): (u32, &Range<u32>),
+        row: u32,
+        columns: &Range<u32>,
     ) -> Result<(), ScanError> {
         self.strip.clear();
         let mut places = Vec::new();
@@ -223,10 +222,10 @@ impl<'a> Rewrite<'a> {
         let mut restarts = restarts.into_iter().peekable();
         for (column, places) in places.chunks_exact(self.scan.blocks.len()).enumerate() {
             if let Some((_, number)) = restarts.next_if(|(at, _)| *at == column) {
-                self.writer.restart(number);
-                self.last = [0; COMPONENTS_MAX];
+                self.recoder.writer.restart(number);
+                self.recoder.last = [0; COMPONENTS_MAX];
             }
-            self.code_mcu(places, (row, columns.start), column)?;
+            self.code_mcu(places, row, columns.start, column)?;
         }
         (self.copied, self.done) = (walk.position(), walk.mcu());
         Ok(())
@@ -236,14 +235,16 @@ impl<'a> Rewrite<'a> {
     fn code_mcu(
         &mut self,
         places: &[Place],
-        (row, first): (u32, u32),
+        row: u32,
+        first: u32,
         column: usize,
     ) -> Result<(), ScanError> {
-        let Self { scan, data, coders, rect, strip, writer, last, .. } = self;
+        let Self { scan, data, recoder, rect, strip, .. } = self;
+        let Recoder { coders, writer, last } = recoder;
         for (number, place) in places.iter().enumerate() {
             let at = strip.position(number, column);
             let coder = &coders[place.component];
-            let origin = strip.place(at, (scan, row, first));
+            let origin = strip.origin(at, scan, row, first);
             if is_touched(&scan.components[place.component], origin, *rect) {
                 let block = strip.block(at);
                 let dc = i32::from(block[0]);
@@ -267,11 +268,11 @@ impl<'a> Rewrite<'a> {
         }
         let is_next = next == Some(self.done);
         if let Some(number) = walk.begin()? {
-            self.writer.restart(number);
-            self.last = [0; COMPONENTS_MAX];
+            self.recoder.writer.restart(number);
+            self.recoder.last = [0; COMPONENTS_MAX];
             self.aligned = true;
         } else if !is_next {
-            recode_mcu(walk, self.data, (&self.coders, &mut self.writer, &mut self.last))?;
+            self.recoder.recode_mcu(self.data, walk)?;
         }
         (self.copied, self.done) = (walk.position(), walk.mcu());
         Ok(is_next)

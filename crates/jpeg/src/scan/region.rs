@@ -113,6 +113,15 @@ fn grids(scan: &Scan, mcus: &McuRect) -> Samples {
     Samples { grids: scan.components.iter().map(grid).collect() }
 }
 
+/// Where a block lies in a [`Strip`].
+#[derive(Clone, Copy)]
+pub(super) struct BlockPosition {
+    /// Number of the component in the scan.
+    component: usize,
+    /// Number among the component's blocks, row by row.
+    index: usize,
+}
+
 /// The coefficients of some MCUs beside each other.
 pub(super) struct Strip {
     /// Per component: its blocks, row by row.
@@ -148,28 +157,31 @@ impl Strip {
     /// Block `number` of the MCU in `column`.
     #[inline]
     pub(super) fn block_mut(&mut self, number: usize, column: usize) -> &mut Block {
-        let (component, index) = self.position(number, column);
+        let BlockPosition { component, index } = self.position(number, column);
         &mut self.blocks[component][index]
     }
 
-    /// Component and index of block `number` of the MCU in `column`.
-    pub(super) fn position(&self, number: usize, column: usize) -> (usize, usize) {
+    /// Where block `number` of the MCU in `column` lies.
+    #[inline]
+    pub(super) fn position(&self, number: usize, column: usize) -> BlockPosition {
         let (component, x, y) = self.order[number];
         let (across, _, row) = self.shapes[component];
-        (component, y * row + column * across + x)
+        BlockPosition { component, index: y * row + column * across + x }
     }
 
     /// The first sample of a block, counted from the picture's corner, when the strip stands at
     /// `row` and its first MCU in column `first`.
-    pub(super) fn place(
+    pub(super) fn origin(
         &self,
-        (component, index): (usize, usize),
-        (scan, row, first): (&Scan, u32, u32),
+        block: BlockPosition,
+        scan: &Scan,
+        row: u32,
+        first: u32,
     ) -> (u32, u32) {
-        let (_, _, across) = self.shapes[component];
-        let (x, y) = (index % across, index / across);
+        let (_, _, across) = self.shapes[block.component];
+        let (x, y) = (block.index % across, block.index / across);
         let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let component = &scan.components[component];
+        let component = &scan.components[block.component];
         ((first * component.across + small(x)) * 8, (row * component.down + small(y)) * 8)
     }
 
@@ -179,9 +191,9 @@ impl Strip {
         &self.blocks
     }
 
-    /// A block.
-    pub(super) fn block(&self, (component, index): (usize, usize)) -> &Block {
-        &self.blocks[component][index]
+    /// The coefficients of one block.
+    pub(super) fn block(&self, at: BlockPosition) -> &Block {
+        &self.blocks[at.component][at.index]
     }
 
     /// Turns the coefficients into samples of row `row` of MCUs.
@@ -239,8 +251,8 @@ impl Samples {
         let mut data = vec![0; Planes::samples(&layout)];
         for ((plane, grid), component) in layout.iter().zip(&self.grids).zip(&scan.components) {
             let out = &mut data[plane.start..plane.start + plane.width * plane.height];
-            let across = Axis::new((rect.x, rect.width), component.cell.0, plane.width, from.0);
-            let down = Axis::new((rect.y, rect.height), component.cell.1, plane.height, from.1);
+            let across = Axis::new(rect.x, rect.width, component.cell.0, plane.width, from.0);
+            let down = Axis::new(rect.y, rect.height, component.cell.1, plane.height, from.1);
             grid.cut(*plane, &across, &down, out);
         }
         Ok(Planes { size, space, chroma, data })
@@ -257,7 +269,7 @@ struct Axis {
 }
 
 impl Axis {
-    fn new((start, length): (u32, u32), cell: u32, samples: usize, from: From) -> Self {
+    fn new(start: u32, length: u32, cell: u32, samples: usize, from: From) -> Self {
         let samples = u32::try_from(samples).unwrap_or(u32::MAX);
         let pixel = match from {
             From::End => {

@@ -192,7 +192,7 @@ fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut Samples) {
 fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     let IndexedJpeg { scan, index, jpeg, .. } = indexed;
     let bytes = only(indexed, [patch::needs(scan, index, rect).expect("inside")]);
-    let make = |dct| patch(scan, index, &bytes, rect, (dct, &mut darken(scan, rect)));
+    let make = |dct| patch(scan, index, &bytes, rect, dct, &mut darken(scan, rect));
     let patched = make(Dct::detect()).expect("patched");
     assert_eq!(Ok(&patched), make(Dct::scalar()).as_ref());
     let at = |offset: u64| usize::try_from(offset).unwrap();
@@ -496,7 +496,7 @@ proptest! {
         prop_assert_eq!(
             &decoded, &decode_region(scan, index, &indexed.bytes(), rect, Dct::scalar())
         );
-        drop(patch(scan, index, &indexed.bytes(), rect, (Dct::detect(), &mut |_| ())));
+        drop(patch(scan, index, &indexed.bytes(), rect, Dct::detect(), &mut |_| ()));
         if let (Ok(samples), true) = (decoded, indexed.has_planes())
             && let Ok(full) = decode_planes(&indexed.jpeg)
         {

@@ -294,12 +294,12 @@ fn decode_ac(reader: &mut Reader<'_>, plan: &Plan<'_>, block: &mut Block) -> Opt
     let (mut at, mut wild) = (1usize, 0);
     loop {
         let step = plan.ac.find(reader.buffer)?;
-        if !take_ac(reader, step, plan.steps, block, (&mut at, &mut wild)) {
+        if !take_ac(reader, step, plan.steps, block, &mut at, &mut wild) {
             break;
         }
         reader.refill();
         let step = plan.ac.find(reader.buffer)?;
-        if !take_ac(reader, step, plan.steps, block, (&mut at, &mut wild)) {
+        if !take_ac(reader, step, plan.steps, block, &mut at, &mut wild) {
             break;
         }
     }
@@ -313,7 +313,8 @@ fn take_ac(
     step: Step,
     steps: &[u32; 128],
     block: &mut Block,
-    (at, wild): (&mut usize, &mut u32),
+    at: &mut usize,
+    wild: &mut u32,
 ) -> bool {
     if step.size() == 0 {
         reader.skip(step.code());
