@@ -148,7 +148,7 @@ impl Making<'_> {
             Ok(ranges) => {
                 let bytes = picture.read(&ranges)?.watched(self.watched.go_on);
                 let begin = self.watched.begin;
-                direct.run(&indexed, &bytes, (marker, output.quality, limits), begin)
+                direct.run(&indexed, &bytes, marker, output.quality, limits, begin)
             }
             Err(error) => Err(error),
         };

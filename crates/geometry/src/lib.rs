@@ -156,15 +156,15 @@ pub fn scale_crop(crop: Rect, hires: Size, target: Size) -> Result<Rect, CropErr
     if target.width == 0 || target.height == 0 {
         return Err(CropError::Empty { crop, image: target });
     }
-    let (x, width) = scale_span((crop.x, crop.width), hires.width, target.width);
-    let (y, height) = scale_span((crop.y, crop.height), hires.height, target.height);
+    let (x, width) = scale_span(crop.x, crop.width, hires.width, target.width);
+    let (y, height) = scale_span(crop.y, crop.height, hires.height, target.height);
     Ok(Rect { x, y, width, height })
 }
 
 /// Scales one axis of a crop: start and length in, start and length out.
 ///
 /// `start + length <= from`, `length > 0` and `to > 0` are the caller's.
-fn scale_span((start, length): (u32, u32), from: u32, to: u32) -> (u32, u32) {
+fn scale_span(start: u32, length: u32, from: u32, to: u32) -> (u32, u32) {
     let left = scale_px(start, to, from).min(to - 1);
     let right = scale_px(start.saturating_add(length), to, from).clamp(left + 1, to);
     (left, right - left)

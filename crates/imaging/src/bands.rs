@@ -31,7 +31,9 @@ type Outcome = Result<Decoded<Pixels>, BandsError>;
 ///
 /// Fails with [`ScanError::Sampling`] for pictures whose bands need each other.
 pub fn decode_bands(
-    (scan, index, colour): (&Scan, &Index, &[u8]),
+    scan: &Scan,
+    index: &Index,
+    colour: &[u8],
     bytes: &Bytes<'_>,
     scale: Scale,
     spread: Spread<'_>,

@@ -154,7 +154,9 @@ impl Direct {
         &self,
         indexed: &IndexedSource<'_>,
         bytes: &Bytes<'_>,
-        (marker, quality, limits): (&Marker, u8, &HeaderLimits),
+        marker: &Marker,
+        quality: u8,
+        limits: &HeaderLimits,
         stage: &dyn Fn(Stage) -> bool,
     ) -> Result<Done, DirectError> {
         let begin = |now| if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) };
@@ -181,8 +183,8 @@ impl Direct {
             Self::Region { upright, stored, canvases } => {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
                 let from = |backwards| if backwards { From::End } else { From::Start };
-                let (backwards, upwards) = orientation.reverses();
-                let from = (from(backwards), from(upwards));
+                let reversed = orientation.reversed();
+                let from = (from(reversed.columns), from(reversed.rows));
                 let planes = samples.planes(scan, *stored, from)?;
                 let whole = Rect::new(0, 0, stored.size());
                 let mut planes = turn_planes(planes, whole, orientation);

@@ -24,8 +24,9 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
         let at = |offset: u64| usize::try_from(offset).unwrap();
         bytes.push(range.start, jpeg[at(range.start)..at(range.end)].to_vec());
     }
-    let how = (&marker(), job.output.quality, &LIMITS);
-    match direct.run(&indexed, &bytes, how, &|_| true).expect("rendered") {
+    let (marker, quality) = (marker(), job.output.quality);
+    let done = direct.run(&indexed, &bytes, &marker, quality, &LIMITS, &|_| true);
+    match done.expect("rendered") {
         Done::File { jpeg, way, .. } => Some((jpeg, way)),
         Done::Part(small) => {
             let Direct::Part { shows, crop, marked } = direct else { panic!("no part") };

@@ -29,7 +29,7 @@ pub use bands::{BandsError, Spread, decode_bands};
 pub use colour::fits as profile_fits;
 pub use direct::{Direct, DirectError, Done, IndexedSource};
 pub use mark::{MarkError, MarkKind, MarkSetup, Marker};
-pub use orient::Orientation;
+pub use orient::{Orientation, ReversedAxes};
 pub use render::render;
 pub use resize::decoded_size;
 pub use steps::{Step, StepError, output_size, scaled_size};

@@ -98,9 +98,10 @@ impl Blocks {
 
     /// Tells latitude and longitude in degrees, if both are there and on the globe.
     pub(super) fn position(&self) -> Option<(f64, f64)> {
-        let latitude = self.degrees(Tag::GPSLatitude, Tag::GPSLatitudeRef, ("N", "S"))?;
-        let longitude = self.degrees(Tag::GPSLongitude, Tag::GPSLongitudeRef, ("E", "W"))?;
-        Some((latitude, longitude)).filter(|&position| is_position(position))
+        let latitude = self.degrees(Tag::GPSLatitude, Tag::GPSLatitudeRef, ["N", "S"])?;
+        let longitude = self.degrees(Tag::GPSLongitude, Tag::GPSLongitudeRef, ["E", "W"])?;
+        Some((latitude, longitude))
+            .filter(|(latitude, longitude)| is_position(*latitude, *longitude))
     }
 
     /// Tells whether coordinates are filled in; cameras without reception write zeros over zeros.
@@ -113,7 +114,7 @@ impl Blocks {
     }
 
     /// Reads degrees, minutes and seconds with their hemisphere.
-    fn degrees(&self, tag: Tag, hemisphere: Tag, (ahead, behind): (&str, &str)) -> Option<f64> {
+    fn degrees(&self, tag: Tag, hemisphere: Tag, [ahead, behind]: [&str; 2]) -> Option<f64> {
         let Value::Rational(parts) = &self.field(tag)?.value else {
             return None;
         };

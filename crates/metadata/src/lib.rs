@@ -251,12 +251,13 @@ fn cleaned(caption: &Caption) -> Caption {
     clean.created =
         clean.created.and_then(|text| Stamp::parse(&text)).map(|stamp| stamp.to_string());
     clean.urgency = clean.urgency.filter(|urgency| (1..=9).contains(urgency));
-    clean.position = clean.position.filter(|&position| is_position(position));
+    clean.position =
+        clean.position.filter(|(latitude, longitude)| is_position(*latitude, *longitude));
     clean
 }
 
 /// Tells whether latitude and longitude are on the globe.
-fn is_position((latitude, longitude): (f64, f64)) -> bool {
+fn is_position(latitude: f64, longitude: f64) -> bool {
     (-90.0..=90.0).contains(&latitude) && (-180.0..=180.0).contains(&longitude)
 }
 

@@ -202,7 +202,10 @@ impl Packet {
 
     fn told(self) -> Told {
         let mut caption = self.caption;
-        caption.position = self.latitude.zip(self.longitude).filter(|&p| is_position(p));
+        caption.position = self
+            .latitude
+            .zip(self.longitude)
+            .filter(|(latitude, longitude)| is_position(*latitude, *longitude));
         Told { caption, created: self.created }
     }
 
@@ -403,7 +406,8 @@ fn uri<'n>(namespace: &ResolveResult<'n>) -> &'n [u8] {
     }
 }
 
-fn property((namespace, local): (&[u8], &[u8])) -> Option<Property> {
+fn property(name: (&[u8], &[u8])) -> Option<Property> {
+    let (namespace, local) = name;
     PROPERTIES
         .iter()
         .find(|(uri, name, _)| name.as_bytes() == local && uri.as_bytes() == namespace)

@@ -11,11 +11,18 @@ use crate::error::Result;
 use crate::schema::Fields;
 use crate::stems::Stemming;
 
-/// How many threads make documents into segments, and the memory of each in bytes: a segment is written
-/// when it is full. The engine asks for at least 15 MB. One thread makes one segment of a commit.
-const FOLLOWING: (usize, usize) = (1, 64 << 20);
-/// The same for an index that is built. Larger segments are merged less often.
-const BUILDING: (usize, usize) = (2, 128 << 20);
+/// The threads that make documents into segments.
+struct SegmentThreads {
+    count: usize,
+    /// Memory of each thread in bytes: a segment is written when it is full. The engine asks for at
+    /// least 15 MB.
+    memory_bytes: usize,
+}
+
+/// For a few items at a time: one thread makes one segment of a commit.
+const FOLLOWING: SegmentThreads = SegmentThreads { count: 1, memory_bytes: 64 << 20 };
+/// For an index that is built. Larger segments are merged less often.
+const BUILDING: SegmentThreads = SegmentThreads { count: 2, memory_bytes: 128 << 20 };
 /// How many threads can add items at a time.
 const ADDERS: usize = 2;
 /// Segments of about one size that are merged into one: up to this many times as large as the smallest of
@@ -98,15 +105,11 @@ impl Writer {
     }
 
     /// Takes the lock of the index's folder. Fails while another writer holds it.
-    fn new(
-        index: &tantivy::Index,
-        fields: Fields,
-        (threads, thread_bytes): (usize, usize),
-    ) -> Result<Self> {
+    fn new(index: &tantivy::Index, fields: Fields, threads: SegmentThreads) -> Result<Self> {
         let options = IndexWriterOptions::builder()
-            .num_worker_threads(threads)
+            .num_worker_threads(threads.count)
             .num_merge_threads(1)
-            .memory_budget_per_thread(thread_bytes)
+            .memory_budget_per_thread(threads.memory_bytes)
             .build();
         let engine: tantivy::IndexWriter = index.writer_with_options(options)?;
         let mut policy = LogMergePolicy::default();

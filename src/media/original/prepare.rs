@@ -153,9 +153,8 @@ fn make_level(
 ) -> (Option<(Vec<u8>, Size)>, Option<String>) {
     let Some(scale) = level_scale(header.size, request.preview_px) else { return (None, None) };
     let colour = colour_segments(header, bytes);
-    let picture = (scan, index, colour.as_slice());
     let bytes = Bytes::whole(bytes).watched(request.go_on);
-    let decoded = decode_bands(picture, &bytes, scale, request.spread);
+    let decoded = decode_bands(scan, index, &colour, &bytes, scale, request.spread);
     let Ok(decoded) = decoded else { return (None, None) };
     let most = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
     let file = LEVEL_QUALITIES.into_iter().find_map(|quality| {

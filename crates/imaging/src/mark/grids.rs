@@ -135,7 +135,7 @@ impl PlacedMark {
             for_rows(grid, cells, |row, samples, from| {
                 let marks = &colour[row * index(*cells_across) + from..];
                 for (sample, (alpha, parts)) in samples.iter_mut().zip(marks) {
-                    *sample = mix_sample(*sample, (*alpha, parts[number], whole));
+                    *sample = mix_sample(*sample, *alpha, parts[number], whole);
                 }
             });
         }

@@ -10,7 +10,8 @@ use crate::mark::Marker;
 use crate::resize::{cut, decode_scale, resize};
 use crate::steps::{check_crop, cover, fit};
 use crate::{
-    Colour, Job, Orientation, RasterError, Rendered, Sampling, Stage, Step, Way, colour, interest,
+    Bands, Colour, Job, Orientation, RasterError, Rendered, ReversedAxes, Sampling, Stage, Step,
+    Way, colour, interest,
 };
 use geometry::{Rect, Size};
 use jpeg::codec::{
@@ -47,8 +48,14 @@ pub fn render(
     work.finish()
 }
 
-/// The file, repaired if its headers need it, and what they say.
-fn open<'a>(job: &Job<'a>) -> Result<(Cow<'a, [u8]>, Header), RasterError> {
+/// A file that libjpeg-turbo takes, repaired where its headers needed it.
+struct OpenedJpeg<'a> {
+    jpeg: Cow<'a, [u8]>,
+    header: Header,
+}
+
+/// Reads the headers of a job's original and checks them against what the job says.
+fn open<'a>(job: &Job<'a>) -> Result<OpenedJpeg<'a>, RasterError> {
     let source = &job.source;
     let (jpeg, header) = match codec::read_header(source.jpeg) {
         Ok(header) => (Cow::Borrowed(source.jpeg), header),
@@ -68,7 +75,7 @@ fn open<'a>(job: &Job<'a>) -> Result<(Cow<'a, [u8]>, Header), RasterError> {
             size.width, size.height, source.shows.width, source.shows.height
         )));
     }
-    Ok((jpeg, header))
+    Ok(OpenedJpeg { jpeg, header })
 }
 
 fn whole(size: Size) -> Rect {
@@ -104,14 +111,14 @@ impl<'a> Work<'a> {
         job: &'a Job<'a>,
         marker: &'a Marker,
         stage: &'a dyn Fn(Stage) -> bool,
-        (jpeg, header): (Cow<'a, [u8]>, Header),
+        opened: OpenedJpeg<'a>,
     ) -> Work<'a> {
         Work {
             job,
             marker,
             stage,
-            jpeg,
-            header,
+            jpeg: opened.jpeg,
+            header: opened.header,
             base: None,
             region: whole(job.source.orientation.turn_size(job.source.stored)),
             marks: Vec::new(),
@@ -226,9 +233,9 @@ impl<'a> Work<'a> {
         if self.header.size != self.job.source.stored {
             self.way = Way::Level;
         } else if let Some(bands) = self.job.source.bands {
-            let picture = (bands.scan, bands.index, bands.colour);
-            let bytes = Bytes::whole(&self.jpeg).watched(bands.go_on);
-            if let Ok(decoded) = decode_bands(picture, &bytes, scale, bands.spread) {
+            let Bands { scan, index, colour, spread, go_on } = bands;
+            let bytes = Bytes::whole(&self.jpeg).watched(go_on);
+            if let Ok(decoded) = decode_bands(scan, index, colour, &bytes, scale, spread) {
                 self.way = Way::Bands;
                 return Ok(decoded);
             }
@@ -295,7 +302,7 @@ impl<'a> Work<'a> {
         };
         let known = matches!(space, Space::Grey | Space::YCbCr) && chroma != Chroma::Other;
         let stays = self.base.is_none() && job.output.colour == Colour::Keep;
-        if !(samplings && known && stays && on_grid(stored, orientation.reverses(), chroma)) {
+        if !(samplings && known && stays && on_grid(stored, orientation.reversed(), chroma)) {
             return Ok(None);
         }
         self.begin(Stage::Decode)?;
@@ -327,12 +334,13 @@ pub(super) fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
 
 /// Says whether a stored rectangle starts, and where it is read backwards also ends, between
 /// samples of the colour differences.
-fn on_grid(stored: Rect, (backwards, upwards): (bool, bool), chroma: Chroma) -> bool {
+fn on_grid(stored: Rect, reversed: ReversedAxes, chroma: Chroma) -> bool {
     let (across, down) = chroma.cell();
     let fits = |start: u32, length: u32, cell: u32, reversed: bool| {
         start.is_multiple_of(cell) && (!reversed || (start + length).is_multiple_of(cell))
     };
-    fits(stored.x, stored.width, across, backwards) && fits(stored.y, stored.height, down, upwards)
+    fits(stored.x, stored.width, across, reversed.columns)
+        && fits(stored.y, stored.height, down, reversed.rows)
 }
 
 /// Cuts `region`, which lies on the grid, out of the planes and turns each of them upright.

@@ -123,8 +123,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
                 if output_size(orientation.turn_size(size), &steps).is_err() {
                     continue;
                 }
-                let (bytes, header) = open(&job).unwrap();
-                let mut work = Work::new(&job, &marker, &|_| true, (bytes, header));
+                let mut work = Work::new(&job, &marker, &|_| true, open(&job).unwrap());
                 for step in &steps {
                     work.apply(step).unwrap();
                 }

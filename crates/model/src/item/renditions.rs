@@ -288,9 +288,7 @@ impl Served<'_> {
             }
             let href = links.file(self.key, association, *name, *extension);
             let told = match extension {
-                RenditionExtension::Jpg => {
-                    self.picture((files, association), *name, (href, links))?
-                }
+                RenditionExtension::Jpg => self.picture(files, association, *name, href, links)?,
                 RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {
                     files.find(*name, *extension).map(|asset| described(asset, &href))
                 }
@@ -304,9 +302,11 @@ impl Served<'_> {
 
     fn picture<L: Links>(
         &self,
-        (files, association): (Files<'_>, Option<&AssociationKey>),
+        files: Files<'_>,
+        association: Option<&AssociationKey>,
         name: RenditionName,
-        (href, links): (String, &L),
+        href: String,
+        links: &L,
     ) -> Result<Option<Value>, CropError> {
         let Some(size) = self.sizes.of(files, name) else { return Ok(None) };
         let hires = files.picture(Usage::Hires).map(|picture| picture.upright());

@@ -62,7 +62,8 @@ impl Entry {
     pub(super) fn new(
         number: i64,
         media_type: u8,
-        (under, filed): (Under, &[(u32, u32)]),
+        under: Under,
+        filed: &[(u32, u32)],
         asks: Asks,
         conditions: Conditions<'_>,
     ) -> Self {

@@ -123,7 +123,7 @@ impl Matcher {
             agreements: agreements.as_deref().unwrap_or_default(),
             program: &program,
         };
-        let entry = Entry::new(number, media_type, (under, &places), asks, conditions);
+        let entry = Entry::new(number, media_type, under, &places, asks, conditions);
         self.entries[at(slot)] = Some(entry);
         self.numbers.insert(number, slot);
     }
