@@ -16,7 +16,7 @@ use jpeg::dct::Dct;
 use jpeg::header::{Header, HeaderLimits};
 use jpeg::scan::index::Index;
 use jpeg::scan::patch::{self, Patched};
-use jpeg::scan::region::{self, From};
+use jpeg::scan::region::{self, CountedFrom};
 use jpeg::scan::{Bytes, Scan, ScanError, cut};
 
 /// A picture that can be indexed.
@@ -182,7 +182,8 @@ impl Direct {
             }
             Self::Region { upright, stored, canvases } => {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
-                let from = |backwards| if backwards { From::End } else { From::Start };
+                let from =
+                    |backwards| if backwards { CountedFrom::End } else { CountedFrom::Start };
                 let reversed = orientation.reversed();
                 let from = (from(reversed.columns), from(reversed.rows));
                 let planes = samples.planes(scan, *stored, from)?;

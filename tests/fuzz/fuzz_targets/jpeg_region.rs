@@ -8,7 +8,7 @@
 use jpeg::codec::{Chroma, Planes, Scale, Space, read_header};
 use jpeg::dct::Dct;
 use jpeg::header::Colour;
-use jpeg::scan::region::{From, Samples, decode, needs};
+use jpeg::scan::region::{CountedFrom, Samples, decode, needs};
 use jpeg::scan::{Scan, ScanError};
 use jpeg_cases::plain::Plain;
 use jpeg_cases::{Case, Opened, pixels};
@@ -37,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
     if let Some(planes) = scan.planes.filter(|_| is_named) {
         assert_eq!(planes, (header.space, header.chroma));
         let full = jpeg_cases::planes(&repaired, extra);
-        let side = |bit: u8| if case.options & bit == 0 { From::Start } else { From::End };
+        let side = |bit: u8| if case.options & bit == 0 { CountedFrom::Start } else { CountedFrom::End };
         check_planes(scan, &samples, rect, (&full, (side(1), side(2))));
     } else if opened.header.colour().is_some_and(|colour| colour != Colour::Ycck)
         && scan.components.iter().all(|part| part.cell == (1, 1))
@@ -85,7 +85,7 @@ fn check_planes(
     scan: &Scan,
     samples: &Samples,
     rect: Rect,
-    (full, from): (&Planes, (From, From)),
+    (full, from): (&Planes, (CountedFrom, CountedFrom)),
 ) {
     let planes = samples.planes(scan, rect, from).expect("planes");
     assert_eq!(planes.size, rect.size());
@@ -107,10 +107,10 @@ fn check_planes(
 }
 
 /// The pixel from which the samples of a plane are counted.
-fn start(from: From, (start, length): (u32, u32), cell: u32, samples: usize) -> i64 {
+fn start(from: CountedFrom, (start, length): (u32, u32), cell: u32, samples: usize) -> i64 {
     match from {
-        From::End => i64::from(start) + i64::from(length) - signed(samples) * i64::from(cell),
-        From::Start => i64::from(start),
+        CountedFrom::End => i64::from(start) + i64::from(length) - signed(samples) * i64::from(cell),
+        CountedFrom::Start => i64::from(start),
     }
 }
 

@@ -228,7 +228,7 @@ impl Strip {
 
 /// From where a rectangle's samples of colour are counted on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum CountedFrom {
     /// Its start: the usual way.
     Start,
     /// Its end, for a picture that will be turned so that its end comes first.
@@ -243,7 +243,7 @@ impl Samples {
         &self,
         scan: &Scan,
         rect: Rect,
-        from: (From, From),
+        from: (CountedFrom, CountedFrom),
     ) -> Result<Planes, ScanError> {
         let (space, chroma) = scan.planes.ok_or(ScanError::Sampling)?;
         let size = rect.size();
@@ -269,13 +269,13 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(start: u32, length: u32, cell: u32, samples: usize, from: From) -> Self {
+    fn new(start: u32, length: u32, cell: u32, samples: usize, from: CountedFrom) -> Self {
         let samples = u32::try_from(samples).unwrap_or(u32::MAX);
         let pixel = match from {
-            From::End => {
+            CountedFrom::End => {
                 i64::from(start) + i64::from(length) - i64::from(samples) * i64::from(cell)
             }
-            From::Start => i64::from(start),
+            CountedFrom::Start => i64::from(start),
         };
         let cells = i64::from(cell);
         let behind = u32::try_from(pixel.rem_euclid(cells)).unwrap_or(0);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::bands::{are_exact, band, split};
 use super::cut::{cut, is_on_grid, surroundings};
 use super::patch::patch;
-use super::region::{From, Samples, decode as decode_region, needs};
+use super::region::{CountedFrom, Samples, decode as decode_region, needs};
 use super::*;
 use crate::IndexedJpeg;
 use crate::codec::tests::{as_optimised, as_progressive};
@@ -85,7 +85,7 @@ fn expected(full: &Planes, number: usize, cell: (u32, u32), pixel: (i64, i64)) -
     u8::try_from((upper * (cy - dy) + lower * dy + cx * cy / 2) / (cx * cy)).unwrap()
 }
 
-fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (From, From)) {
+fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (CountedFrom, CountedFrom)) {
     let IndexedJpeg { scan, index, jpeg, .. } = indexed;
     let bytes = only(indexed, needs(scan, index, rect).expect("inside"));
     let full = decode_planes(jpeg).expect("planes").value;
@@ -95,10 +95,10 @@ fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (From, From)) {
         let layout = Planes::layout(planes.size, planes.space, planes.chroma);
         for (number, (plane, component)) in layout.iter().zip(&scan.components).enumerate() {
             let start = |from, start: u32, length: u32, cell: u32, samples: usize| match from {
-                From::End => {
+                CountedFrom::End => {
                     i64::from(start + length) - i64::try_from(samples).unwrap() * i64::from(cell)
                 }
-                From::Start => i64::from(start),
+                CountedFrom::Start => i64::from(start),
             };
             let (cx, cy) = component.cell;
             let left = start(from.0, rect.x, rect.width, cx, plane.width);
@@ -284,8 +284,8 @@ fn corners_and_the_whole_are_exact_in_every_kind_of_file() {
                 check_cut(&indexed, rect);
                 check_patch(&indexed, rect);
                 if indexed.has_planes() {
-                    check_region(&indexed, rect, (From::Start, From::Start));
-                    check_region(&indexed, rect, (From::End, From::End));
+                    check_region(&indexed, rect, (CountedFrom::Start, CountedFrom::Start));
+                    check_region(&indexed, rect, (CountedFrom::End, CountedFrom::End));
                 }
             }
         }
@@ -300,7 +300,7 @@ fn pictures_of_one_pixel_are_exact() {
             for rect in rects(size) {
                 check_cut(&indexed, rect);
                 if indexed.has_planes() {
-                    check_region(&indexed, rect, (From::Start, From::End));
+                    check_region(&indexed, rect, (CountedFrom::Start, CountedFrom::End));
                 }
             }
         }
@@ -450,8 +450,8 @@ fn any_coding() -> impl Strategy<Value = Coding> {
     ]
 }
 
-fn any_from() -> impl Strategy<Value = (From, From)> {
-    let side = || prop_oneof![Just(From::Start), Just(From::End)];
+fn any_from() -> impl Strategy<Value = (CountedFrom, CountedFrom)> {
+    let side = || prop_oneof![Just(CountedFrom::Start), Just(CountedFrom::End)];
     (side(), side())
 }
 
@@ -500,7 +500,7 @@ proptest! {
         if let (Ok(samples), true) = (decoded, indexed.has_planes())
             && let Ok(full) = decode_planes(&indexed.jpeg)
         {
-            let planes = samples.planes(scan, rect, (From::Start, From::Start)).expect("planes");
+            let planes = samples.planes(scan, rect, (CountedFrom::Start, CountedFrom::Start)).expect("planes");
             for (number, (plane, component)) in
                 Planes::layout(planes.size, planes.space, planes.chroma).iter().zip(&scan.components).enumerate()
             {
@@ -555,7 +555,7 @@ fn the_engine_is_exact_on_real_photographs() {
                 let rect = Rect::new(x, y, size);
                 check_cut_pixels(&indexed, rect);
                 if indexed.has_planes() {
-                    check_region(&indexed, rect, (From::Start, From::Start));
+                    check_region(&indexed, rect, (CountedFrom::Start, CountedFrom::Start));
                 }
             }
         }
