@@ -11,8 +11,8 @@ use crate::runtime::compute;
 use crate::runtime::limits::TAIL_READ_BYTES_MAX;
 use crate::runtime::telemetry;
 use imaging::{
-    Bands, Direct, DirectError, Done, GoOn, IndexedSource, Job, Orientation, Output, RenderLimits,
-    Rendered, Stage, Step, Way, profile_fits,
+    Bands, Direct, DirectError, DirectOutput, GoOn, IndexedSource, Job, Orientation, Output,
+    RenderLimits, Rendered, Stage, Step, Way, profile_fits,
 };
 use jpeg::header::Header;
 use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
@@ -153,14 +153,14 @@ impl Making<'_> {
             Err(error) => Err(error),
         };
         match done {
-            Ok(Done::File { jpeg, size, way }) => {
+            Ok(DirectOutput::File { jpeg, size, way }) => {
                 count_pixels(size.pixels());
                 let channels = picture.scan().components.len();
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
                 Ok(Some((self.finished(&jpeg, icc, 1)?, way)))
             }
-            Ok(Done::Part(small)) => self.part(&direct, &small, output).map(Some),
-            Ok(Done::Patched(patched)) => {
+            Ok(DirectOutput::Part(small)) => self.part(&direct, &small, output).map(Some),
+            Ok(DirectOutput::Patched(patched)) => {
                 Ok(Some((self.patched(picture, patched)?, Way::LocalMark)))
             }
             Err(DirectError::Raster(cause)) => Err(cause.into()),

@@ -66,7 +66,7 @@ pub enum Direct {
 
 /// What a direct render gives.
 #[derive(Debug)]
-pub enum Done {
+pub enum DirectOutput {
     /// A file with JFIF's or Adobe's segment and no other metadata, and its size.
     File {
         /// The file.
@@ -158,7 +158,7 @@ impl Direct {
         quality: u8,
         limits: &HeaderLimits,
         stage: &dyn Fn(Stage) -> bool,
-    ) -> Result<Done, DirectError> {
+    ) -> Result<DirectOutput, DirectError> {
         let begin = |now| if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) };
         let IndexedSource { scan, index, colour, orientation } = *indexed;
         begin(Stage::Decode)?;
@@ -167,18 +167,18 @@ impl Direct {
                 let jpeg = cut::cut(scan, index, bytes, *stored, colour)?;
                 let size = stored.size();
                 if !*marked {
-                    return Ok(Done::File { jpeg, size, way: Way::LosslessCrop });
+                    return Ok(DirectOutput::File { jpeg, size, way: Way::LosslessCrop });
                 }
                 begin(Stage::Blend)?;
                 let jpeg = mark_file(&jpeg, colour, marker, limits)?;
-                Ok(Done::File { jpeg, size, way: Way::LocalMark })
+                Ok(DirectOutput::File { jpeg, size, way: Way::LocalMark })
             }
             Self::Part { shows, .. } => {
-                Ok(Done::Part(cut::cut(scan, index, bytes, *shows, colour)?))
+                Ok(DirectOutput::Part(cut::cut(scan, index, bytes, *shows, colour)?))
             }
             Self::Mark => {
                 begin(Stage::Blend)?;
-                Ok(Done::Patched(mark(indexed, bytes, marker)?))
+                Ok(DirectOutput::Patched(mark(indexed, bytes, marker)?))
             }
             Self::Region { upright, stored, canvases } => {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
@@ -198,7 +198,7 @@ impl Direct {
                 }
                 begin(Stage::Encode)?;
                 let jpeg = codec::encode_planes(&planes, quality).map_err(RasterError::from)?;
-                Ok(Done::File { jpeg, size: upright.size(), way: Way::Region })
+                Ok(DirectOutput::File { jpeg, size: upright.size(), way: Way::Region })
             }
         }
     }

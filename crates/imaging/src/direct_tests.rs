@@ -27,8 +27,8 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
     let (marker, quality) = (marker(), job.output.quality);
     let done = direct.run(&indexed, &bytes, &marker, quality, &LIMITS, &|_| true);
     match done.expect("rendered") {
-        Done::File { jpeg, way, .. } => Some((jpeg, way)),
-        Done::Part(small) => {
+        DirectOutput::File { jpeg, way, .. } => Some((jpeg, way)),
+        DirectOutput::Part(small) => {
             let Direct::Part { shows, crop, marked } = direct else { panic!("no part") };
             let mut steps = vec![Step::Crop(crop)];
             steps.extend(marked.then_some(Step::Watermark));
@@ -37,7 +37,7 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
             let job = Job { source, steps: &steps, ..*job };
             Some((render(&job, &marker(), &|_| true).expect("rendered").jpeg, Way::Region))
         }
-        Done::Patched(patched) => {
+        DirectOutput::Patched(patched) => {
             let header = Header::parse(jpeg, &LIMITS).expect("parsed");
             let (mut file, scans) = rewrite_with_tables(jpeg, &header, &[], None, &patched.tables);
             let at = |offset: u64| usize::try_from(offset).unwrap();

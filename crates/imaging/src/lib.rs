@@ -27,7 +27,7 @@ use thiserror::Error;
 
 pub use bands::{BandsError, Spread, decode_bands};
 pub use colour::fits as profile_fits;
-pub use direct::{Direct, DirectError, Done, IndexedSource};
+pub use direct::{Direct, DirectError, DirectOutput, IndexedSource};
 pub use mark::{MarkError, MarkKind, MarkSetup, Marker};
 pub use orient::{Orientation, ReversedAxes};
 pub use render::render;
