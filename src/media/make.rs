@@ -17,7 +17,7 @@ use imaging::{
 use jpeg::header::Header;
 use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
 use jpeg::scan::{ScanError, patch::Patched};
-use metadata::{Caption, Keep};
+use metadata::{Caption, WriteOptions};
 use model::Size;
 
 /// What a render asks while it works.
@@ -101,7 +101,7 @@ impl Inner {
 impl Making<'_> {
     /// The metadata that the rendition carries; its pixels are turned as `orientation` says.
     fn metadata(&self, orientation: u8) -> Vec<u8> {
-        let keep = Keep { orientation, gps: self.plan.keep_gps };
+        let keep = WriteOptions { orientation, gps: self.plan.keep_gps };
         match self.plan.caption {
             Some(_) => {
                 metadata::write(self.caption, &self.head.header.exif(&self.head.bytes), keep)

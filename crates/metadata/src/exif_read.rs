@@ -9,7 +9,7 @@
 use exif::{Exif, Field, In, Rational, Reader, Tag, Value};
 
 use crate::stamp::Stamp;
-use crate::{Caption, TEXT_BYTES_MAX, Told, is_position, set, text};
+use crate::{Caption, StandardFields, TEXT_BYTES_MAX, is_position, set, text};
 
 /// Directory entries that one block may have; cameras write some hundred.
 const ENTRIES_MAX: usize = 5_000;
@@ -65,7 +65,7 @@ impl Blocks {
     }
 
     /// Reads the fields of a caption.
-    pub(super) fn read(&self, warnings: &mut Vec<String>) -> Told {
+    pub(super) fn read(&self, warnings: &mut Vec<String>) -> StandardFields {
         let mut caption = Caption::default();
         set(&mut caption.description, &self.text(Tag::ImageDescription));
         set(&mut caption.byline, &self.text(Tag::Artist));
@@ -77,7 +77,7 @@ impl Blocks {
         let offset = self.text(Tag::OffsetTimeOriginal);
         let created = Stamp::parse(&self.text(Tag::DateTimeOriginal))
             .map(|stamp| stamp.with_offset(&offset));
-        Told { caption, created }
+        StandardFields { caption, created }
     }
 
     /// Reads a text; empty if it is absent, no text, or a placeholder of blanks and NULs.

@@ -156,9 +156,9 @@ mod tests {
             let told = read(&iim(&caption), &mut Vec::new()).caption;
             (told.country_code, told.uri)
         };
-        assert_eq!(told("SE", "urn:x"), ("SWE".to_owned(), "urn:x".to_owned()));
-        assert_eq!(told("Sverige", &"x".repeat(129)), (String::new(), String::new()));
-        assert_eq!(told("NOR", &"x".repeat(128)), ("NOR".to_owned(), "x".repeat(128)));
+        assert_eq!(fields("SE", "urn:x"), ("SWE".to_owned(), "urn:x".to_owned()));
+        assert_eq!(fields("Sverige", &"x".repeat(129)), (String::new(), String::new()));
+        assert_eq!(fields("NOR", &"x".repeat(128)), ("NOR".to_owned(), "x".repeat(128)));
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Caption {
 
 /// What of the original stays in a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keep {
+pub struct WriteOptions {
     /// The orientation to write, 1 to 8; anything else is written as 1.
     pub orientation: u8,
     /// Whether the position may be told.
@@ -127,7 +127,7 @@ pub struct Keep {
 
 /// What one of the three standards says.
 #[derive(Debug, Default)]
-struct Told {
+struct StandardFields {
     /// Its fields; `created` is not set.
     caption: Caption,
     created: Option<Stamp>,
@@ -162,7 +162,7 @@ pub fn read(header: &Header, jpeg: &[u8]) -> Reading {
 /// its standard says. The XMP packet holds all texts whole; only if it would not fit, it loses in
 /// this order: keywords, persons and subject codes from the end of their lists; then all
 /// texts but the description are cut to 1,000 bytes; then the description is cut to what is left.
-pub fn write(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
+pub fn write(caption: &Caption, originals: &[&[u8]], keep: WriteOptions) -> Vec<u8> {
     let caption = cleaned(caption);
     let mut segments = exif_write::segment(&caption, originals, keep);
     segments.extend(xmp_write::segment(&caption));
@@ -171,7 +171,7 @@ pub fn write(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
 }
 
 /// Merges what the three standards say, field by field, in their order of precedence.
-fn merge(xmp: Told, iim: Told, exif: Told) -> Caption {
+fn merge(xmp: StandardFields, iim: StandardFields, exif: StandardFields) -> Caption {
     let created = [&xmp.created, &iim.created, &exif.created]
         .into_iter()
         .flatten()
