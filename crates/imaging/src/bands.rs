@@ -1,4 +1,4 @@
-//! Decoding a picture at a part of its size on all cores.
+//! Decodes a picture at a reduced size on several threads.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use jpeg::scan::{Bytes, Scan, ScanError, bands};
 /// Runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
 pub type Spread<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
-/// Why bands gave no picture.
+/// Why decoding in bands failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BandsError {
     /// Bands of this picture would not be exact, or it is damaged.
@@ -21,15 +21,17 @@ pub enum BandsError {
     Codec(#[from] CodecError),
 }
 
-/// What became of a band.
+/// The outcome of decoding one band.
 type Outcome = Result<Decoded<Pixels>, BandsError>;
 
-/// Decodes the whole picture at `scale`, less than the full one, in bands.
+/// Decodes the whole picture at a `scale` below the full size, in bands.
 ///
 /// The pixels are those of [`codec::decode`], whatever `spread` does. `bytes` holds the file;
-/// `colour` the segments that say what the components mean.
+/// its JFIF and Adobe segments are `colour`.
 ///
-/// Fails with [`ScanError::Sampling`] for pictures whose bands need each other.
+/// # Errors
+///
+/// [`ScanError::Sampling`] when a band of this picture cannot be decoded without its neighbours.
 pub fn decode_bands(
     scan: &Scan,
     index: &Index,

@@ -97,7 +97,7 @@ pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &Stamp, place: Place, grou
     }
 }
 
-/// The colour differences of a mark's pixel, times 255, around 0.
+/// The two chroma components of a mark's pixel, times 255, around 0.
 pub(crate) fn differences([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
     let (red, green, blue) = (i32::from(red), i32::from(green), i32::from(blue));
     // The coefficients of JFIF in 1/65536.

@@ -1,4 +1,4 @@
-//! Renders that touch only what they change: crops and marks of a Hires that can be indexed.
+//! Direct renders: crops and marks that decode only what they change, by random access.
 //!
 //! What fits the steps is chosen in this order: a crop on the grid of MCUs keeps its coefficients;
 //! any other crop decodes its region; a mark on the whole picture, or on a crop that keeps its
@@ -19,39 +19,39 @@ use jpeg::scan::patch::{self, Patched};
 use jpeg::scan::region::{self, CountedFrom};
 use jpeg::scan::{Bytes, Scan, ScanError, cut};
 
-/// A picture that can be indexed.
+/// A picture with random access: its scan, the index of it, and its orientation.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexedSource<'a> {
-    /// What its headers say.
+    /// The facts of the scan.
     pub scan: &'a Scan,
-    /// Where it can be indexed.
+    /// The random-access index of the scan.
     pub index: &'a Index,
-    /// The segments that say what its components mean.
+    /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
     /// How stored pixels are turned upright.
     pub orientation: Orientation,
 }
 
-/// How a render is done.
+/// The plan of a direct render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Direct {
-    /// Cut out with its coefficients, and marked if so; the rectangle as stored.
+    /// Cuts out a rectangle with its coefficients, and marks the result if wanted.
     Cut {
-        /// As stored, on the grid.
+        /// The rectangle in pixels as stored, on the grid of MCUs.
         stored: Rect,
         /// Whether the mark is put on the result.
         marked: bool,
     },
-    /// Decoded, marked, encoded.
+    /// Decodes a region, marks and encodes it.
     Region {
-        /// Upright.
+        /// The region in pixels of the upright picture.
         upright: Rect,
-        /// As stored.
+        /// The region in pixels as stored.
         stored: Rect,
         /// The upright pictures that the marks are made for.
         canvases: Vec<Rect>,
     },
-    /// Cut out with what decoding it takes, for libjpeg-turbo to go on with.
+    /// Cuts out a part that holds the crop, which the caller then renders with libjpeg-turbo.
     Part {
         /// The part, as stored, on the grid.
         shows: Rect,
@@ -60,20 +60,20 @@ pub enum Direct {
         /// Whether the mark is put on the result.
         marked: bool,
     },
-    /// Marked as a whole.
+    /// Marks the whole picture.
     Mark,
 }
 
-/// What a direct render gives.
+/// The output of a direct render.
 #[derive(Debug)]
 pub enum DirectOutput {
     /// A file with JFIF's or Adobe's segment and no other metadata, and its size.
     File {
-        /// The file.
+        /// The bytes of the file.
         jpeg: Vec<u8>,
-        /// Its pixels.
+        /// The size in pixels.
         size: Size,
-        /// How it was made.
+        /// How much of the original was decoded.
         way: Way,
     },
     /// A small file to be decoded whole.
@@ -83,7 +83,7 @@ pub enum DirectOutput {
 }
 
 impl Direct {
-    /// The way that fits `steps`, or `None` if the picture must be decoded whole or scaled.
+    /// Plans a direct render of `steps`; `None` if the picture must be decoded whole or scaled.
     #[must_use]
     pub fn choose(indexed: &IndexedSource<'_>, steps: &[Step], output: Output) -> Option<Self> {
         if output.colour != Colour::Keep || output.sampling != Sampling::Keep {
@@ -129,7 +129,7 @@ impl Direct {
         scan.planes.map(|_| Self::Region { upright, stored, canvases })
     }
 
-    /// The bytes of the file that it takes, in rising order.
+    /// The byte ranges of the file that [`Direct::run`] reads, in rising order.
     pub fn needs(
         &self,
         indexed: &IndexedSource<'_>,
@@ -146,10 +146,10 @@ impl Direct {
         }
     }
 
-    /// Does it; `bytes` holds what [`Direct::needs`] said.
+    /// Carries the plan out; `bytes` holds the ranges that [`Direct::needs`] gives.
     ///
-    /// `stage` is told when a stage begins; once it says no, the render ends as
-    /// [`RasterError::Abandoned`].
+    /// `quality` is that of encoded pixels, 1 to 100. `stage` is called when a stage begins; once
+    /// it answers `false`, the render ends with [`RasterError::Abandoned`].
     pub fn run(
         &self,
         indexed: &IndexedSource<'_>,
@@ -204,13 +204,13 @@ impl Direct {
     }
 }
 
-/// Why a direct render gave nothing.
+/// Why a direct render failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DirectError {
-    /// The picture must be decoded whole after all.
+    /// Random access failed; the picture has to be decoded as a whole.
     #[error(transparent)]
     Scan(#[from] ScanError),
-    /// As for every render.
+    /// A failure that every render can have.
     #[error(transparent)]
     Raster(#[from] RasterError),
 }
@@ -221,7 +221,7 @@ fn mark_place(indexed: &IndexedSource<'_>, marker: &Marker) -> Rect {
     orientation.to_stored(marker.place(orientation.turn_size(scan.size)), scan.size)
 }
 
-/// Changes the blocks under the mark.
+/// Patches the blocks under the mark.
 fn mark(
     indexed: &IndexedSource<'_>,
     bytes: &Bytes<'_>,

@@ -24,8 +24,8 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
         let at = |offset: u64| usize::try_from(offset).unwrap();
         bytes.push(range.start, jpeg[at(range.start)..at(range.end)].to_vec());
     }
-    let (marker, quality) = (marker(), job.output.quality);
-    let done = direct.run(&indexed, &bytes, &marker, quality, &LIMITS, &|_| true);
+    let (mark, quality) = (marker(), job.output.quality);
+    let done = direct.run(&indexed, &bytes, &mark, quality, &LIMITS, &|_| true);
     match done.expect("rendered") {
         DirectOutput::File { jpeg, way, .. } => Some((jpeg, way)),
         DirectOutput::Part(small) => {

@@ -1,8 +1,4 @@
-//! Pixels: a JPEG and steps in, a JPEG out.
-//!
-//! [`render`] is a function of its arguments alone: the same bytes, steps, output and mark give
-//! the same bytes, whatever the machine's load or number of threads. Which steps a rendition takes
-//! is decided above; metadata is read and written elsewhere.
+#![doc = include_str!("../README.md")]
 
 mod bands;
 mod blend;
@@ -34,38 +30,38 @@ pub use render::render;
 pub use resize::decoded_size;
 pub use steps::{Step, StepError, output_size, scaled_size};
 
-/// An original.
+/// The picture to render, with what the caller knows of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The file, at least up to the end of its picture data.
     pub jpeg: &'a [u8],
     /// How stored pixels are turned upright.
     pub orientation: Orientation,
-    /// The embedded profile, put together from its segments.
+    /// The embedded ICC profile, joined from its segments; `None` without one.
     pub icc: Option<&'a [u8]>,
-    /// Adobe's marker is present: inks are stored inverted, 0 for full ink.
+    /// Whether Adobe's marker is present: inks are then stored inverted, 0 for full ink.
     pub adobe: bool,
-    /// The size of the stored picture, before orientation, as the caller knows it.
+    /// The size of the original as stored, before orientation.
     pub stored: Size,
     /// The size of the picture in `jpeg`: `stored`, or less where that is a smaller copy. A
     /// smaller copy is taken if the first step scales, and to no more than its size.
     pub shows: Size,
-    /// How the picture in `jpeg` can be indexed, to decode it on several threads.
+    /// The random-access index of `jpeg`, to decode it on several threads; `None` without one.
     pub bands: Option<Bands<'a>>,
 }
 
-/// What decoding in bands takes.
+/// A random-access index and the threads to decode bands of a picture on.
 #[derive(Clone, Copy)]
 pub struct Bands<'a> {
-    /// What the headers say.
+    /// The facts of the scan.
     pub scan: &'a Scan,
-    /// Where the picture can be indexed.
+    /// The random-access index of the scan.
     pub index: &'a Index,
-    /// The segments that say what its components mean.
+    /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
-    /// The threads.
+    /// Runs work on several threads.
     pub spread: Spread<'a>,
-    /// Asked before each band.
+    /// Asked before each band; `false` cancels the render.
     pub go_on: GoOn<'a>,
 }
 
@@ -75,56 +71,57 @@ impl std::fmt::Debug for Bands<'_> {
     }
 }
 
-/// The sampling of the colour differences in the output.
+/// Chroma subsampling of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Sampling {
-    /// That of the original, turned with it; 4:4:4 where the original's is unusual.
+    /// The subsampling of the original, turned with it; 4:4:4 where that is unusual.
     Keep,
-    /// 4:2:0.
+    /// 4:2:0: chroma at half the width and height.
     S420,
 }
 
 /// The colour space of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Colour {
-    /// That of the original: its profile goes with the pixels, grey stays grey, inks stay inks.
+    /// The space of the original: its profile goes with the pixels, grey stays grey, CMYK stays
+    /// CMYK.
     Keep,
     /// sRGB; grey stays one component.
     Srgb,
 }
 
-/// How the result is written.
+/// Quality, chroma subsampling and colour space of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Output {
     /// libjpeg's quality, 1 to 100; others are brought into that range.
     pub quality: u8,
-    /// The sampling of the colour differences.
+    /// Chroma subsampling of the result.
     pub sampling: Sampling,
-    /// The colour space.
+    /// Colour space of the result.
     pub colour: Colour,
 }
 
-/// What a render may use.
+/// Bounds on the cost of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderLimits {
     /// Pixels that an original may declare, checked before any memory is taken.
     pub pixels_max: u64,
 }
 
-/// A render: the original, what to do with it, and what with the result.
+/// One render: the original, the steps, and the form of the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The original.
+    /// The picture to render.
     pub source: Source<'a>,
-    /// What is done to it, in this order.
+    /// The steps, in the order in which they are applied.
     pub steps: &'a [Step],
-    /// How the result is written.
+    /// Quality, subsampling and colour space of the result.
     pub output: Output,
-    /// What the render may use.
+    /// Bounds on the cost of the render.
     pub limits: RenderLimits,
 }
 
-/// A stage of a render.
+/// A stage of a render, reported when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The original and its metadata are read; [`render`] begins after it.
@@ -137,7 +134,7 @@ pub enum Stage {
     Encode,
 }
 
-/// The way by which a result was made.
+/// The render path: how much of the original was decoded for a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The original with its picture data untouched.
@@ -146,18 +143,18 @@ pub enum Way {
     LosslessCrop,
     /// Only the part of the original around what is shown was decoded.
     Region,
-    /// Only the rows under the mark were coded anew.
+    /// Only the blocks under the mark were encoded again.
     LocalMark,
     /// The picture went through in bands and never was in memory as a whole.
     Bands,
-    /// It was made from a stored smaller copy.
+    /// The result was made from a smaller copy of the original.
     Level,
     /// The original was decoded as a whole.
     Whole,
 }
 
 impl Way {
-    /// The word in headers, logs and metrics.
+    /// A stable name for headers, logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -172,47 +169,48 @@ impl Way {
     }
 }
 
-/// The result of a render.
+/// The result of a render: a JPEG file and facts about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
     /// A baseline JPEG without metadata but the JFIF or Adobe marker.
     pub jpeg: Vec<u8>,
-    /// Its size: what [`output_size`] said.
+    /// Its size in pixels, which [`output_size`] computes in advance.
     pub size: Size,
-    /// The caller embeds the original's profile: the pixels are in its space.
+    /// Whether the pixels are in the space of the original's profile, which the caller then has to
+    /// embed.
     pub keeps_profile: bool,
     /// Pixels that were decoded for it, for accounting.
     pub decoded_pixels: u64,
-    /// How it was made.
+    /// How much of the original was decoded.
     pub way: Way,
-    /// What the decoder complained about; the picture is damaged somewhere.
+    /// A warning of the decoder; with one, the picture is damaged somewhere.
     pub warning: Option<String>,
 }
 
-/// Why there is no result.
+/// Why a render failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RasterError {
-    /// Nobody waits any more.
+    /// The caller cancelled the render.
     #[error("abandoned")]
     Abandoned,
-    /// The steps do not fit the picture.
+    /// A crop leaves the picture.
     #[error(transparent)]
     Step(#[from] StepError),
     /// The original declares more pixels than allowed.
     #[error("{}x{} image, more than {pixels_max} pixels", size.width, size.height)]
     TooLarge {
-        /// What it declares.
+        /// The size that the original declares.
         size: Size,
-        /// What is allowed.
+        /// The most pixels that are allowed.
         pixels_max: u64,
     },
     /// The original is not a JPEG, or is damaged beyond reading.
     #[error("cannot decode: {0}")]
     Decode(String),
-    /// The original is a JPEG of a kind that is not decoded.
+    /// The original is a JPEG of a kind that libjpeg-turbo does not decode.
     #[error("unsupported JPEG: {0}")]
     Unsupported(String),
-    /// A mistake of ours.
+    /// A bug in this crate.
     #[error("{0}")]
     Internal(String),
 }

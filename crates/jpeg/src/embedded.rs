@@ -31,12 +31,12 @@ const RESOURCE_IIM: u16 = 0x0404;
 /// Signatures of a resource: Photoshop's and four that its relatives write.
 const RESOURCE_SIGNATURES: [&[u8]; 5] = [b"8BIM", b"PHUT", b"DCSR", b"AgHg", b"MeSa"];
 
-/// What was found, and what was wrong with it.
+/// Content extracted from segments, with the damage that was met on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extracted<T> {
-    /// The content; `None` when there is none or it is not usable.
+    /// The content; `None` when the file has none or it is not usable.
     pub value: Option<T>,
-    /// Why it is missing or incomplete.
+    /// The damage that made it unusable or incomplete.
     pub damage: Option<Damage>,
 }
 
@@ -50,7 +50,7 @@ impl<T> Extracted<T> {
     }
 }
 
-/// What can be wrong with content that spans segments.
+/// Damage in content that spans several segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Damage {
     /// An ICC segment without numbers, or whose numbers contradict another's.
@@ -66,13 +66,13 @@ pub enum Damage {
     /// Two ICC chunks with one number.
     #[error("icc chunk {number} is there twice")]
     IccRepeated {
-        /// The chunk's number.
+        /// Number of the chunk, from 1.
         number: u8,
     },
     /// An ICC chunk that is not there.
     #[error("icc chunk {number} of {count} is missing")]
     IccMissing {
-        /// The chunk's number.
+        /// Number of the chunk, from 1.
         number: u8,
         /// The count of chunks.
         count: u8,
@@ -120,7 +120,7 @@ impl Header {
         self.payloads(jpeg, APP1, XMP).next()
     }
 
-    /// Puts the extended XMP together that belongs to `guid`.
+    /// Joins the parts of the extended XMP packet that belongs to `guid`.
     ///
     /// `guid` stands in the main packet as `xmpNote:HasExtendedXMP`. Parts may come in any order
     /// and have to tile the packet exactly. That the GUID is the MD5 of the packet is not checked:
@@ -153,7 +153,7 @@ impl Header {
         Extracted::whole(Some(packet))
     }
 
-    /// Puts the ICC profile together from its chunks, which may come in any order.
+    /// Joins the chunks of the ICC profile, which may come in any order.
     ///
     /// A profile with a missing, repeated or contradicting chunk is no profile: colours from half
     /// a table would be worse than none. The profile itself is not checked.
@@ -186,7 +186,7 @@ impl Header {
         Extracted::whole(Some(profile))
     }
 
-    /// Finds the IIM bytes: resource 0x0404 of the Photoshop segments joined.
+    /// Finds the IIM bytes: resource 0x0404 of the joined Photoshop segments.
     ///
     /// Several such resources are joined too. Resources before the damage, if any, count.
     pub fn iptc(&self, jpeg: &[u8]) -> Extracted<Vec<u8>> {

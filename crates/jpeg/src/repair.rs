@@ -1,9 +1,9 @@
-//! Headers that libjpeg-turbo takes for damage and other readers do not.
+//! Cleans headers that libjpeg-turbo refuses and other readers accept.
 
 use crate::header::{APP0, APP14, Header, HeaderLimits, is_jfif};
 use crate::rewrite::segment;
 
-/// Limits of a file that passed stricter ones when it came in.
+/// Generous limits: the caller has checked the file against its own.
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: u32::MAX, segments_max: 1 << 20, metadata_bytes_max: 1 << 30 };
 
@@ -13,7 +13,8 @@ const VERSION: usize = 5;
 /// Place of the transform in Adobe's payload.
 const TRANSFORM: usize = 11;
 
-/// The same picture with only the headers that decoding needs, and without bytes between them.
+/// Rewrites a file with only the headers that decoding needs, and without stray bytes between
+/// them.
 ///
 /// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other
 /// readers show such files. `None` if there is no scan.
@@ -48,7 +49,7 @@ pub fn repaired(jpeg: &[u8]) -> Option<Vec<u8>> {
 
 /// Whether the marker starts a table, a frame or the restart interval (T.81 table B.1).
 ///
-/// The library refuses files with reserved markers, which other readers pass over.
+/// The library refuses files with reserved markers, which other readers skip.
 fn is_picture(marker: u8) -> bool {
     matches!(marker, 0xC0..=0xC7 | 0xC9..=0xCF | 0xDB | 0xDD)
 }

@@ -27,7 +27,7 @@ const LENGTH_BYTES_MAX: usize = 4;
 enum Charset {
     Utf8,
     Latin1,
-    /// Not told, or told in a way that nobody uses.
+    /// Not stated, or stated in a way that is not in use.
     Unknown,
 }
 

@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_country_has_three_letters_and_an_identifier_is_whole_or_absent() {
-        let told = |country_code: &str, uri: &str| {
+        let fields = |country_code: &str, uri: &str| {
             let (country_code, uri) = (country_code.to_owned(), uri.to_owned());
             let caption =
                 Caption { country_code, uri, headline: "x".into(), ..Caption::default() };

@@ -1,8 +1,8 @@
 //! XMP in: RDF in XML, read as far as captions need it.
 //!
 //! RDF has many spellings for one fact. A property may be an attribute or an element of
-//! `rdf:Description`, its value text, a resource, or a list whose entries are told apart by language
-//! (`Alt`), ordered (`Seq`) or not (`Bag`). Prefixes are free, only namespaces count:
+//! `rdf:Description`, its value text, a resource, or a list whose entries are told apart by
+//! language (`Alt`), ordered (`Seq`) or not (`Bag`). Prefixes are free, only namespaces count:
 //!
 //! ```xml
 //! <x:xmpmeta xmlns:x="adobe:ns:meta/">

@@ -1,7 +1,7 @@
 //! Images: from any colour space and filter to DeviceGray.
 //!
-//! The cheapest way that keeps every pixel is taken. One component of up to 8 bits stays packed and
-//! gets a table of greys; a YCbCr JPEG gives its luminance as it is; only the rest is decoded.
+//! The cheapest way that keeps every pixel is taken. One component of up to 8 bits stays packed
+//! and gets a table of greys; a YCbCr JPEG gives its luminance as it is; only the rest is decoded.
 
 use std::rc::Rc;
 
@@ -285,13 +285,14 @@ fn jpeg2000_image(
     };
     let decode = numbers(document, picture.dictionary, b"Decode");
     let greys = greys(scope, &samples, &space, decode.as_deref())?;
-    let mut dictionary = grey_dictionary(picture.dictionary, samples.width, samples.height);
-    let content = match jpeg::encode(&greys, size.0, size.1) {
+    let (width, height) = (samples.width, samples.height);
+    let mut dictionary = grey_dictionary(picture.dictionary, width, height);
+    let content = match jpeg::encode(&greys, width, height) {
         Some(content) => {
             dictionary.set("Filter", "DCTDecode");
             content
         }
-        None => pack(&greys, size.0, true, &mut dictionary),
+        None => pack(&greys, width, true, &mut dictionary),
     };
     Ok(Some(Change { dictionary, content, mask }))
 }

@@ -34,8 +34,6 @@ use std::borrow::Cow;
 /// Damaged picture data still gives a picture, the same every time, with
 /// [`Rendered::warning`]; a file that is no JPEG, a kind that is not decoded, more pixels than
 /// allowed, and steps that leave the picture are errors.
-///
-/// Spec §4 Media interface.
 pub fn render(
     job: &Job<'_>,
     marker: &Marker,
@@ -289,7 +287,7 @@ impl<'a> Work<'a> {
     }
 
     /// The region with its marks as planes, if it can stay what the file holds: no change of
-    /// scale, colour or sampling, and edges on the grid of the colour differences.
+    /// scale, colour or sampling, and edges on the chroma grid.
     ///
     /// Colour is then neither interpolated nor averaged again, and three conversions fall away.
     fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
@@ -332,8 +330,8 @@ pub(super) fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
     }
 }
 
-/// Says whether a stored rectangle starts, and where it is read backwards also ends, between
-/// samples of the colour differences.
+/// Whether a stored rectangle starts on a boundary between chroma samples, and on axes that are
+/// read backwards also ends on one.
 fn on_grid(stored: Rect, reversed: ReversedAxes, chroma: Chroma) -> bool {
     let (across, down) = chroma.cell();
     let fits = |start: u32, length: u32, cell: u32, reversed: bool| {

@@ -1,4 +1,4 @@
-//! Parts of the picture as files of their own, for libjpeg-turbo.
+//! Bands: rows of the picture as files of their own, which libjpeg-turbo decodes in parallel.
 //!
 //! A band is some rows of MCUs behind headers with another height. libjpeg-turbo scales while it
 //! decodes, and it knows nothing of threads: given bands, it makes a small picture on all cores.
@@ -21,14 +21,14 @@ const BAND_PIXELS: u64 = 1 << 20;
 /// False where libjpeg-turbo interpolates colour from the row above and below even then.
 #[must_use]
 pub fn are_exact(scan: &Scan) -> bool {
-    // Below the full size a colour difference of one row in two needs no interpolation any more.
+    // Below the full size, chroma of one row in two needs no interpolation any more.
     scan.components
         .iter()
         .all(|component| component.cell.1 <= 2 && component.cell.0 >= component.cell.1)
         && scan.planes.is_some()
 }
 
-/// Cuts the rows of MCUs into bands, whatever the number of threads.
+/// Splits the rows of MCUs into bands, independently of the number of threads.
 ///
 /// With restarts a band starts where a restart does. One band means that there is nothing to
 /// gain.
@@ -51,12 +51,14 @@ pub fn split(scan: &Scan) -> Vec<Range<u32>> {
     bands
 }
 
-/// The bytes of the file that the band takes.
+/// The byte range of the file that [`band`] reads for `rows`.
 pub fn needs(scan: &Scan, index: &Index, rows: &Range<u32>) -> Result<Range<u64>, ScanError> {
     index.bytes(rows.start * scan.across..rows.end * scan.across)
 }
 
-/// The band `rows` of [`split`] as a file; `colour` as for [`super::cut::cut`].
+/// Writes the rows of MCUs `rows`, one of the ranges of [`split`], as a file of its own.
+///
+/// `colour` holds the segments that [`cut`](super::cut::cut) takes.
 pub fn band(
     scan: &Scan,
     index: &Index,

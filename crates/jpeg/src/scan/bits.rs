@@ -32,8 +32,8 @@ pub struct Unstuffed {
 }
 
 impl Unstuffed {
-    /// Takes the data of `stuffed`, which lies at `origin` in its file, up to the first marker that
-    /// is no restart. What was held before is dropped; its memory is used again.
+    /// Takes the data of `stuffed`, which lies at `origin` in its file, up to the first marker
+    /// that is no restart. What was held before is dropped; its memory is used again.
     pub fn fill(&mut self, stuffed: &[u8], origin: u64) -> Result<(), ScanError> {
         // Positions are counted in 32 bits, and eight of them make a byte.
         u32::try_from(stuffed.len()).map_err(|_| ScanError::Length)?;
@@ -73,7 +73,7 @@ impl Unstuffed {
         Ok(())
     }
 
-    /// Bits in all.
+    /// Number of bits, without the stuffed bytes.
     #[must_use]
     pub fn bits(&self) -> u64 {
         long(self.length) * 8

@@ -1,4 +1,4 @@
-//! Cutting a rectangle out without decoding a sample.
+//! Lossless crops: cuts out a rectangle without decoding a sample.
 //!
 //! The coefficients of the MCUs go over as they are: the codes of a row are copied bit for bit,
 //! and only the first MCU of each row gets new DC differences, because another MCU stands before
@@ -46,19 +46,23 @@ fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     })
 }
 
-/// The bytes of the file that cutting `rect` takes; in rising order.
+/// The byte ranges of the file that [`cut`] reads for `rect`, in rising order.
 pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     let mcus = mcus(scan, rect)?;
     let ranges = rows(scan, &mcus).map(|mcus| index.bytes(mcus));
     ranges.collect::<Result<Vec<_>, _>>().map(joined)
 }
 
-/// Cuts `rect` out, which starts on the grid of MCUs, as a file of its own.
+/// Cuts out `rect`, whose corner lies on the grid of MCUs, as a file of its own.
 ///
-/// `colour` holds the segments that say what the components mean, JFIF's or Adobe's, whole; they
-/// are taken over. `bytes` holds what [`needs`] said.
+/// `colour` holds complete JFIF and Adobe segments for the new file
+/// ([`colour_segments`](crate::rewrite::colour_segments)); `bytes` holds the ranges that [`needs`]
+/// gives.
 ///
-/// Fails with [`ScanError::Tables`] where the file's tables have no room for a code that is needed.
+/// # Errors
+///
+/// [`ScanError::Outside`] when `rect` is empty, leaves the picture or is off the grid;
+/// [`ScanError::Tables`] when the tables of the file have no room for a code that is needed.
 pub fn cut(
     scan: &Scan,
     index: &Index,
@@ -129,7 +133,8 @@ impl Recoder {
         Ok(())
     }
 
-    /// Copies the MCUs up to `end`: the first one, and each behind a restart, with new differences.
+    /// Copies the MCUs up to `end`: the first one, and each behind a restart, with new
+    /// differences.
     fn copy_run(
         &mut self,
         data: &Unstuffed,

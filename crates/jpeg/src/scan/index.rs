@@ -1,4 +1,4 @@
-//! The index: where MCUs begin.
+//! The index: the bit positions at which MCUs begin.
 
 use std::ops::Range;
 
@@ -13,25 +13,27 @@ const EOI: u8 = 0xD9;
 const EVERY_MIN: u32 = 16;
 const EVERY_MAX: u32 = 1 << 16;
 
-/// What an entry takes in the side file, in bytes, as a rule; and the part of the file, as one
-/// over this number, that the entries shall take.
+/// Bytes of a packed entry as a rule, and the share of the file, as one over this number, that all
+/// entries together may take.
 const ENTRY_BYTES: u64 = 7;
 const SHARE: u64 = 480;
 
-/// A place where the scan can be entered.
+/// A position from which the scan can be read: the start of an MCU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Offset in the file times eight plus the bit at which the MCU's first code starts. Inside a
-    /// stuffed pair it counts from the `FF`. Behind a restart marker, if one comes first.
+    /// Offset in the file times eight plus the bit at which the first code of the MCU starts.
+    /// Inside a stuffed pair it counts from the `FF`. Behind a restart marker, if one comes first.
     pub place: u64,
-    /// The DC of each component that the MCU's differences count from.
+    /// The DC predictor of each component.
     pub dc: [i16; COMPONENTS_MAX],
 }
 
-/// Where a scan can be entered, and where it ends.
+/// The random-access index of a scan.
+///
+/// It belongs to one file: check a loaded one with [`Index::fits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// MCUs from one entry to the next.
+    /// Number of MCUs from one entry to the next.
     pub every: u32,
     /// The entries: of MCU 0, `every`, twice `every` …
     pub entries: Vec<Entry>,
@@ -42,11 +44,14 @@ pub struct Index {
 }
 
 impl Index {
-    /// Walks the scan of `file`.
+    /// Builds the index in one pass over the scan of `file`.
     ///
-    /// Cost: 24 MP in about 35 ms; memory as much again as the scan takes. Fails on anything that
-    /// libjpeg-turbo would have to guess about. Bytes between the last MCU and the marker are
-    /// passed over, as every decoder does.
+    /// Costs about 35 ms for 24 megapixels, and as much memory again as the scan takes. Bytes
+    /// between the last MCU and the next marker are skipped, as every decoder does.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError`] on anything that libjpeg-turbo would have to guess about.
     pub fn build(scan: &Scan, file: &[u8]) -> Result<Self, ScanError> {
         let start = usize::try_from(scan.start).map_err(|_| ScanError::Bytes)?;
         let stuffed = file.get(start..).ok_or(ScanError::Bytes)?;
@@ -102,7 +107,7 @@ impl Index {
         if start <= end { Ok(start..end) } else { Err(ScanError::Bytes) }
     }
 
-    /// Enters at `mcu`; `data` holds the bytes from the entry before it.
+    /// Starts reading at `mcu`; `data` holds the bytes from the entry before it.
     pub(super) fn seek<'a>(
         &self,
         scan: &'a Scan,

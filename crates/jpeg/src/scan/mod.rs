@@ -1,4 +1,4 @@
-//! One baseline scan: entering it anywhere, and changing a part of it.
+//! Random access into one baseline scan: decode, cut or change a part of it.
 //!
 //! # The format, as far as it matters here (ITU-T T.81)
 //!
@@ -8,7 +8,7 @@
 //! table and rounded: that is where a JPEG loses.
 //!
 //! Blocks of all components that cover the same part of the picture form an *MCU* (A.2): with
-//! 4:2:0 sampling four luma blocks and one of each colour difference, 16x16 pixels. MCUs follow
+//! 4:2:0 sampling four luma blocks and one of each chroma component, 16x16 pixels. MCUs follow
 //! each other row by row:
 //!
 //! ```text
@@ -22,20 +22,20 @@
 //! byte in the data is followed by a stuffed `00`. So the scan can be read from its start only:
 //! where an MCU begins depends on everything before it, and so does its DC.
 //!
-//! # What this unit does about it
+//! # How random access works
 //!
 //! [`index`] walks the scan once and notes, every few MCUs, the bit at which an MCU begins and the
 //! DC predictors there. With that, [`region`] decodes a rectangle without what lies around it,
 //! [`cut`] takes one out with its coefficients as they are, [`patch`] changes blocks and leaves
 //! all others, bit for bit, and [`bands`] hands libjpeg-turbo parts of the picture to scale down
-//! on all cores. [`pack`] is how an index is kept.
+//! on all cores. [`pack`] saves and loads an index.
 //!
 //! [`Scan`] is what the headers say. [`tables`] holds the Huffman tables, [`bits`] reads and
-//! writes bits, [`walk`] reads block after block. Nothing here looks at more of the file than the
-//! ranges that it asks for first.
+//! writes bits, [`walk`] reads block after block. Each operation has a function `needs` that says
+//! which byte ranges of the file it reads, and reads no others.
 //!
-//! A scan that breaks a rule is [`ScanError`] for all of this, and whoever asked takes libjpeg-turbo
-//! for the whole picture. What is accepted gives exactly the samples that libjpeg-turbo gives.
+//! A scan that breaks a rule is refused with a [`ScanError`]; [`crate::codec`] can then decode the
+//! whole picture. A scan that is accepted gives exactly the samples that libjpeg-turbo gives.
 
 pub mod bands;
 pub mod bits;
@@ -71,10 +71,10 @@ const DAC: u8 = 0xCC;
 /// Blocks of one MCU (T.81 B.2.3).
 const MCU_BLOCKS_MAX: usize = 10;
 
-/// Components of a frame that we take.
+/// The most components of a scan: the four of CMYK.
 pub const COMPONENTS_MAX: usize = 4;
 
-/// Where the coefficient of each zigzag position stands in a block's rows (T.81 figure A.6).
+/// Index in a block, row by row, of the coefficient at each zigzag position (T.81 figure A.6).
 #[rustfmt::skip]
 pub const ZIGZAG: [u8; 64] = [
      0,  1,  8, 16,  9,  2,  3, 10, 17, 24, 32, 25, 18, 11,  4,  5,
@@ -83,19 +83,20 @@ pub const ZIGZAG: [u8; 64] = [
     58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-/// Why a scan or a part of it cannot be read here.
+/// Why random access into a scan failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ScanError {
-    /// Progressive, arithmetic, lossless or hierarchical.
+    /// The coding process is progressive, arithmetic, lossless or hierarchical.
     #[error("it is not coded as one baseline scan")]
     Process,
-    /// Samples of 12 bits.
+    /// The samples have 12 bits.
     #[error("its samples do not have 8 bits")]
     Precision,
-    /// Several scans, or one that does not hold all components in the frame's order.
+    /// The file has several scans, or one that lacks components or orders them differently than
+    /// the frame.
     #[error("its components lie in several scans")]
     Scans,
-    /// MCUs of more than ten blocks, or samplings that do not divide each other.
+    /// An MCU has more than ten blocks, or the sampling factors do not divide each other.
     #[error("its sampling is unusual")]
     Sampling,
     /// A table is missing, broken, or has no code for what must be written.
@@ -113,19 +114,20 @@ pub enum ScanError {
     /// The region is empty or leaves the picture.
     #[error("the region leaves the picture")]
     Outside,
-    /// The caller did not bring the bytes that were asked for, or the index points elsewhere.
+    /// Bytes that were asked for are missing, the headers are broken, or the index belongs to
+    /// another file.
     #[error("bytes that the index names are missing")]
     Bytes,
     /// The file has 4 GiB or more.
     #[error("the file is too long to be indexed")]
     Length,
-    /// Whoever asked does not want it any more, or the time for it is over.
+    /// The caller cancelled the work ([`Bytes::watched`]).
     #[error("the work was stopped")]
     Stopped,
 }
 
 impl ScanError {
-    /// A short word for metrics.
+    /// A stable one-word name, for metrics and logs.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -147,18 +149,19 @@ impl ScanError {
 /// One component of the scan.
 #[derive(Clone, Debug)]
 pub struct ScanComponent {
-    /// Its identifier in the frame.
+    /// Identifier in the frame.
     pub id: u8,
-    /// Blocks across in an MCU.
+    /// Blocks of this component across in an MCU.
     pub across: u32,
-    /// Blocks down in an MCU.
+    /// Blocks of this component down in an MCU.
     pub down: u32,
-    /// Number of its quantisation table in the file.
+    /// Number of its quantisation table in the file, 0 to 3.
     pub quant_number: u8,
     /// Its quantisation table in zigzag order.
     pub quant: [u16; 64],
-    /// The same with where each coefficient goes: 16 bits of divisor, then the place in a block.
-    /// As long as damaged data can run past a block's end before that is noticed.
+    /// The same with the destination of each coefficient: 16 bits of divisor, then the index in a
+    /// block. Longer than a block, because damaged data can run past its end before that is
+    /// noticed.
     steps: Box<[u32; 128]>,
     /// Numbers of its DC and AC table, 0 to 3.
     pub table_numbers: (usize, usize),
@@ -168,20 +171,20 @@ pub struct ScanComponent {
     pub cell: (u32, u32),
 }
 
-/// What the headers say of a scan: everything that reading it takes, but its data.
+/// The facts and tables that reading a scan takes, read from the headers.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// The picture as stored.
+    /// Size of the picture as stored, in pixels.
     pub size: Size,
-    /// Pixels of an MCU.
+    /// Size of an MCU in pixels.
     pub mcu: Size,
-    /// MCUs in a row.
+    /// Number of MCUs in a row.
     pub across: u32,
-    /// Rows of MCUs.
+    /// Number of rows of MCUs.
     pub down: u32,
     /// The components, one to four.
     pub components: Vec<ScanComponent>,
-    /// Of each block of an MCU: its component.
+    /// The component of each block of an MCU, as an index into `components`.
     pub blocks: Vec<usize>,
     /// MCUs between restarts, 0 for none.
     pub interval: u32,
@@ -195,8 +198,12 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Reads what `header`, parsed from `head`, says. `head` holds the file at least up to the
-    /// first scan's data.
+    /// Reads the scan's facts and tables; `header` was parsed from `head`, which holds the file at
+    /// least up to the data of the first scan.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError`] with the reason why the file has no scan that can be read at random.
     pub fn read(header: &Header, head: &[u8]) -> Result<Self, ScanError> {
         match header.process {
             Process::Baseline | Process::Extended => {}
@@ -257,7 +264,7 @@ impl Scan {
         })
     }
 
-    /// MCUs of the whole scan.
+    /// Number of MCUs in the whole scan.
     #[must_use]
     pub fn mcus(&self) -> u32 {
         self.across.saturating_mul(self.down)
@@ -270,8 +277,8 @@ impl Scan {
         find(DC, dc).zip(find(AC, ac)).ok_or(ScanError::Tables)
     }
 
-    /// The MCUs that `rect`, in pixels, needs: columns and rows. The picture's colour differences
-    /// are read a little beyond it, for interpolation.
+    /// The MCUs that decoding `rect`, in pixels, takes. Chroma is read a little beyond it, for
+    /// interpolation.
     fn mcus_of(&self, rect: Rect) -> Result<McuRect, ScanError> {
         if rect.is_empty() || !rect.inside(self.size) {
             return Err(ScanError::Outside);
@@ -295,12 +302,12 @@ fn span(start: u32, length: u32, cell: u32, edge: u32) -> Range<u32> {
     start.saturating_sub(margin)..end
 }
 
-/// Columns and rows of MCUs, half open.
+/// A rectangle of MCUs, as half-open ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McuRect {
-    /// From the left.
+    /// Columns of MCUs, counted from the left.
     pub columns: Range<u32>,
-    /// From the top.
+    /// Rows of MCUs, counted from the top.
     pub rows: Range<u32>,
 }
 
@@ -327,7 +334,7 @@ fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> 
     while let Some((head, rest)) = payload.split_first() {
         let (counts, rest) = rest.split_first_chunk::<16>().ok_or(ScanError::Tables)?;
         let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
-        // More symbols than bytes: libjpeg-turbo refuses the file, whoever uses the table.
+        // More symbols than bytes: libjpeg-turbo refuses the file, even if no scan uses the table.
         if total > 256 {
             return Err(ScanError::Tables);
         }
@@ -454,10 +461,10 @@ fn planes(header: &Header, components: &[ScanComponent]) -> Option<(Space, Chrom
     }
 }
 
-/// Says whether work goes on; asked by every thread that does a part of it.
+/// Answers whether the work is still wanted; called by every thread that does a part of it.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Bytes of a file at the places that were asked for.
+/// Byte ranges of a file, as the `needs` functions asked for them.
 #[derive(Clone, Default)]
 pub struct Bytes<'a> {
     pieces: Vec<(u64, std::borrow::Cow<'a, [u8]>)>,
@@ -471,14 +478,14 @@ impl std::fmt::Debug for Bytes<'_> {
 }
 
 impl<'a> Bytes<'a> {
-    /// The whole file.
+    /// Wraps a whole file, of which every range can be read.
     #[must_use]
     pub fn whole(file: &'a [u8]) -> Self {
         Self { pieces: vec![(0, file.into())], go_on: None }
     }
 
-    /// The same bytes for work that asks `go_on` before each row of MCUs and each band, and ends as
-    /// [`ScanError::Stopped`] once it says no.
+    /// Makes work with these bytes cancellable: `go_on` is asked before each row of MCUs and each
+    /// band, and the work ends with [`ScanError::Stopped`] once it answers `false`.
     #[must_use]
     pub fn watched(self, go_on: GoOn<'a>) -> Self {
         Self { go_on: Some(go_on), ..self }
@@ -489,7 +496,7 @@ impl<'a> Bytes<'a> {
         if self.go_on.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(ScanError::Stopped) }
     }
 
-    /// Adds what lies at `start`; pieces come in rising order.
+    /// Adds the bytes at offset `start`; pieces are added in rising order and do not overlap.
     pub fn push(&mut self, start: u64, bytes: Vec<u8>) {
         self.pieces.push((start, bytes.into()));
     }

@@ -1,6 +1,6 @@
-//! Changing a few blocks and leaving all others, bit for bit.
+//! Local patches: changes a few blocks and leaves all others as they are, bit for bit.
 //!
-//! The touched blocks are decoded, painted on, and coded anew with the file's own tables. What
+//! The touched blocks are decoded, painted on, and encoded again with the file's own tables. What
 //! stands before them in the file stays where it is. What follows keeps its codes, moved by some
 //! bits: until the next restart marker, which stands on a byte's border again, or to the end.
 //! Only the first difference of each component behind a change is coded again, because it counts
@@ -25,14 +25,14 @@ use crate::scan::{
 };
 use geometry::{Rect, Size};
 
-/// A changed scan in three pieces.
+/// A patched scan in three pieces: a prefix of the file, new bytes, a suffix of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patched {
     /// Segments that define the Huffman tables; they take the place of the file's.
     pub tables: Vec<u8>,
     /// Bytes of the file from the start of the scan's data that stay as they are.
     pub prefix: Range<u64>,
-    /// What follows the prefix.
+    /// New entropy-coded bytes, which follow the prefix.
     pub middle: Vec<u8>,
     /// Where the file goes on behind it: at the scan's end or at a restart's data.
     pub suffix: u64,
@@ -50,7 +50,7 @@ fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     })
 }
 
-/// The bytes of the file that changing blocks in `rect` takes.
+/// The byte range of the file that [`patch`] reads for `rect`.
 pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, ScanError> {
     let mcus = touched(scan, rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
@@ -62,14 +62,19 @@ pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, ScanE
     index.bytes(first..end)
 }
 
-/// Paints on a picture's blocks in `rect`, in pixels as stored.
+/// Changes the pixels of `rect`, in pixels as stored, and encodes only the blocks that it touches.
 ///
 /// `paint` gets the samples of one row of MCUs after the other and changes them inside `rect`
 /// only; blocks outside it are not coded again, whatever it does to them. `bytes` holds what
 /// [`needs`] said.
 ///
-/// Outside the touched blocks all coefficients stay. A coefficient for which the file's tables
-/// have no code and no room becomes the nearest thing that they can say.
+/// Outside the touched blocks all coefficients stay. A coefficient for which the tables of the
+/// file have neither a code nor room for one becomes the nearest value that has a code.
+///
+/// # Errors
+///
+/// [`ScanError::Outside`] when `rect` is empty or leaves the picture; the other errors mean that
+/// the file is damaged or the bytes are not those that [`needs`] gives.
 pub fn patch(
     scan: &Scan,
     index: &Index,
@@ -211,7 +216,7 @@ impl<'a> Rewrite<'a> {
             {
                 restarts.push((column, number));
             }
-            walk.decode_and_tell(&mut self.strip, column, &mut |place| places.push(place))?;
+            walk.decode_and_report(&mut self.strip, column, &mut |place| places.push(place))?;
         }
         walk.check()?;
         let mut samples = strip_samples(self.scan, row, columns);
@@ -231,7 +236,8 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// Writes the MCU in `column` of the strip: painted blocks anew, the others with their bits.
+    /// Writes the MCU in `column` of the strip: painted blocks encoded again, the others with
+    /// their bits.
     fn code_mcu(
         &mut self,
         places: &[Place],

@@ -1,9 +1,9 @@
-//! Decoding a rectangle of the picture and nothing else.
+//! Decodes a rectangle of the picture and nothing else.
 //!
-//! The result is samples as the file holds them: luma and colour differences, each on its own
+//! The result is samples as the file holds them: luma and chroma, each on its own
 //! grid, equal to what libjpeg-turbo's full decode has before it interpolates colour.
-//! [`Samples::planes`] cuts the rectangle out; where it starts between two samples of a colour
-//! difference, these are interpolated, which is what smooth upsampling followed by taking means
+//! [`Samples::planes`] cuts the rectangle out; where it starts between two chroma
+//! samples, these are interpolated, which is what smooth upsampling followed by taking means
 //! gives.
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ use geometry::{Rect, Size};
 /// Ranges of the file that are nearer to each other than this are read as one, in bytes.
 const GAP_MAX: u64 = 16 << 10;
 
-/// Samples of one component in whole MCUs.
+/// Decoded samples of one component, in whole MCUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// The first column and row, in samples of the component.
@@ -28,18 +28,19 @@ pub struct Grid {
     pub size: Size,
     /// Samples from one row to the next.
     pub stride: usize,
-    /// The samples.
+    /// The samples, row by row, `stride` apart.
     pub data: Vec<u8>,
 }
 
-/// Decoded samples around a rectangle.
+/// Decoded samples of all components around a rectangle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Samples {
     /// One grid for each component.
     pub grids: Vec<Grid>,
 }
 
-/// The bytes of the file that decoding `rect`, in pixels as stored, takes; in rising order.
+/// The byte ranges of the file that [`decode`] reads for `rect`, in pixels as stored; in rising
+/// order.
 pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     rows(scan, &scan.mcus_of(rect)?)
         .map(|mcus| index.bytes(mcus))
@@ -69,7 +70,12 @@ pub(super) fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 /// Decodes `rect`, in pixels as stored, with what interpolation needs around it.
 ///
-/// `bytes` holds what [`needs`] said. Memory: the samples, and the coefficients of a row of MCUs.
+/// `bytes` holds the ranges that [`needs`] gives. Takes memory for the samples and for the
+/// coefficients of one row of MCUs.
+///
+/// # Errors
+///
+/// [`ScanError::Outside`] when `rect` is empty or leaves the picture.
 pub fn decode(
     scan: &Scan,
     index: &Index,
@@ -226,19 +232,24 @@ impl Strip {
     }
 }
 
-/// From where a rectangle's samples of colour are counted on an axis.
+/// The end of an axis from which the chroma samples of a rectangle are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountedFrom {
-    /// Its start: the usual way.
+    /// The left or upper edge: the usual case.
     Start,
-    /// Its end, for a picture that will be turned so that its end comes first.
+    /// The right or lower edge, for a picture that will be mirrored or turned so that this edge
+    /// comes first.
     End,
 }
 
 impl Samples {
-    /// Cuts `rect` out, in pixels as stored; it is what was given to [`decode`].
+    /// Cuts out `rect`, in pixels as stored, which is what was given to [`decode`].
     ///
-    /// The picture has planes. `from` says for both axes where cells of colour start.
+    /// `from` says for the horizontal and the vertical axis where chroma cells start.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError::Sampling`] when the picture has no planes ([`Scan::planes`]).
     pub fn planes(
         &self,
         scan: &Scan,

@@ -14,7 +14,7 @@ pub const AC: usize = 1;
 /// Bits that one look into [`Table`] covers; longer codes are rare and walk their lengths.
 pub(super) const LOOK: u32 = 11;
 
-/// Bits that one look covers when codes are only passed over.
+/// Bits that one look covers when codes are only skipped.
 pub(super) const PAIR: u32 = 12;
 
 /// [`Step::advance`] of the code that ends a block: beyond any position.
@@ -71,12 +71,12 @@ fn symbols(class: usize) -> Box<dyn Iterator<Item = u8>> {
     Box::new([0, SIXTEEN_ZEROS].into_iter().chain(runs))
 }
 
-/// What the first bits of the buffer mean, in one word: the chain from one code to the next is what
-/// reading a scan waits for, and it must be short.
+/// What the first bits of the buffer mean, in one word: the chain from one code to the next is
+/// what reading a scan waits for, and it must be short.
 ///
-/// From the lowest bit: 8 bits with the length of the code and the value behind it together, 8 with
-/// that of the code, 8 with that of the value, 8 with the number of coefficients that an AC symbol
-/// moves on by, [`END`] for the end of the block.
+/// From the lowest bit: 8 bits with the length of the code and the value behind it together, 8
+/// with that of the code, 8 with that of the value, 8 with the number of coefficients that an AC
+/// symbol moves on by, [`END`] for the end of the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Step(u32);
 
@@ -115,7 +115,7 @@ impl Step {
     }
 }
 
-/// What one or two AC codes at the top of the buffer mean together, for passing blocks over.
+/// What one or two AC codes at the top of the buffer mean together, for skipping blocks.
 ///
 /// From the lowest bit: 6 bits with the length of codes and values, 8 with the coefficients that
 /// they move on by, [`END`] more if the second one, or the only one, ends the block. Zero if there

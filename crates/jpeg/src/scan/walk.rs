@@ -131,15 +131,15 @@ impl<'a> Walk<'a> {
         if self.position() <= end { Ok(()) } else { Err(self.damaged()) }
     }
 
-    /// Passes an MCU.
+    /// Skips an MCU.
     #[inline]
     pub(super) fn skip_mcu(&mut self) -> Result<(), ScanError> {
         let mut wild = 0;
         for plan in &self.plans {
             let dc = &mut self.dc[plan.component];
-            let passed = read_dc(&mut self.reader, plan.dc, dc)
+            let skipped = read_dc(&mut self.reader, plan.dc, dc)
                 .and_then(|()| skip_ac(&mut self.reader, plan.ac));
-            passed.ok_or(ScanError::Damaged { mcu: self.mcu })?;
+            skipped.ok_or(ScanError::Damaged { mcu: self.mcu })?;
             wild |= beyond_16_bits(*dc);
         }
         if wild != 0 {
@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Passes MCUs up to `mcu`, which is not behind.
+    /// Skips MCUs up to `mcu`, which is not behind.
     pub(super) fn skip_to(&mut self, mcu: u32) -> Result<(), ScanError> {
         while self.mcu < mcu {
             self.begin()?;
@@ -165,12 +165,12 @@ impl<'a> Walk<'a> {
         strip: &mut Strip,
         column: usize,
     ) -> Result<(), ScanError> {
-        self.decode_and_tell(strip, column, &mut |_| ())
+        self.decode_and_report(strip, column, &mut |_| ())
     }
 
-    /// The same, and tells of each block where it stands.
+    /// Decodes as [`Walk::decode_mcu`] does, and reports where each block stands.
     #[inline(always)]
-    pub(super) fn decode_and_tell(
+    pub(super) fn decode_and_report(
         &mut self,
         strip: &mut Strip,
         column: usize,
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Passes an MCU and tells of each block where it stands.
+    /// Skips an MCU and reports where each of its blocks stands.
     pub(super) fn places(&mut self, found: &mut impl FnMut(Place)) -> Result<(), ScanError> {
         let damaged = self.damaged();
         for plan in &self.plans {
@@ -260,7 +260,7 @@ fn read_dc(reader: &mut Reader<'_>, table: &Table, dc: &mut i32) -> Option<()> {
     Some(())
 }
 
-/// Passes the AC codes of a block; at least 26 bits are held.
+/// Skips the AC codes of a block; at least 26 bits are held.
 #[inline(always)]
 fn skip_ac(reader: &mut Reader<'_>, table: &Table) -> Option<()> {
     const END_OF_BLOCK: u32 = END as u32;

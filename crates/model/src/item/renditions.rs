@@ -212,8 +212,8 @@ impl Served<'_> {
     /// The document with our addresses.
     ///
     /// Renditions are those of the item's files and of its associated objects' files, whatever the
-    /// document lists. `held` says what this service has of [`Document::linked_items`]; what has no
-    /// files becomes a mere link.
+    /// document lists. `held` says what this service has of [`Document::linked_items`]; what has
+    /// no files becomes a mere link.
     ///
     /// Fails with [`CropError`] when the crop leaves the hires image.
     pub fn document<L: Links>(
