@@ -11,12 +11,12 @@ use crate::runtime::compute;
 use crate::runtime::limits::TAIL_READ_BYTES_MAX;
 use crate::runtime::telemetry;
 use imaging::{
-    Bands, Direct, DirectError, Done, Entered, GoOn, ImageFormat, Job, Orientation, Output,
-    RenderLimits, Rendered, Stage, Step, Way, profile_fits,
+    Bands, Direct, DirectError, DirectOutput, GoOn, ImageFormat, IndexedSource, Job, Orientation,
+    Output, RenderLimits, Rendered, Stage, Step, Way, profile_fits,
 };
 use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
-use jpeg::scan::{Unfit, patch::Patched};
-use metadata::{Caption, EmbeddedMetadata, Keep};
+use jpeg::scan::{ScanError, patch::Patched};
+use metadata::{Caption, EmbeddedMetadata, WriteOptions};
 use model::Size;
 
 /// The orientation of a picture whose rows begin at its upper left corner (EXIF).
@@ -103,7 +103,7 @@ impl Inner {
 impl Making<'_> {
     /// The metadata that the rendition carries; its pixels are turned as `orientation` says.
     fn metadata(&self, orientation: u8) -> EmbeddedMetadata {
-        let keep = Keep { orientation, gps: self.plan.keep_gps };
+        let keep = WriteOptions { orientation, gps: self.plan.keep_gps };
         match self.plan.caption {
             Some(_) => {
                 metadata::embedded(self.caption, &self.head.header.exif(&self.head.bytes), keep)
@@ -138,46 +138,46 @@ impl Making<'_> {
     ) -> Result<Option<(Body, Way)>, RenderError> {
         let head = picture.head(self.head);
         let colour = colour_segments(&head.header, &head.bytes);
-        let entered = Entered {
+        let indexed = IndexedSource {
             scan: picture.scan(),
             index: picture.index(),
             colour: &colour,
             orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
         };
-        let Some(direct) = Direct::choose(&entered, &self.plan.steps, output) else {
+        let Some(direct) = Direct::choose(&indexed, &self.plan.steps, output) else {
             return Ok(None);
         };
         let marker = &self.inner.settings.marker;
         let limits = &self.inner.settings.limits.header;
-        let done = direct.needs(&entered, marker).map_err(DirectError::from);
+        let done = direct.needs(&indexed, marker).map_err(DirectError::from);
         let done = match done {
             Ok(ranges) => {
                 let bytes = picture.read(&ranges)?.watched(self.watched.go_on);
                 let begin = self.watched.begin;
-                direct.run(&entered, &bytes, (marker, output.quality, limits), begin)
+                direct.run(&indexed, &bytes, marker, output.quality, limits, begin)
             }
-            Err(unfit) => Err(unfit),
+            Err(error) => Err(error),
         };
         match done {
-            Ok(Done::File { jpeg, size, way }) => {
+            Ok(DirectOutput::File { jpeg, size, way }) => {
                 count_pixels(size.pixels());
-                let channels = picture.scan().parts.len();
+                let channels = picture.scan().components.len();
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
                 Ok(Some((self.finished(&jpeg, output.format, icc)?, way)))
             }
-            Ok(Done::Part(small)) => self.part(&direct, &small, output).map(Some),
-            Ok(Done::Patched(patched)) => {
+            Ok(DirectOutput::Part(small)) => self.part(&direct, &small, output).map(Some),
+            Ok(DirectOutput::Patched(patched)) => {
                 Ok(Some((self.patched(picture, patched)?, Way::LocalMark)))
             }
             Err(DirectError::Raster(cause)) => Err(cause.into()),
-            Err(DirectError::Unfit(Unfit::Stopped)) => Err(RenderError::Abandoned),
-            Err(DirectError::Unfit(unfit @ (Unfit::Damaged { .. } | Unfit::Bytes))) => {
+            Err(DirectError::Scan(ScanError::Stopped)) => Err(RenderError::Abandoned),
+            Err(DirectError::Scan(error @ (ScanError::Damaged { .. } | ScanError::Bytes))) => {
                 // The bytes are what they were, so the index is wrong.
-                Err(picture.contradicted(unfit).into())
+                Err(picture.contradicted(error).into())
             }
-            Err(DirectError::Unfit(unfit)) => {
-                metrics::counter!(telemetry::WAYS_LEFT, "reason" => unfit.word()).increment(1);
-                tracing::debug!(original = %self.original.hash(), "decoded whole: {unfit}");
+            Err(DirectError::Scan(error)) => {
+                metrics::counter!(telemetry::WAYS_LEFT, "reason" => error.word()).increment(1);
+                tracing::debug!(original = %self.original.hash(), "decoded whole: {error}");
                 Ok(None)
             }
         }
@@ -208,7 +208,7 @@ impl Making<'_> {
     fn patched(&self, picture: &Picture<'_>, patched: Patched) -> Result<Body, RenderError> {
         let Head { bytes, header } = picture.head(self.head);
         let (mut head, scans) =
-            rewrite_with_tables(bytes, header, (&self.segments(), self.icc), &patched.tables);
+            rewrite_with_tables(bytes, header, &self.segments(), self.icc, &patched.tables);
         let Patched { prefix, mut middle, suffix, .. } = patched;
         let start = usize::try_from(prefix.start).unwrap_or(usize::MAX);
         head.extend_from_slice(bytes.get(scans.start..start).unwrap_or_default());

@@ -1,11 +1,7 @@
-//! Text and markup formats of a document: NewsML-G2, cut-and-paste text and layout text.
+#![doc = include_str!("../README.md")]
 //!
-//! Each function takes the JSON that the `.json` address serves (schema 1.6, links already ours) and
-//! says the same in its format. All are pure: no clock, no I/O of their own; the same document
-//! gives the same bytes. Who may see a document, and its entity tag, is for the caller.
-//!
-//! Output is linear in the input: markup nests at most 64 deep, and no text of
-//! the document is repeated more than a fixed number of times.
+//! Output is linear in the input: markup nests at most 64 deep, and no text of the document is
+//! repeated more than a fixed number of times.
 
 mod blocks;
 pub mod caption;

@@ -1,4 +1,4 @@
-//! Sizes and rectangles in whole pixels, with arithmetic that cannot overflow.
+#![doc = include_str!("../README.md")]
 
 use std::fmt;
 
@@ -22,12 +22,12 @@ impl Size {
         Self { width, height }
     }
 
-    /// The number of pixels.
+    /// The number of pixels, width times height.
     pub fn pixels(self) -> u64 {
         u64::from(self.width) * u64::from(self.height)
     }
 
-    /// The size of the picture turned by a quarter.
+    /// The size of the picture after a quarter turn.
     pub fn transposed(self) -> Self {
         Self::new(self.height, self.width)
     }
@@ -36,8 +36,6 @@ impl Size {
     ///
     /// Never enlarged. Each side is rounded to the nearest pixel, a half upwards, and is at least
     /// 1 unless it was 0.
-    ///
-    /// Decision 2: how large a Preview and a Thumbnail are.
     pub fn fit_within(self, long_side_px: u32) -> Self {
         let long = self.width.max(self.height);
         if long <= long_side_px {
@@ -75,17 +73,17 @@ impl Rect {
         Self { x, y, width: size.width, height: size.height }
     }
 
-    /// The size without the place.
+    /// Width and height of the rectangle.
     pub fn size(self) -> Size {
         Size::new(self.width, self.height)
     }
 
-    /// The first column right of the rectangle.
+    /// The first column right of the rectangle, `x + width`.
     pub fn right(self) -> u64 {
         u64::from(self.x) + u64::from(self.width)
     }
 
-    /// The first row below the rectangle.
+    /// The first row below the rectangle, `y + height`.
     pub fn bottom(self) -> u64 {
         u64::from(self.y) + u64::from(self.height)
     }
@@ -100,9 +98,12 @@ impl Rect {
         self.right() <= u64::from(image.width) && self.bottom() <= u64::from(image.height)
     }
 
-    /// The rectangle itself when it can be cut from `image`.
+    /// Returns the rectangle when it can be cut from an image of size `image`.
     ///
-    /// Fails with [`CropError::Empty`] or [`CropError::Outside`].
+    /// # Errors
+    ///
+    /// [`CropError::Empty`] when it holds no pixel, [`CropError::Outside`] when it leaves the
+    /// image.
     pub fn checked_in(self, image: Size) -> Result<Self, CropError> {
         if self.is_empty() {
             Err(CropError::Empty { crop: self, image })
@@ -141,30 +142,28 @@ pub enum CropError {
     },
 }
 
-/// Moves a crop drawn on the hires image to a smaller or larger rendition.
+/// Scales a crop drawn on one size of a picture to another size of it.
 ///
-/// `crop` is in pixels of `hires`, the result in pixels of `target`, both upright. Per axis with
-/// `s = target / hires`: left = round(x·s), right = round((x+w)·s), a half upwards, at least 1 px
-/// wide and never outside `target`. The arithmetic is exact, so the crop of the whole image is
-/// the whole rendition.
+/// `crop` is in pixels of `hires`, the result in pixels of `target`; both sizes show the picture
+/// in the same orientation. Per axis with `s = target / hires`: left = round(x·s), right =
+/// round((x+w)·s), a half upwards, at least 1 px wide and never outside `target`. The arithmetic
+/// is exact, so the crop of the whole picture is the whole target.
 ///
 /// Fails with [`CropError`] when `crop` is empty or leaves `hires`, or when `target` is empty.
-///
-/// Spec §4 Media interface, operation `-crop` on a `.json` request; decision 3.
 pub fn scale_crop(crop: Rect, hires: Size, target: Size) -> Result<Rect, CropError> {
     let crop = crop.checked_in(hires)?;
     if target.width == 0 || target.height == 0 {
         return Err(CropError::Empty { crop, image: target });
     }
-    let (x, width) = scale_span((crop.x, crop.width), hires.width, target.width);
-    let (y, height) = scale_span((crop.y, crop.height), hires.height, target.height);
+    let (x, width) = scale_span(crop.x, crop.width, hires.width, target.width);
+    let (y, height) = scale_span(crop.y, crop.height, hires.height, target.height);
     Ok(Rect { x, y, width, height })
 }
 
 /// Scales one axis of a crop: start and length in, start and length out.
 ///
 /// `start + length <= from`, `length > 0` and `to > 0` are the caller's.
-fn scale_span((start, length): (u32, u32), from: u32, to: u32) -> (u32, u32) {
+fn scale_span(start: u32, length: u32, from: u32, to: u32) -> (u32, u32) {
     let left = scale_px(start, to, from).min(to - 1);
     let right = scale_px(start.saturating_add(length), to, from).clamp(left + 1, to);
     (left, right - left)

@@ -56,7 +56,7 @@ fn marker() -> Marker {
 }
 
 /// The steps and output of an operation; `at` is the corner of a crop.
-fn recipe(operation: &str, (x, y): (u32, u32)) -> Option<(Vec<Step>, Output)> {
+fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<Step>, Output)> {
     let small = Output {
         format: ImageFormat::JPEG,
         quality: 85,
@@ -70,19 +70,19 @@ fn recipe(operation: &str, (x, y): (u32, u32)) -> Option<(Vec<Step>, Output)> {
         colour: Colour::Keep,
     };
     let preview = Step::Fit { long_px: 1024 };
-    let Size { width, height } = CROP;
+    let crop = Rect::new(at.0, at.1, CROP);
     Some(match operation {
         "preview" => (vec![preview], small),
         "thumbnail" => (vec![Step::Fit { long_px: 256 }], small),
         "cropped_thumbnail" => (vec![Step::Cover { width: 256, height: 256 }], small),
-        "crop" => (vec![Step::Crop(Rect { x, y, width, height })], hires(85)),
+        "crop" => (vec![Step::Crop(crop)], hires(85)),
         "watermark_preview" => (vec![preview, Step::Watermark], small),
         "watermark_hires" => (vec![Step::Watermark], hires(90)),
         _ => return None,
     })
 }
 
-fn made(jpeg: &[u8], marker: &Marker, (steps, output): &(Vec<Step>, Output)) -> Rendered {
+fn made(jpeg: &[u8], marker: &Marker, steps: &[Step], output: Output) -> Rendered {
     let stored = read_header(jpeg).expect("a JPEG").size;
     let source = Source {
         format: ImageFormat::JPEG,
@@ -95,7 +95,7 @@ fn made(jpeg: &[u8], marker: &Marker, (steps, output): &(Vec<Step>, Output)) -> 
         bands: None,
     };
     let limits = RenderLimits { pixels_max: 500_000_000 };
-    render(&Job { source, steps, output: *output, limits }, marker, &|_| true).expect("renders")
+    render(&Job { source, steps, output, limits }, marker, &|_| true).expect("renders")
 }
 
 fn renders(criterion: &mut Criterion) {
@@ -125,9 +125,9 @@ fn renders(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("raster");
     group.sample_size(20);
     for (name, operation, at) in cases {
-        let recipe = recipe(operation, at).expect("a case names an operation");
+        let (steps, output) = recipe(operation, at).expect("a case names an operation");
         group.bench_function(name, |bencher| {
-            bencher.iter(|| black_box(made(&jpeg, &marker, &recipe)));
+            bencher.iter(|| black_box(made(&jpeg, &marker, &steps, output)));
         });
     }
     group.finish();
@@ -147,7 +147,7 @@ fn obey(line: &str, file: &str, marker: &Marker) -> Option<String> {
         ["save", target, words @ ..] => (Some(target), words),
         _ => return None,
     };
-    let recipe = match words {
+    let (steps, output) = match words {
         [operation] => recipe(operation, (0, 0)),
         [operation, x, y] => recipe(operation, (number(x)?, number(y)?)),
         _ => None,
@@ -155,7 +155,7 @@ fn obey(line: &str, file: &str, marker: &Marker) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "it measures")]
     let begun = std::time::Instant::now();
     let jpeg = fs::read(file).expect("BENCH_JPEG names a file");
-    let rendered = made(&jpeg, marker, &recipe);
+    let rendered = made(&jpeg, marker, &steps, output);
     let ms = begun.elapsed().as_secs_f64() * 1000.0;
     if let Some(target) = target {
         fs::write(target, &rendered.file).expect("the result is written");

@@ -1,43 +1,47 @@
-//! Decoding a picture at a part of its size on all cores.
+//! Decodes a picture at a reduced size on several threads.
 
 use std::sync::{Mutex, PoisonError};
 
 use geometry::Size;
 use jpeg::codec::{self, CodecError, Decoded, Pixels, Scale};
 use jpeg::scan::index::Index;
-use jpeg::scan::{Bytes, Scan, Unfit, bands};
+use jpeg::scan::{Bytes, Scan, ScanError, bands};
 
 /// Runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
 pub type Spread<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
-/// Why bands gave no picture.
+/// Why decoding in bands failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BandsError {
     /// Bands of this picture would not be exact, or it is damaged.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Scan(#[from] ScanError),
     /// libjpeg-turbo refused a band.
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
 
-/// What became of a band.
+/// The outcome of decoding one band.
 type Outcome = Result<Decoded<Pixels>, BandsError>;
 
-/// Decodes the whole picture at `scale`, less than the full one, in bands.
+/// Decodes the whole picture at a `scale` below the full size, in bands.
 ///
 /// The pixels are those of [`codec::decode`], whatever `spread` does. `bytes` holds the file;
-/// `colour` the segments that say what the components mean.
+/// its JFIF and Adobe segments are `colour`.
 ///
-/// Fails with [`Unfit::Sampling`] for pictures whose bands need each other.
+/// # Errors
+///
+/// [`ScanError::Sampling`] when a band of this picture cannot be decoded without its neighbours.
 pub fn decode_bands(
-    (scan, index, colour): (&Scan, &Index, &[u8]),
+    scan: &Scan,
+    index: &Index,
+    colour: &[u8],
     bytes: &Bytes<'_>,
     scale: Scale,
     spread: Spread<'_>,
 ) -> Result<Decoded<Pixels>, BandsError> {
     if !bands::are_exact(scan) || scale == Scale::FULL {
-        return Err(Unfit::Sampling.into());
+        return Err(ScanError::Sampling.into());
     }
     let rows = bands::split(scan);
     let slots: Vec<Mutex<Option<Outcome>>> = rows.iter().map(|_| Mutex::new(None)).collect();
@@ -52,10 +56,10 @@ pub fn decode_bands(
     let mut warning = None;
     for slot in slots {
         let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Decoded { value, warning: odd } = band.ok_or(Unfit::Bytes)??;
+        let Decoded { value, warning: odd } = band.ok_or(ScanError::Bytes)??;
         let Size { width, .. } = value.size;
         if width != size.width {
-            return Err(Unfit::Bytes.into());
+            return Err(ScanError::Bytes.into());
         }
         whole.channels = value.channels;
         whole.data.extend_from_slice(&value.data);

@@ -1,7 +1,7 @@
 //! Putting a mark onto pixels and planes of every kind.
 
 use geometry::Size;
-use jpeg::codec::{Pixels, Plane, Planes, Space};
+use jpeg::codec::{Pixels, Planes, Space};
 
 /// A mark, ready to be put on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &Stamp, place: Place, grou
     }
 }
 
-/// The colour differences of a mark's pixel, times 255, around 0.
+/// The two chroma components of a mark's pixel, times 255, around 0.
 pub(crate) fn differences([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
     let (red, green, blue) = (i32::from(red), i32::from(green), i32::from(blue));
     // The coefficients of JFIF in 1/65536.
@@ -144,27 +144,17 @@ pub(crate) fn onto_planes(planes: &mut Planes, stamp: &Stamp, place: Place) {
                 }
             }
             for (plane, part) in layout[1..].iter().zip(parts) {
-                mix(&mut planes.data, *plane, (cell_x, cell_y), (alpha, part, area));
+                let sample = &mut planes.data[plane.start + cell_y * plane.width + cell_x];
+                *sample = mix_sample(*sample, alpha, part, 255 * area);
             }
         }
     }
 }
 
-/// Mixes one sample of a colour difference with the sums over its cell: alpha, part, and pixels.
-fn mix(
-    data: &mut [u8],
-    plane: Plane,
-    (x, y): (usize, usize),
-    (alpha, part, area): (i32, i32, i32),
-) {
-    let sample = &mut data[plane.start + y * plane.width + x];
-    *sample = mix_sample(*sample, (alpha, part, 255 * area));
-}
-
-/// A sample of a colour difference, mixed with the sums over its cell: of the mark's alpha, of its
-/// own part, and of alpha if the mark were solid.
+/// A chroma sample, blended with the mark's totals over its cell: `alpha`, the mark's own chroma
+/// `part`, and `whole`, which alpha would be if the mark were solid.
 #[inline]
-pub(crate) fn mix_sample(sample: u8, (alpha, part, whole): (i32, i32, i32)) -> u8 {
+pub(crate) fn mix_sample(sample: u8, alpha: i32, part: i32, whole: i32) -> u8 {
     let through = (i32::from(sample) - 128) * (whole - alpha);
     // `part` carries a factor of 256 over the levels of one pixel.
     let value = (through + part * 255 / 256 + whole / 2).div_euclid(whole) + 128;

@@ -1,4 +1,4 @@
-//! Renders that touch only what they change: crops and marks of a Hires that can be entered.
+//! Direct renders: crops and marks that decode only what they change, by random access.
 //!
 //! What fits the steps is chosen in this order: a crop on the grid of MCUs keeps its coefficients;
 //! any other crop decodes its region; a mark on the whole picture, or on a crop that keeps its
@@ -18,42 +18,42 @@ use jpeg::dct::Dct;
 use jpeg::header::{Header, HeaderLimits};
 use jpeg::scan::index::Index;
 use jpeg::scan::patch::{self, Patched};
-use jpeg::scan::region::{self, From};
-use jpeg::scan::{Bytes, Scan, Unfit, cut};
+use jpeg::scan::region::{self, CountedFrom};
+use jpeg::scan::{Bytes, Scan, ScanError, cut};
 
-/// A picture that can be entered.
+/// A picture with random access: its scan, the index of it, and its orientation.
 #[derive(Clone, Copy, Debug)]
-pub struct Entered<'a> {
-    /// What its headers say.
+pub struct IndexedSource<'a> {
+    /// The facts of the scan.
     pub scan: &'a Scan,
-    /// Where it can be entered.
+    /// The random-access index of the scan.
     pub index: &'a Index,
-    /// The segments that say what its components mean.
+    /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
     /// How stored pixels are turned upright.
     pub orientation: Orientation,
 }
 
-/// How a render is done.
+/// The plan of a direct render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Direct {
-    /// Cut out with its coefficients, and marked if so; the rectangle as stored.
+    /// Cuts out a rectangle with its coefficients, and marks the result if wanted.
     Cut {
-        /// As stored, on the grid.
+        /// The rectangle in pixels as stored, on the grid of MCUs.
         stored: Rect,
         /// Whether the mark is put on the result.
         marked: bool,
     },
-    /// Decoded, marked, encoded.
+    /// Decodes a region, marks and encodes it.
     Region {
-        /// Upright.
+        /// The region in pixels of the upright picture.
         upright: Rect,
-        /// As stored.
+        /// The region in pixels as stored.
         stored: Rect,
         /// The upright pictures that the marks are made for.
         canvases: Vec<Rect>,
     },
-    /// Cut out with what decoding it takes, for libjpeg-turbo to go on with.
+    /// Cuts out a part that holds the crop, which the caller then renders with libjpeg-turbo.
     Part {
         /// The part, as stored, on the grid.
         shows: Rect,
@@ -62,20 +62,20 @@ pub enum Direct {
         /// Whether the mark is put on the result.
         marked: bool,
     },
-    /// Marked as a whole.
+    /// Marks the whole picture.
     Mark,
 }
 
-/// What a direct render gives.
+/// The output of a direct render.
 #[derive(Debug)]
-pub enum Done {
+pub enum DirectOutput {
     /// A file with JFIF's or Adobe's segment and no other metadata, and its size.
     File {
-        /// The file.
+        /// The bytes of the file.
         jpeg: Vec<u8>,
-        /// Its pixels.
+        /// The size in pixels.
         size: Size,
-        /// How it was made.
+        /// How much of the original was decoded.
         way: Way,
     },
     /// A small file to be decoded whole.
@@ -85,14 +85,14 @@ pub enum Done {
 }
 
 impl Direct {
-    /// The way that fits `steps`, or `None` if the picture must be decoded whole or scaled.
+    /// Plans a direct render of `steps`; `None` if the picture must be decoded whole or scaled.
     #[must_use]
-    pub fn choose(entered: &Entered<'_>, steps: &[Step], output: Output) -> Option<Self> {
+    pub fn choose(indexed: &IndexedSource<'_>, steps: &[Step], output: Output) -> Option<Self> {
         let keeps = output.colour == Colour::Keep && output.sampling == Sampling::Keep;
         if !keeps || output.format != ImageFormat::JPEG {
             return None;
         }
-        let Entered { scan, orientation, .. } = *entered;
+        let IndexedSource { scan, orientation, .. } = *indexed;
         let whole = Rect::new(0, 0, orientation.turn_size(scan.size));
         let (mut region, mut canvases) = (whole, Vec::new());
         for step in steps {
@@ -132,56 +132,63 @@ impl Direct {
         scan.planes.map(|_| Self::Region { upright, stored, canvases })
     }
 
-    /// The bytes of the file that it takes, in rising order.
-    pub fn needs(&self, entered: &Entered<'_>, marker: &Marker) -> Result<Vec<Range<u64>>, Unfit> {
-        let Entered { scan, index, .. } = *entered;
+    /// The byte ranges of the file that [`Direct::run`] reads, in rising order.
+    pub fn needs(
+        &self,
+        indexed: &IndexedSource<'_>,
+        marker: &Marker,
+    ) -> Result<Vec<Range<u64>>, ScanError> {
+        let IndexedSource { scan, index, .. } = *indexed;
         match self {
             Self::Cut { stored, .. } => cut::needs(scan, index, *stored),
             Self::Part { shows, .. } => cut::needs(scan, index, *shows),
             Self::Region { stored, .. } => region::needs(scan, index, *stored),
             Self::Mark => {
-                patch::needs(scan, index, mark_place(entered, marker)).map(|range| vec![range])
+                patch::needs(scan, index, mark_place(indexed, marker)).map(|range| vec![range])
             }
         }
     }
 
-    /// Does it; `bytes` holds what [`Direct::needs`] said.
+    /// Carries the plan out; `bytes` holds the ranges that [`Direct::needs`] gives.
     ///
-    /// `stage` is told when a stage begins; once it says no, the render ends as
-    /// [`RasterError::Abandoned`].
+    /// `quality` is that of encoded pixels, 1 to 100. `stage` is called when a stage begins; once
+    /// it answers `false`, the render ends with [`RasterError::Abandoned`].
     pub fn run(
         &self,
-        entered: &Entered<'_>,
+        indexed: &IndexedSource<'_>,
         bytes: &Bytes<'_>,
-        (marker, quality, limits): (&Marker, u8, &HeaderLimits),
+        marker: &Marker,
+        quality: u8,
+        limits: &HeaderLimits,
         stage: &dyn Fn(Stage) -> bool,
-    ) -> Result<Done, DirectError> {
+    ) -> Result<DirectOutput, DirectError> {
         let begin = |now| if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) };
-        let Entered { scan, index, colour, orientation } = *entered;
+        let IndexedSource { scan, index, colour, orientation } = *indexed;
         begin(Stage::Decode)?;
         match self {
             Self::Cut { stored, marked } => {
                 let jpeg = cut::cut(scan, index, bytes, *stored, colour)?;
                 let size = stored.size();
                 if !*marked {
-                    return Ok(Done::File { jpeg, size, way: Way::LosslessCrop });
+                    return Ok(DirectOutput::File { jpeg, size, way: Way::LosslessCrop });
                 }
                 begin(Stage::Blend)?;
                 let jpeg = mark_file(&jpeg, colour, marker, limits)?;
-                Ok(Done::File { jpeg, size, way: Way::LocalMark })
+                Ok(DirectOutput::File { jpeg, size, way: Way::LocalMark })
             }
             Self::Part { shows, .. } => {
-                Ok(Done::Part(cut::cut(scan, index, bytes, *shows, colour)?))
+                Ok(DirectOutput::Part(cut::cut(scan, index, bytes, *shows, colour)?))
             }
             Self::Mark => {
                 begin(Stage::Blend)?;
-                Ok(Done::Patched(mark(entered, bytes, marker)?))
+                Ok(DirectOutput::Patched(mark(indexed, bytes, marker)?))
             }
             Self::Region { upright, stored, canvases } => {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
-                let from = |backwards| if backwards { From::End } else { From::Start };
-                let (backwards, upwards) = orientation.reverses();
-                let from = (from(backwards), from(upwards));
+                let from =
+                    |backwards| if backwards { CountedFrom::End } else { CountedFrom::Start };
+                let reversed = orientation.reversed();
+                let from = (from(reversed.columns), from(reversed.rows));
                 let planes = samples.planes(scan, *stored, from)?;
                 let whole = Rect::new(0, 0, stored.size());
                 let mut planes = turn_planes(planes, whole, orientation);
@@ -194,40 +201,40 @@ impl Direct {
                 }
                 begin(Stage::Encode)?;
                 let jpeg = codec::encode_planes(&planes, quality).map_err(RasterError::from)?;
-                Ok(Done::File { jpeg, size: upright.size(), way: Way::Region })
+                Ok(DirectOutput::File { jpeg, size: upright.size(), way: Way::Region })
             }
         }
     }
 }
 
-/// Why a direct render gave nothing.
+/// Why a direct render failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DirectError {
-    /// The picture must be decoded whole after all.
+    /// Random access failed; the picture has to be decoded as a whole.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
-    /// As for every render.
+    Scan(#[from] ScanError),
+    /// A failure that every render can have.
     #[error(transparent)]
     Raster(#[from] RasterError),
 }
 
 /// Where the mark lies on the whole picture, as stored.
-fn mark_place(entered: &Entered<'_>, marker: &Marker) -> Rect {
-    let Entered { scan, orientation, .. } = *entered;
+fn mark_place(indexed: &IndexedSource<'_>, marker: &Marker) -> Rect {
+    let IndexedSource { scan, orientation, .. } = *indexed;
     orientation.to_stored(marker.place(orientation.turn_size(scan.size)), scan.size)
 }
 
-/// Changes the blocks under the mark.
+/// Patches the blocks under the mark.
 fn mark(
-    entered: &Entered<'_>,
+    indexed: &IndexedSource<'_>,
     bytes: &Bytes<'_>,
     marker: &Marker,
 ) -> Result<Patched, DirectError> {
-    let Entered { scan, index, orientation, .. } = *entered;
-    let chroma = scan.planes.ok_or(Unfit::Sampling)?.1;
+    let IndexedSource { scan, index, orientation, .. } = *indexed;
+    let chroma = scan.planes.ok_or(ScanError::Sampling)?.1;
     let stamp = marker.prepare_grids(scan.size, orientation, chroma);
     let mut paint = |samples: &mut region::Samples| stamp.paint(samples);
-    Ok(patch::patch(scan, index, bytes, stamp.place(), (Dct::detect(), &mut paint))?)
+    Ok(patch::patch(scan, index, bytes, stamp.place(), Dct::detect(), &mut paint)?)
 }
 
 /// Marks a small upright file that was just made.
@@ -237,15 +244,15 @@ fn mark_file(
     marker: &Marker,
     limits: &HeaderLimits,
 ) -> Result<Vec<u8>, DirectError> {
-    let header = Header::parse(jpeg, limits).map_err(|_| Unfit::Bytes)?;
+    let header = Header::parse(jpeg, limits).map_err(|_| ScanError::Bytes)?;
     let scan = Scan::read(&header, jpeg)?;
     let index = Index::build(&scan, jpeg)?;
     let orientation = Orientation::Upright;
-    let entered = Entered { scan: &scan, index: &index, colour, orientation };
-    let patched = mark(&entered, &Bytes::whole(jpeg), marker)?;
+    let indexed = IndexedSource { scan: &scan, index: &index, colour, orientation };
+    let patched = mark(&indexed, &Bytes::whole(jpeg), marker)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     // Its tables are complete already, so its headers stay.
-    let head = jpeg.get(..at(patched.prefix.end)).ok_or(Unfit::Bytes)?;
-    let tail = jpeg.get(at(patched.suffix)..).ok_or(Unfit::Bytes)?;
+    let head = jpeg.get(..at(patched.prefix.end)).ok_or(ScanError::Bytes)?;
+    let tail = jpeg.get(at(patched.suffix)..).ok_or(ScanError::Bytes)?;
     Ok([head, &patched.middle, tail].concat())
 }

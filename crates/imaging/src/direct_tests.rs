@@ -17,17 +17,18 @@ const SIZE: Size = Size { width: 160, height: 120 };
 fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
     let orientation = job.source.orientation;
     let IndexedJpeg { jpeg, scan, index, colour } = indexed;
-    let entered = Entered { scan, index, colour, orientation };
-    let direct = Direct::choose(&entered, job.steps, job.output)?;
+    let indexed = IndexedSource { scan, index, colour, orientation };
+    let direct = Direct::choose(&indexed, job.steps, job.output)?;
     let mut bytes = Bytes::default();
-    for range in direct.needs(&entered, &marker()).expect("inside") {
+    for range in direct.needs(&indexed, &marker()).expect("inside") {
         let at = |offset: u64| usize::try_from(offset).unwrap();
         bytes.push(range.start, jpeg[at(range.start)..at(range.end)].to_vec());
     }
-    let how = (&marker(), job.output.quality, &LIMITS);
-    match direct.run(&entered, &bytes, how, &|_| true).expect("rendered") {
-        Done::File { jpeg, way, .. } => Some((jpeg, way)),
-        Done::Part(small) => {
+    let (mark, quality) = (marker(), job.output.quality);
+    let done = direct.run(&indexed, &bytes, &mark, quality, &LIMITS, &|_| true);
+    match done.expect("rendered") {
+        DirectOutput::File { jpeg, way, .. } => Some((jpeg, way)),
+        DirectOutput::Part(small) => {
             let Direct::Part { shows, crop, marked } = direct else { panic!("no part") };
             let mut steps = vec![Step::Crop(crop)];
             steps.extend(marked.then_some(Step::Watermark));
@@ -36,10 +37,9 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
             let job = Job { source, steps: &steps, ..*job };
             Some((render(&job, &marker(), &|_| true).expect("rendered").file, Way::Region))
         }
-        Done::Patched(patched) => {
+        DirectOutput::Patched(patched) => {
             let header = Header::parse(jpeg, &LIMITS).expect("parsed");
-            let (mut file, scans) =
-                rewrite_with_tables(jpeg, &header, (&[], None), &patched.tables);
+            let (mut file, scans) = rewrite_with_tables(jpeg, &header, &[], None, &patched.tables);
             let at = |offset: u64| usize::try_from(offset).unwrap();
             file.extend_from_slice(&jpeg[scans.start..at(patched.prefix.end)]);
             file.extend_from_slice(&patched.middle);

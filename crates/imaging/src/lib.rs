@@ -1,8 +1,4 @@
-//! Pixels: a JPEG and steps in, a JPEG out.
-//!
-//! [`render`] is a function of its arguments alone: the same bytes, steps, output and mark give
-//! the same bytes, whatever the machine's load or number of threads. Which steps a rendition takes
-//! is decided above; metadata is read and written elsewhere.
+#![doc = include_str!("../README.md")]
 
 mod bands;
 mod blend;
@@ -28,15 +24,15 @@ use thiserror::Error;
 
 pub use bands::{BandsError, Spread, decode_bands};
 pub use colour::fits as profile_fits;
-pub use direct::{Direct, DirectError, Done, Entered};
+pub use direct::{Direct, DirectError, DirectOutput, IndexedSource};
 pub use format::ImageFormat;
 pub use mark::{MarkError, MarkKind, MarkSetup, Marker};
-pub use orient::Orientation;
+pub use orient::{Orientation, ReversedAxes};
 pub use render::render;
 pub use resize::decoded_size;
 pub use steps::{Step, StepError, output_size, scaled_size};
 
-/// An original.
+/// The picture to render, with what the caller knows of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Its format.
@@ -45,31 +41,31 @@ pub struct Source<'a> {
     pub file: &'a [u8],
     /// How stored pixels are turned upright.
     pub orientation: Orientation,
-    /// The embedded profile, put together from its segments.
+    /// The embedded ICC profile, joined from its segments; `None` without one.
     pub icc: Option<&'a [u8]>,
-    /// Adobe's marker is present: inks are stored inverted, 0 for full ink.
+    /// Whether Adobe's marker is present: inks are then stored inverted, 0 for full ink.
     pub adobe: bool,
-    /// The size of the stored picture, before orientation, as the caller knows it.
+    /// The size of the original as stored, before orientation.
     pub stored: Size,
     /// The size of the picture in `file`: `stored`, or less where that is a smaller copy. A
     /// smaller copy is taken if the first step scales, and to no more than its size.
     pub shows: Size,
-    /// How the picture in `file` can be entered, to decode it on several threads.
+    /// The random-access index of `file`, to decode it on several threads; `None` without one.
     pub bands: Option<Bands<'a>>,
 }
 
-/// What decoding in bands takes.
+/// A random-access index and the threads to decode bands of a picture on.
 #[derive(Clone, Copy)]
 pub struct Bands<'a> {
-    /// What the headers say.
+    /// The facts of the scan.
     pub scan: &'a Scan,
-    /// Where the picture can be entered.
+    /// The random-access index of the scan.
     pub index: &'a Index,
-    /// The segments that say what its components mean.
+    /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
-    /// The threads.
+    /// Runs work on several threads.
     pub spread: Spread<'a>,
-    /// Asked before each band.
+    /// Asked before each band; `false` cancels the render.
     pub go_on: GoOn<'a>,
 }
 
@@ -79,25 +75,26 @@ impl std::fmt::Debug for Bands<'_> {
     }
 }
 
-/// The sampling of the colour differences in the output.
+/// Chroma subsampling of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Sampling {
-    /// That of the original, turned with it; 4:4:4 where the original's is unusual.
+    /// The subsampling of the original, turned with it; 4:4:4 where that is unusual.
     Keep,
-    /// 4:2:0.
+    /// 4:2:0: chroma at half the width and height.
     S420,
 }
 
 /// The colour space of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Colour {
-    /// That of the original: its profile goes with the pixels, grey stays grey, inks stay inks.
+    /// The space of the original: its profile goes with the pixels, grey stays grey, CMYK stays
+    /// CMYK.
     Keep,
     /// sRGB; grey stays one component.
     Srgb,
 }
 
-/// How the result is written.
+/// Quality, chroma subsampling and colour space of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Output {
     /// The format. Left out of a serialized plan where it is JPEG, so that such plans are what they were.
@@ -105,9 +102,9 @@ pub struct Output {
     pub format: ImageFormat,
     /// libjpeg's quality, 1 to 100; others are brought into that range.
     pub quality: u8,
-    /// The sampling of the colour differences.
+    /// Chroma subsampling of the result.
     pub sampling: Sampling,
-    /// The colour space.
+    /// Colour space of the result.
     pub colour: Colour,
 }
 
@@ -115,27 +112,27 @@ fn is_jpeg(format: &ImageFormat) -> bool {
     *format == ImageFormat::JPEG
 }
 
-/// What a render may use.
+/// Bounds on the cost of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderLimits {
     /// Pixels that an original may declare, checked before any memory is taken.
     pub pixels_max: u64,
 }
 
-/// A render: the original, what to do with it, and what with the result.
+/// One render: the original, the steps, and the form of the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The original.
+    /// The picture to render.
     pub source: Source<'a>,
-    /// What is done to it, in this order.
+    /// The steps, in the order in which they are applied.
     pub steps: &'a [Step],
-    /// How the result is written.
+    /// Quality, subsampling and colour space of the result.
     pub output: Output,
-    /// What the render may use.
+    /// Bounds on the cost of the render.
     pub limits: RenderLimits,
 }
 
-/// A stage of a render.
+/// A stage of a render, reported when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The original and its metadata are read; [`render`] begins after it.
@@ -148,7 +145,7 @@ pub enum Stage {
     Encode,
 }
 
-/// The way by which a result was made.
+/// The render path: how much of the original was decoded for a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The original with its picture data untouched.
@@ -157,18 +154,18 @@ pub enum Way {
     LosslessCrop,
     /// Only the part of the original around what is shown was decoded.
     Region,
-    /// Only the rows under the mark were coded anew.
+    /// Only the blocks under the mark were encoded again.
     LocalMark,
     /// The picture went through in bands and never was in memory as a whole.
     Bands,
-    /// It was made from a stored smaller copy.
+    /// The result was made from a smaller copy of the original.
     Level,
     /// The original was decoded as a whole.
     Whole,
 }
 
 impl Way {
-    /// The word in headers, logs and metrics.
+    /// A stable name for headers, logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -183,39 +180,40 @@ impl Way {
     }
 }
 
-/// The result of a render.
+/// The result of a render: a JPEG file and facts about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
     /// A file without metadata: a baseline JPEG with no more than the JFIF or Adobe marker, or what
     /// [`Output::format`] says.
     pub file: Vec<u8>,
-    /// Its size: what [`output_size`] said.
+    /// Its size in pixels, which [`output_size`] computes in advance.
     pub size: Size,
-    /// The caller embeds the original's profile: the pixels are in its space.
+    /// Whether the pixels are in the space of the original's profile, which the caller then has to
+    /// embed.
     pub keeps_profile: bool,
     /// Pixels that were decoded for it, for accounting.
     pub decoded_pixels: u64,
-    /// How it was made.
+    /// How much of the original was decoded.
     pub way: Way,
-    /// What the decoder complained about; the picture is damaged somewhere.
+    /// A warning of the decoder; with one, the picture is damaged somewhere.
     pub warning: Option<String>,
 }
 
-/// Why there is no result.
+/// Why a render failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RasterError {
-    /// Nobody waits any more.
+    /// The caller cancelled the render.
     #[error("abandoned")]
     Abandoned,
-    /// The steps do not fit the picture.
+    /// A crop leaves the picture.
     #[error(transparent)]
     Step(#[from] StepError),
     /// The original declares more pixels than allowed.
     #[error("{}x{} image, more than {pixels_max} pixels", size.width, size.height)]
     TooLarge {
-        /// What it declares.
+        /// The size that the original declares.
         size: Size,
-        /// What is allowed.
+        /// The most pixels that are allowed.
         pixels_max: u64,
     },
     /// The original is not a JPEG, or is damaged beyond reading.
@@ -224,7 +222,7 @@ pub enum RasterError {
     /// The picture is of a kind that is not decoded, or that the format cannot hold.
     #[error("unsupported JPEG: {0}")]
     Unsupported(String),
-    /// A mistake of ours.
+    /// A bug in this crate.
     #[error("{0}")]
     Internal(String),
 }

@@ -29,6 +29,15 @@ pub enum Orientation {
     ThreeQuarters,
 }
 
+/// The axes of a stored picture that are read backwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReversedAxes {
+    /// Columns are read from right to left.
+    pub columns: bool,
+    /// Rows are read from bottom to top.
+    pub rows: bool,
+}
+
 impl Orientation {
     /// All of them, in the order of the tag's values.
     pub const ALL: [Orientation; 8] = [
@@ -64,15 +73,16 @@ impl Orientation {
         }
     }
 
-    /// Whether stored columns, and stored rows, are read backwards.
+    /// Which axes of the stored picture are read backwards to show it upright.
     #[must_use]
-    pub fn reverses(self) -> (bool, bool) {
-        match self {
+    pub fn reversed(self) -> ReversedAxes {
+        let (columns, rows) = match self {
             Orientation::Upright | Orientation::Transposed => (false, false),
             Orientation::Mirrored | Orientation::ThreeQuarters => (true, false),
             Orientation::Half | Orientation::Transverse => (true, true),
             Orientation::Flipped | Orientation::Quarter => (false, true),
-        }
+        };
+        ReversedAxes { columns, rows }
     }
 
     /// The upright size of a picture stored as `stored`, and the reverse.
@@ -89,12 +99,12 @@ impl Orientation {
         let Rect { x, y, width, height } = upright;
         let ((x, width), (y, height)) =
             if self.swaps() { ((y, height), (x, width)) } else { ((x, width), (y, height)) };
-        let (backwards, upwards) = self.reverses();
+        let reversed = self.reversed();
         let mirrored =
             |start: u32, length: u32, edge: u32| edge.saturating_sub(start.saturating_add(length));
         Rect {
-            x: if backwards { mirrored(x, width, stored.width) } else { x },
-            y: if upwards { mirrored(y, height, stored.height) } else { y },
+            x: if reversed.columns { mirrored(x, width, stored.width) } else { x },
+            y: if reversed.rows { mirrored(y, height, stored.height) } else { y },
             width,
             height,
         }
@@ -142,7 +152,7 @@ impl Orientation {
         let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
         let (width, height) = (index(size.width), index(size.height));
         let (columns, rows) = (index(stored.width), index(stored.height));
-        let (backwards, upwards) = self.reverses();
+        let ReversedAxes { columns: backwards, rows: upwards } = self.reversed();
         let mut data = vec![0; width * height * N];
         let to = data.as_chunks_mut::<N>().0;
         for tile_y in (0..height).step_by(TILE) {

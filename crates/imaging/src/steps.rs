@@ -26,7 +26,7 @@ pub enum Step {
     Watermark,
 }
 
-/// Why steps do not fit a picture.
+/// A step that does not fit the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StepError {
     /// The rectangle is empty or leaves the picture.
@@ -35,7 +35,7 @@ pub enum StepError {
         crop.width, crop.height, crop.x, crop.y, image.width, image.height
     )]
     Outside {
-        /// The rectangle.
+        /// The rectangle that was asked for.
         crop: Rect,
         /// The picture as it stands at the step.
         image: Size,
@@ -45,8 +45,6 @@ pub enum StepError {
 /// Computes the exact size that `render` gives for a picture of `upright` pixels.
 ///
 /// Fails with [`StepError::Outside`] where `render` would.
-///
-/// Spec §4 Media interface.
 pub fn output_size(upright: Size, steps: &[Step]) -> Result<Size, StepError> {
     steps.iter().try_fold(upright, |size, step| match step {
         Step::Fit { long_px } => Ok(fit(size, *long_px)),

@@ -24,7 +24,7 @@
 //!
 //! T.81 leaves the rounding open, so two correct decoders may differ by one. We take libjpeg's
 //! rounding, "slow integer" (`JDCT_ISLOW`), as libjpeg-turbo's x86-64 code does it, to the last
-//! bit: a rendition must not change when a picture takes another way through the server. Cosines
+//! bit: a picture must not depend on which code path decoded it. Cosines
 //! are integers times 2⁻¹³: with `ck = cos(kπ/16)`, the constant 1.175875602 is `√2 c3` and stands
 //! as 9633. The first direction keeps two extra bits, so it shifts right by 13 − 2; the second
 //! shifts by 13 + 2, and the inverse by 3 more for the factor 8. Each shift adds a half first, so

@@ -31,26 +31,26 @@ const RESOURCE_IIM: u16 = 0x0404;
 /// Signatures of a resource: Photoshop's and four that its relatives write.
 const RESOURCE_SIGNATURES: [&[u8]; 5] = [b"8BIM", b"PHUT", b"DCSR", b"AgHg", b"MeSa"];
 
-/// What was found, and what was wrong with it.
+/// Content extracted from segments, with the damage that was met on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found<T> {
-    /// The content; `None` when there is none or it is not usable.
+pub struct Extracted<T> {
+    /// The content; `None` when the file has none or it is not usable.
     pub value: Option<T>,
-    /// Why it is missing or incomplete.
+    /// The damage that made it unusable or incomplete.
     pub damage: Option<Damage>,
 }
 
-impl<T> Found<T> {
-    fn whole(value: Option<T>) -> Found<T> {
-        Found { value, damage: None }
+impl<T> Extracted<T> {
+    fn whole(value: Option<T>) -> Extracted<T> {
+        Extracted { value, damage: None }
     }
 
-    fn lost(damage: Damage) -> Found<T> {
-        Found { value: None, damage: Some(damage) }
+    fn lost(damage: Damage) -> Extracted<T> {
+        Extracted { value: None, damage: Some(damage) }
     }
 }
 
-/// What can be wrong with content that spans segments.
+/// Damage in content that spans several segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Damage {
     /// An ICC segment without numbers, or whose numbers contradict another's.
@@ -66,13 +66,13 @@ pub enum Damage {
     /// Two ICC chunks with one number.
     #[error("icc chunk {number} is there twice")]
     IccRepeated {
-        /// The chunk's number.
+        /// Number of the chunk, from 1.
         number: u8,
     },
     /// An ICC chunk that is not there.
     #[error("icc chunk {number} of {count} is missing")]
     IccMissing {
-        /// The chunk's number.
+        /// Number of the chunk, from 1.
         number: u8,
         /// The count of chunks.
         count: u8,
@@ -120,12 +120,12 @@ impl Header {
         self.payloads(jpeg, APP1, XMP).next()
     }
 
-    /// Puts the extended XMP together that belongs to `guid`.
+    /// Joins the parts of the extended XMP packet that belongs to `guid`.
     ///
     /// `guid` stands in the main packet as `xmpNote:HasExtendedXMP`. Parts may come in any order
     /// and have to tile the packet exactly. That the GUID is the MD5 of the packet is not checked:
     /// it guards against editors that forget one of the two, not against liars.
-    pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> Found<Vec<u8>> {
+    pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> Extracted<Vec<u8>> {
         let mut parts: Vec<(u32, u32, &[u8])> = self
             .payloads(jpeg, APP1, XMP_EXTENSION)
             .filter_map(|payload| {
@@ -136,28 +136,28 @@ impl Header {
             })
             .collect();
         if guid.len() != GUID_BYTES || parts.is_empty() {
-            return Found::whole(None);
+            return Extracted::whole(None);
         }
         parts.sort_by_key(|&(offset, ..)| offset);
         let length = parts[0].1;
         let mut packet = Vec::new();
         for (offset, claimed, data) in parts {
             if usize::try_from(offset) != Ok(packet.len()) || claimed != length {
-                return Found::lost(Damage::XmpParts { offset, length });
+                return Extracted::lost(Damage::XmpParts { offset, length });
             }
             packet.extend_from_slice(data);
         }
         if usize::try_from(length) != Ok(packet.len()) {
-            return Found::lost(Damage::XmpParts { offset: length, length });
+            return Extracted::lost(Damage::XmpParts { offset: length, length });
         }
-        Found::whole(Some(packet))
+        Extracted::whole(Some(packet))
     }
 
-    /// Puts the ICC profile together from its chunks, which may come in any order.
+    /// Joins the chunks of the ICC profile, which may come in any order.
     ///
     /// A profile with a missing, repeated or contradicting chunk is no profile: colours from half
     /// a table would be worse than none. The profile itself is not checked.
-    pub fn icc(&self, jpeg: &[u8]) -> Found<Vec<u8>> {
+    pub fn icc(&self, jpeg: &[u8]) -> Extracted<Vec<u8>> {
         let mut chunks: [Option<&[u8]>; 256] = [None; 256];
         let mut expected = None;
         for payload in self.payloads(jpeg, APP2, ICC) {
@@ -167,43 +167,43 @@ impl Header {
             };
             let expected = *expected.get_or_insert(count);
             if number == 0 || number > count || count != expected {
-                return Found::lost(Damage::IccCount { number, count, expected });
+                return Extracted::lost(Damage::IccCount { number, count, expected });
             }
             if chunks[usize::from(number)].replace(data).is_some() {
-                return Found::lost(Damage::IccRepeated { number });
+                return Extracted::lost(Damage::IccRepeated { number });
             }
         }
         let Some(count) = expected else {
-            return Found::whole(None);
+            return Extracted::whole(None);
         };
         let mut profile = Vec::new();
         for number in 1..=count {
             match chunks[usize::from(number)] {
                 Some(data) => profile.extend_from_slice(data),
-                None => return Found::lost(Damage::IccMissing { number, count }),
+                None => return Extracted::lost(Damage::IccMissing { number, count }),
             }
         }
-        Found::whole(Some(profile))
+        Extracted::whole(Some(profile))
     }
 
-    /// Finds the IIM bytes: resource 0x0404 of the Photoshop segments joined.
+    /// Finds the IIM bytes: resource 0x0404 of the joined Photoshop segments.
     ///
     /// Several such resources are joined too. Resources before the damage, if any, count.
-    pub fn iptc(&self, jpeg: &[u8]) -> Found<Vec<u8>> {
+    pub fn iptc(&self, jpeg: &[u8]) -> Extracted<Vec<u8>> {
         let joined: Vec<u8> = self.payloads(jpeg, APP13, PHOTOSHOP).flatten().copied().collect();
         let mut iim: Option<Vec<u8>> = None;
         let mut at = 0;
         // Zeros at the end are padding.
         while joined.get(at..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0)) {
             let Some((id, data, next)) = resource(&joined, at) else {
-                return Found { value: iim, damage: Some(Damage::Resources { offset: at }) };
+                return Extracted { value: iim, damage: Some(Damage::Resources { offset: at }) };
             };
             if id == RESOURCE_IIM {
                 iim.get_or_insert_default().extend_from_slice(data);
             }
             at = next;
         }
-        Found::whole(iim)
+        Extracted::whole(iim)
     }
 }
 

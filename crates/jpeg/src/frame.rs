@@ -7,10 +7,10 @@
 use crate::header::HeaderError;
 use geometry::Size;
 
-/// Components of a frame; libjpeg takes up to ten, no picture of ours has more than CMYK's four.
+/// Components of a frame: libjpeg takes up to ten, colour models have at most the four of CMYK.
 const COMPONENTS_MAX: usize = 4;
 
-/// How the picture is coded, told by the frame's marker (T.81 table B.1).
+/// The coding process, which the marker of the frame states (T.81 table B.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Process {
     /// SOF0: sequential, Huffman, 8 bits.
@@ -35,22 +35,22 @@ pub enum Process {
 /// One component (colour channel) of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Component {
-    /// Its identifier, freely chosen by the encoder; usually 1, 2, 3.
+    /// Identifier, freely chosen by the encoder; usually 1, 2, 3.
     pub id: u8,
     /// Horizontal sampling factor, 1 to 4.
     pub h: u8,
     /// Vertical sampling factor, 1 to 4.
     pub v: u8,
-    /// Number of its quantisation table.
+    /// Number of its quantisation table, 0 to 3.
     pub tq: u8,
 }
 
 /// The colour model of the stored samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// One channel.
+    /// One channel of luma.
     Gray,
-    /// Luma and two colour differences.
+    /// Luma and two chroma channels.
     YCbCr,
     /// Red, green, blue, not transformed.
     Rgb,

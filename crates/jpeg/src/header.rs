@@ -48,29 +48,29 @@ const TEM: u8 = 0x01;
 pub(super) const JFIF_BYTES: usize = 14;
 /// Bytes of an `Adobe` segment: signature, version, flags, transform.
 const ADOBE_BYTES: usize = 12;
-/// What a caller allows one file to hold.
+/// Bounds on what one file may hold, so that a hostile file costs little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderLimits {
-    /// Scans. A progressive file of a few bytes per scan costs a decoder a pass over the whole
-    /// picture for each.
+    /// Number of scans. A progressive file of a few bytes per scan costs a decoder a pass over the
+    /// whole picture for each.
     pub scans_max: u32,
-    /// Segments of any kind.
+    /// Number of segments of any kind.
     pub segments_max: u32,
-    /// Bytes in all application and comment segments together.
+    /// Payload bytes of all application and comment segments together.
     pub metadata_bytes_max: usize,
 }
 
-/// A segment before the first scan.
+/// The position of a segment that comes before the first scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// The marker's code: `E0`–`EF` are APP0–APP15, `FE` is COM.
     pub marker: u8,
-    /// Where the payload stands in the file, behind marker and length.
+    /// Byte range of the payload in the file, after marker and length.
     pub payload: Range<usize>,
 }
 
 impl Segment {
-    /// Where the whole segment stands, with marker and length.
+    /// Byte range of the whole segment, with marker and length.
     ///
     /// Fill bytes before the marker do not belong to it.
     pub fn whole(&self) -> Range<usize> {
@@ -78,19 +78,19 @@ impl Segment {
         self.payload.start.saturating_sub(4)..self.payload.end
     }
 
-    /// Tells whether it is metadata: an application or comment segment.
+    /// Whether this is metadata: an application (APPn) or comment (COM) segment.
     pub fn is_metadata(&self) -> bool {
         is_metadata(self.marker)
     }
 }
 
-/// Why a file is no JPEG that we take.
+/// Why a file is refused by [`Header::parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderError {
-    /// There are no bytes.
+    /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
-    /// It does not start with SOI.
+    /// The file does not start with the SOI marker.
     #[error("the file is not a JPEG: it does not start with FF D8")]
     NotJpeg,
     /// The file ends before EOI.
@@ -102,7 +102,7 @@ pub enum HeaderError {
     /// A segment contradicts itself, or a marker stands where it must not.
     #[error("marker {marker:02X} at byte {offset} is not valid")]
     BadSegment {
-        /// The marker's code.
+        /// Code of the marker, its second byte.
         marker: u8,
         /// Where the marker stands.
         offset: usize,
@@ -123,9 +123,9 @@ pub enum HeaderError {
     /// common decoders refuse it too.
     #[error("the picture is {width}x{height}")]
     ZeroSize {
-        /// Stored width.
+        /// Width that the frame states.
         width: u32,
-        /// Stored height.
+        /// Height that the frame states.
         height: u32,
     },
     /// More scans than allowed.
@@ -133,7 +133,7 @@ pub enum HeaderError {
     TooManyScans {
         /// Scans seen when the parser stopped.
         found_at_least: u32,
-        /// The limit.
+        /// The most that [`HeaderLimits`] allows.
         limit: u32,
     },
     /// More segments than allowed.
@@ -141,7 +141,7 @@ pub enum HeaderError {
     TooManySegments {
         /// Segments seen when the parser stopped.
         found_at_least: u32,
-        /// The limit.
+        /// The most that [`HeaderLimits`] allows.
         limit: u32,
     },
     /// More metadata than allowed.
@@ -149,22 +149,35 @@ pub enum HeaderError {
     TooMuchMetadata {
         /// Bytes seen when the parser stopped.
         found_at_least: usize,
-        /// The limit.
+        /// The most that [`HeaderLimits`] allows.
         limit: usize,
     },
 }
 
-/// What the markers of a JPEG file say.
+/// The facts that the markers of a JPEG file state: size, coding process, components, segments.
+///
+/// ```
+/// use jpeg::frame::Process;
+/// use jpeg::header::{Header, HeaderLimits};
+///
+/// let limits = HeaderLimits { scans_max: 100, segments_max: 1_000, metadata_bytes_max: 1 << 20 };
+/// let jpeg = jpeg::samples::file(&jpeg::samples::adobe(1));
+/// let header = Header::parse(&jpeg, &limits)?;
+/// assert_eq!((header.size.width, header.size.height), (640, 480));
+/// assert_eq!(header.process, Process::Baseline);
+/// assert_eq!(header.metadata().count(), 1);
+/// # Ok::<(), jpeg::header::HeaderError>(())
+/// ```
 ///
 /// All ranges and offsets are in bytes of the file it was parsed from and are valid for that file
 /// only; the methods that take the file's bytes find nothing in bytes that are shorter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Stored size in pixels.
+    /// Size of the picture as stored, in pixels, before any EXIF orientation.
     pub size: Size,
-    /// Coding process.
+    /// Coding process: baseline, progressive and so on.
     pub process: Process,
-    /// Bits per sample.
+    /// Bits per sample, 8 in nearly all files.
     pub precision: u8,
     /// The frame's components, one to four, in its order.
     pub components: Vec<Component>,
@@ -174,16 +187,16 @@ pub struct Header {
     pub adobe_transform: Option<u8>,
     /// Whether a `JFIF` APP0 segment is present.
     pub jfif: bool,
-    /// Number of scans.
+    /// Number of scans in the file.
     pub scans: u32,
     /// All segments before the first scan, in their order.
     pub segments: Vec<Segment>,
     /// Metadata segments behind the first scan's start. They are legal and rare; a caller that
     /// keeps the picture data untouched keeps them too.
     pub late_metadata: u32,
-    /// Where the marker of the first scan stands.
+    /// Offset of the marker that opens the first scan.
     pub first_scan: usize,
-    /// Where the file's picture ends: the offset behind EOI.
+    /// Offset after the EOI marker, where the picture ends.
     pub end: usize,
     /// Bytes behind EOI, which are ignored: second pictures, gain maps, junk.
     pub trailer_bytes: usize,
@@ -194,8 +207,13 @@ pub struct Header {
 impl Header {
     /// Parses the markers of `jpeg` from SOI to EOI.
     ///
-    /// Costs one pass at memory speed. Fails with [`HeaderError`] on a file that no decoder should
-    /// see; passing says nothing about the entropy-coded data.
+    /// Costs one pass at memory speed. Success says nothing about the entropy-coded data, which is
+    /// skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError`] when the file is not a JPEG, is truncated or contradicts itself, or exceeds
+    /// `limits`. Such a file should not reach a decoder.
     pub fn parse(jpeg: &[u8], limits: &HeaderLimits) -> Result<Header, HeaderError> {
         if jpeg.is_empty() {
             return Err(HeaderError::Empty);
@@ -206,10 +224,15 @@ impl Header {
         Walk::new(jpeg, limits).run()
     }
 
-    /// Parses the markers up to the first scan of a file whose picture ends at `end`.
+    /// Parses the markers before the first scan, of a file of which only the start is at hand.
     ///
-    /// `jpeg` holds the file at least up to the scan's data. What lies behind is not looked at:
-    /// one scan is counted, and no metadata behind it. Fails as [`Header::parse`] does.
+    /// `jpeg` holds the file at least up to the data of the first scan; `end` is the offset after
+    /// EOI, which the caller knows. The rest is not read: one scan is counted, and no metadata
+    /// after it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Header::parse`].
     pub fn parse_start(
         jpeg: &[u8],
         limits: &HeaderLimits,
@@ -224,19 +247,20 @@ impl Header {
         walk.finish()
     }
 
-    /// Metadata segments before the first scan: APPn and COM with the ranges of their payloads.
+    /// The metadata segments before the first scan, APPn and COM, in file order.
     pub fn metadata(&self) -> impl Iterator<Item = &Segment> {
         self.segments.iter().filter(|segment| segment.is_metadata())
     }
 
-    /// Tells whether a decoder holds all coefficients until it has read the last scan.
+    /// Whether a decoder must hold all coefficients until it has read the last scan, as with
+    /// progressive files.
     pub fn is_by_scans(&self) -> bool {
         self.scans > 1
             || matches!(self.process, Process::Progressive | Process::ArithmeticProgressive)
     }
 
-    /// Tells the colour model as libjpeg decides it; `None` for two components, which mean nothing
-    /// to anybody. [`Colour::of`] has the rules.
+    /// The colour model of the components, decided as libjpeg does ([`Colour::of`]); `None` for
+    /// two components, for which no colour model exists.
     pub fn colour(&self) -> Option<Colour> {
         Colour::of(self.process, &self.components, self.jfif, self.adobe_transform)
     }

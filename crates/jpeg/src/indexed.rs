@@ -1,53 +1,84 @@
-//! A whole baseline JPEG file with the index of its scan, the short way to lossless crops.
+//! A baseline JPEG file in memory with the index of its scan.
 
 use geometry::Rect;
 
 use crate::header::{Header, HeaderLimits};
 use crate::rewrite::colour_segments;
 use crate::scan::index::Index;
-use crate::scan::{Bytes, Scan, Unfit, cut};
+use crate::scan::{Bytes, Scan, ScanError, cut};
 
 /// A baseline JPEG file in memory with random access to its scan.
 ///
-/// Code that holds only parts of a file, such as ranges of an object in a bucket, uses [`crate::scan`] itself.
+/// The fields are what the functions of [`crate::scan`] take: [`region::decode`] decodes a
+/// rectangle, [`patch::patch`] changes one, [`bands::band`] cuts out rows. Code that holds only
+/// byte ranges of a file calls these functions itself.
+///
+/// ```
+/// use geometry::{Rect, Size};
+/// use jpeg::IndexedJpeg;
+/// use jpeg::codec::{Chroma, read_header};
+/// use jpeg::samples::{LIMITS, pictures::photograph};
+///
+/// let file = photograph(Size::new(200, 100), Chroma::Quarter);
+/// let indexed = IndexedJpeg::open(file, &LIMITS)?;
+/// let crop = indexed.crop(Rect::new(32, 16, Size::new(90, 60)))?;
+/// assert_eq!(read_header(&crop)?.size, Size::new(90, 60));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// [`region::decode`]: crate::scan::region::decode
+/// [`patch::patch`]: crate::scan::patch::patch
+/// [`bands::band`]: crate::scan::bands::band
 #[derive(Clone, Debug)]
 pub struct IndexedJpeg {
-    /// The file.
+    /// The bytes of the file.
     pub jpeg: Vec<u8>,
-    /// What its headers say.
+    /// The facts and tables of the scan, read from the headers.
     pub scan: Scan,
-    /// Where its scan can be entered.
+    /// The positions from which the scan can be read.
     pub index: Index,
-    /// The segments that say what its components mean, for the head of a new file.
+    /// The JFIF and Adobe segments of the file, whole: they define the colours of its components,
+    /// and every file cut out of it starts with them.
     pub colour: Vec<u8>,
 }
 
 impl IndexedJpeg {
     /// Reads the headers of `jpeg` and indexes its scan.
     ///
-    /// Costs one walk over the file, about 35 ms for 24 megapixels.
+    /// Costs one pass over the file, about 35 ms for 24 megapixels, and as much memory again as
+    /// the scan takes while it runs.
     ///
-    /// Fails with the reason where the file is not one baseline scan, is damaged, or has headers beyond `limits`
-    /// ([`Unfit::Bytes`]).
-    pub fn open(jpeg: Vec<u8>, limits: &HeaderLimits) -> Result<Self, Unfit> {
-        let header = Header::parse(&jpeg, limits).map_err(|_| Unfit::Bytes)?;
+    /// # Errors
+    ///
+    /// [`ScanError`] with the reason when the file is not one baseline scan or is damaged;
+    /// [`ScanError::Bytes`] when the headers are broken or exceed `limits`. Parse a [`Header`]
+    /// first to learn what is wrong with them.
+    pub fn open(jpeg: Vec<u8>, limits: &HeaderLimits) -> Result<Self, ScanError> {
+        let header = Header::parse(&jpeg, limits).map_err(|_| ScanError::Bytes)?;
         let scan = Scan::read(&header, &jpeg)?;
         let index = Index::build(&scan, &jpeg)?;
         let colour = colour_segments(&header, &jpeg);
         Ok(Self { jpeg, scan, index, colour })
     }
 
-    /// The file as the functions of [`crate::scan`] take it.
+    /// The whole file as a source of byte ranges, for the functions of [`crate::scan`].
     #[must_use]
     pub fn bytes(&self) -> Bytes<'_> {
         Bytes::whole(&self.jpeg)
     }
 
-    /// Cuts `rect` out with its coefficients: nothing is decoded to pixels and nothing is lost.
+    /// Cuts out `rect` as a file of its own, without loss: coefficients are copied, not decoded.
     ///
-    /// `rect` is in pixels of the stored picture and begins on the grid of MCUs ([`cut::is_on_grid`]). The file
-    /// holds no metadata but the segments that say what its colours mean.
-    pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, Unfit> {
+    /// `rect` is in pixels of the picture as stored, before any EXIF orientation. Its upper left
+    /// corner lies on the grid of MCUs ([`cut::is_on_grid`]), which are 8 or 16 pixels wide and
+    /// high in nearly all files ([`Scan::mcu`]); its size is free. The result has the JFIF or
+    /// Adobe segment of the file and no other metadata.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError::Outside`] when `rect` is empty, leaves the picture, or is off the grid;
+    /// [`ScanError::Tables`] when the Huffman tables of the file lack a code that the crop needs.
+    pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, ScanError> {
         cut::cut(&self.scan, &self.index, &self.bytes(), rect, &self.colour)
     }
 }

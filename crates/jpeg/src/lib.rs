@@ -1,4 +1,6 @@
-//! JPEG as a file format: what is in the file, told from its bytes alone.
+#![doc = include_str!("../README.md")]
+//!
+//! # The file format in short
 //!
 //! A JPEG file (ITU-T T.81, Annex B) is a list of *markers*. A marker is the byte `FF` and a code;
 //! most markers open a *segment*, which is a big-endian length and a payload:
@@ -7,12 +9,12 @@
 //! FF D8                      SOI   start of image
 //! FF E0  00 10  4A 46 …      APP0  JFIF: density; "the colours are YCbCr"
 //! FF E1  xx xx  45 78 …      APP1  Exif or XMP       ┐
-//! FF E2  xx xx  49 43 …      APP2  ICC profile       │ metadata: says something about the picture
+//! FF E2  xx xx  49 43 …      APP2  ICC profile       │ metadata: describes the picture
 //! FF ED  xx xx  50 68 …      APP13 Photoshop, IIM    │
 //! FF FE  xx xx  …            COM   comment           ┘
 //! FF DB  xx xx  …            DQT   quantisation tables  ┐
-//! FF C0  xx xx  …            SOFn  frame: size, process │ picture: without it nobody can
-//! FF C4  xx xx  …            DHT   Huffman tables       │ decode a pixel
+//! FF C0  xx xx  …            SOFn  frame: size, process │ picture: what a decoder needs
+//! FF C4  xx xx  …            DHT   Huffman tables       │
 //! FF DA  xx xx  …            SOS   opens a scan         │
 //! 8F 3A FF 00 91 …           entropy-coded data         │
 //! FF D9                      EOI   end of image         ┘
@@ -24,14 +26,16 @@
 //! marker ends the scan. A baseline file has one scan or one per component, a progressive one has
 //! many, each adding bits to the picture.
 //!
-//! [`header`] walks the markers, [`frame`] reads what the picture is, [`embedded`] takes metadata
-//! out, [`rewrite`] puts metadata in and leaves every byte of the picture as it was. None of them
-//! decodes a pixel. [`mend`] cleans headers that libjpeg-turbo does not like. [`codec`] is
-//! libjpeg-turbo behind a safe face, the only file that names its crate.
+//! # Modules
 //!
-//! [`scan`] enters a baseline scan anywhere: it decodes a rectangle, takes one out with its
-//! coefficients, or changes a few blocks and nothing else. [`dct`] has the transforms between
-//! samples and coefficients; `simd` is the only file with `unsafe` code.
+//! - [`IndexedJpeg`]: a file in memory with random access, the place to start.
+//! - [`header`]: the marker parser. [`frame`]: size, coding process and colour model.
+//! - [`embedded`]: extracts EXIF, XMP, ICC and IIM. [`rewrite`]: replaces them and leaves the picture
+//!   data untouched. Neither decodes a pixel.
+//! - [`scan`]: random access into a baseline scan: regions, crops, patches, bands, and the index.
+//! - [`dct`]: the transforms between samples and coefficients.
+//! - [`codec`]: libjpeg-turbo for whole pictures. [`repair`]: cleans headers that it refuses.
+//! - [`samples`]: generated files for tests and benches.
 
 pub mod codec;
 pub mod dct;
@@ -39,7 +43,7 @@ pub mod embedded;
 pub mod frame;
 pub mod header;
 mod indexed;
-pub mod mend;
+pub mod repair;
 pub mod rewrite;
 pub mod samples;
 pub mod scan;

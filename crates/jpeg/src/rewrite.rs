@@ -18,7 +18,7 @@ const ICC_CHUNK_BYTES: usize = PAYLOAD_BYTES_MAX - ICC.len() - 2;
 /// The chunks' number is one byte, from 1.
 const ICC_CHUNKS_MAX: usize = 255;
 
-/// The parts of a file that make up its picture.
+/// The parts of a file that define its picture, without its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PictureParts {
     /// The payload of a JFIF segment without its thumbnail, if the file has one.
@@ -32,7 +32,7 @@ pub struct PictureParts {
     pub scans: Range<usize>,
 }
 
-/// Tells which bytes of `jpeg` make up the picture.
+/// Finds the bytes of `jpeg` that define the picture.
 ///
 /// JFIF and Adobe segments belong to it because they decide what colours the samples mean. A JFIF
 /// thumbnail does not, nor does a second picture behind EOI: either can show what a crop removed.
@@ -58,8 +58,10 @@ pub fn picture_parts(header: &Header, jpeg: &[u8]) -> PictureParts {
     PictureParts { jfif, adobe, tables, scans: header.first_scan..header.end }
 }
 
-/// The segments of `jpeg` that say what its components mean: JFIF's, without a thumbnail, and
-/// Adobe's. `header` is what was parsed from `jpeg`.
+/// Copies the segments of `jpeg` that define the colours of its components: JFIF's, without a
+/// thumbnail, and Adobe's.
+///
+/// A file that is cut out of `jpeg` starts with them. `header` was parsed from `jpeg`.
 pub fn colour_segments(header: &Header, jpeg: &[u8]) -> Vec<u8> {
     let parts = picture_parts(header, jpeg);
     let mut out = parts.jfif.map_or_else(Vec::new, |jfif| segment(APP0, &[&jfif]));
@@ -67,13 +69,30 @@ pub fn colour_segments(header: &Header, jpeg: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Gives the file new metadata: all bytes before the first scan, and the range of `jpeg` that
-/// follows them, up to EOI.
+/// Replaces the metadata of a file and leaves its picture data untouched.
 ///
-/// `metadata` is a row of ready-made segments and comes right behind JFIF, `icc` the profile that
-/// the file shall have; every other application segment, every comment and the trailer are gone,
-/// the old profile too. Metadata between the scans stays, because the scans are not touched
-/// ([`Header::late_metadata`]). `header` is what was parsed from `jpeg`.
+/// Gives the new bytes before the first scan, and the range of `jpeg` that follows them, up to
+/// EOI: the rewritten file is one after the other. So a file of 40 MB is rewritten with some
+/// kilobytes of memory.
+///
+/// `metadata` holds complete segments ([`segment`]) and comes after JFIF's; `icc` is the colour
+/// profile of the new file. All other application segments, comments, the old profile and what
+/// follows EOI are dropped. Metadata between the scans stays ([`Header::late_metadata`]). `header`
+/// was parsed from `jpeg`.
+///
+/// ```
+/// use jpeg::header::Header;
+/// use jpeg::rewrite::{rewrite_metadata, segment};
+/// use jpeg::samples::{LIMITS, file};
+///
+/// let jpeg = file(&segment(0xE1, &[b"Exif\0\0", b"camera and position"]));
+/// let header = Header::parse(&jpeg, &LIMITS)?;
+/// let comment = segment(0xFE, &[b"no metadata but this"]);
+/// let (mut rewritten, picture) = rewrite_metadata(&jpeg, &header, &comment, None);
+/// rewritten.extend_from_slice(&jpeg[picture]);
+/// assert_eq!(rewritten, file(&comment));
+/// # Ok::<(), jpeg::header::HeaderError>(())
+/// ```
 pub fn rewrite_metadata(
     jpeg: &[u8],
     header: &Header,
@@ -83,12 +102,13 @@ pub fn rewrite_metadata(
     rewrite(picture_parts(header, jpeg), jpeg, metadata, icc)
 }
 
-/// As [`rewrite_metadata`], with `huffman` in the place of the segments that define Huffman
-/// tables.
+/// Replaces the metadata as [`rewrite_metadata`] does, and the Huffman tables by `huffman`:
+/// complete DHT segments, such as [`Patched::tables`](crate::scan::patch::Patched::tables).
 pub fn rewrite_with_tables(
     jpeg: &[u8],
     header: &Header,
-    (metadata, icc): (&[u8], Option<&[u8]>),
+    metadata: &[u8],
+    icc: Option<&[u8]>,
     huffman: &[u8],
 ) -> (Vec<u8>, Range<usize>) {
     let mut parts = picture_parts(header, jpeg);
@@ -134,8 +154,9 @@ pub fn icc_segments(profile: &[u8]) -> Vec<u8> {
 
 /// Builds a segment from the parts of its payload.
 ///
-/// The payload has at most [`PAYLOAD_BYTES_MAX`] bytes; a longer one is an error of ours and gives
-/// an empty segment list, so that the file stays readable.
+/// `marker` is the second byte of the marker, such as `0xE1` for APP1. The payload has at most
+/// [`PAYLOAD_BYTES_MAX`] bytes together. A longer one panics in debug builds and gives no bytes in
+/// release builds, so that the file stays readable.
 pub fn segment(marker: u8, payload: &[&[u8]]) -> Vec<u8> {
     let bytes: usize = payload.iter().map(|part| part.len()).sum();
     let Ok(length) = u16::try_from(bytes + 2) else {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use jpeg::header::Header;
 use jpeg::samples::{LIMITS, file};
-use metadata::{Caption, Keep, read, write};
+use metadata::{Caption, WriteOptions, read, write};
 
 fn captions(criterion: &mut Criterion) {
     let caption = Caption {
@@ -17,7 +17,7 @@ fn captions(criterion: &mut Criterion) {
         created: Some("2026-03-02T09:15:00+01:00".to_owned()),
         ..Caption::default()
     };
-    let keep = Keep { orientation: 1, gps: false };
+    let keep = WriteOptions { orientation: 1, gps: false };
     let written = file(&write(&caption, &[], keep));
     let header = Header::parse(&written, &LIMITS).expect("a made file");
 

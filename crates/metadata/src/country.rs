@@ -25,13 +25,17 @@ const CODES: &str = "\
 const SHORT: usize = 2;
 const LONG: usize = 3;
 
-/// Takes a code that can be one of ISO 3166: two or three letters, which become capitals.
+/// Normalizes a country code of ISO 3166: two or three letters, which become capitals.
+///
+/// `None` for other text. Whether a country has the code is not checked.
 pub fn code(text: &str) -> Option<String> {
     let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
     (letters && [SHORT, LONG].contains(&text.len())).then(|| text.to_ascii_uppercase())
 }
 
-/// Finds the code of three letters; one of two letters that is no country's has none.
+/// Finds the three-letter country code (ISO 3166-1 alpha-3) of a code of two or three letters.
+///
+/// `None` for a two-letter code that no country has. A code of three letters is not checked.
 pub fn three_letters(text: &str) -> Option<String> {
     let code = code(text)?;
     if code.len() == LONG {

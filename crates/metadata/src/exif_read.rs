@@ -9,7 +9,7 @@
 use exif::{Exif, Field, In, Rational, Reader, Tag, Value};
 
 use crate::stamp::Stamp;
-use crate::{Caption, TEXT_BYTES_MAX, Told, is_position, set, text};
+use crate::{Caption, StandardFields, TEXT_BYTES_MAX, is_position, set, text};
 
 /// Directory entries that one block may have; cameras write some hundred.
 const ENTRIES_MAX: usize = 5_000;
@@ -65,7 +65,7 @@ impl Blocks {
     }
 
     /// Reads the fields of a caption.
-    pub(super) fn read(&self, warnings: &mut Vec<String>) -> Told {
+    pub(super) fn read(&self, warnings: &mut Vec<String>) -> StandardFields {
         let mut caption = Caption::default();
         set(&mut caption.description, &self.text(Tag::ImageDescription));
         set(&mut caption.byline, &self.text(Tag::Artist));
@@ -77,7 +77,7 @@ impl Blocks {
         let offset = self.text(Tag::OffsetTimeOriginal);
         let created = Stamp::parse(&self.text(Tag::DateTimeOriginal))
             .map(|stamp| stamp.with_offset(&offset));
-        Told { caption, created }
+        StandardFields { caption, created }
     }
 
     /// Reads a text; empty if it is absent, no text, or a placeholder of blanks and NULs.
@@ -98,9 +98,10 @@ impl Blocks {
 
     /// Tells latitude and longitude in degrees, if both are there and on the globe.
     pub(super) fn position(&self) -> Option<(f64, f64)> {
-        let latitude = self.degrees(Tag::GPSLatitude, Tag::GPSLatitudeRef, ("N", "S"))?;
-        let longitude = self.degrees(Tag::GPSLongitude, Tag::GPSLongitudeRef, ("E", "W"))?;
-        Some((latitude, longitude)).filter(|&position| is_position(position))
+        let latitude = self.degrees(Tag::GPSLatitude, Tag::GPSLatitudeRef, ["N", "S"])?;
+        let longitude = self.degrees(Tag::GPSLongitude, Tag::GPSLongitudeRef, ["E", "W"])?;
+        Some((latitude, longitude))
+            .filter(|(latitude, longitude)| is_position(*latitude, *longitude))
     }
 
     /// Tells whether coordinates are filled in; cameras without reception write zeros over zeros.
@@ -113,7 +114,7 @@ impl Blocks {
     }
 
     /// Reads degrees, minutes and seconds with their hemisphere.
-    fn degrees(&self, tag: Tag, hemisphere: Tag, (ahead, behind): (&str, &str)) -> Option<f64> {
+    fn degrees(&self, tag: Tag, hemisphere: Tag, [ahead, behind]: [&str; 2]) -> Option<f64> {
         let Value::Rational(parts) = &self.field(tag)?.value else {
             return None;
         };

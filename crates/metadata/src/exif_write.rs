@@ -10,7 +10,7 @@ use exif::{Field, In, Rational, Tag, Value};
 
 use crate::exif_read::Blocks;
 use crate::stamp::Stamp;
-use crate::{Caption, Keep, text};
+use crate::{Caption, WriteOptions, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
 /// APP1.
@@ -46,7 +46,7 @@ const GPS_FACTS: [Tag; 12] = [
 ///
 /// A caption that says what EXIF has no place for gets a block too: every rendition with a caption
 /// has one of each kind, whatever it says.
-pub(super) fn block(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
+pub(super) fn block(caption: &Caption, originals: &[&[u8]], keep: WriteOptions) -> Vec<u8> {
     let mut fields = texts(caption);
     fields.extend(moment(caption));
     if keep.gps {

@@ -8,7 +8,7 @@
 //! written for decades by programs that said nothing.
 
 use crate::stamp::Stamp;
-use crate::{Caption, Told, push, set, text};
+use crate::{Caption, StandardFields, push, set, text};
 
 /// Opens every dataset.
 pub(super) const TAG: u8 = 0x1C;
@@ -27,12 +27,12 @@ const LENGTH_BYTES_MAX: usize = 4;
 enum Charset {
     Utf8,
     Latin1,
-    /// Not told, or told in a way that nobody uses.
+    /// Not stated, or stated in a way that is not in use.
     Unknown,
 }
 
 /// Reads the IIM bytes of a file; none give an empty caption.
-pub(super) fn read(iim: &[u8], warnings: &mut Vec<String>) -> Told {
+pub(super) fn read(iim: &[u8], warnings: &mut Vec<String>) -> StandardFields {
     let mut datasets = Vec::new();
     let mut rest = iim;
     // Zeros at the end are padding.
@@ -48,7 +48,7 @@ pub(super) fn read(iim: &[u8], warnings: &mut Vec<String>) -> Told {
         datasets.push(dataset);
         rest = next;
     }
-    told(&datasets, warnings)
+    fields(&datasets, warnings)
 }
 
 struct Dataset<'a> {
@@ -75,7 +75,7 @@ fn dataset(bytes: &[u8]) -> Option<(Dataset<'_>, &[u8])> {
     Some((Dataset { record, number, value }, rest))
 }
 
-fn told(datasets: &[Dataset<'_>], warnings: &mut Vec<String>) -> Told {
+fn fields(datasets: &[Dataset<'_>], warnings: &mut Vec<String>) -> StandardFields {
     let charset = datasets
         .iter()
         .find(|dataset| (dataset.record, dataset.number) == (1, 90))
@@ -105,7 +105,7 @@ fn told(datasets: &[Dataset<'_>], warnings: &mut Vec<String>) -> Told {
     if created.is_none() && date.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
         warnings.push("iim 2:55 is no date".to_owned());
     }
-    Told { caption, created }
+    StandardFields { caption, created }
 }
 
 fn charset(value: &[u8]) -> Charset {
@@ -171,7 +171,7 @@ mod tests {
         iim
     }
 
-    fn check(datasets: &[(u8, u8, &[u8])]) -> (Told, Vec<String>) {
+    fn check(datasets: &[(u8, u8, &[u8])]) -> (StandardFields, Vec<String>) {
         let mut warnings = Vec::new();
         (read(&bytes(datasets), &mut warnings), warnings)
     }

@@ -156,16 +156,16 @@ mod tests {
 
     #[test]
     fn a_country_has_three_letters_and_an_identifier_is_whole_or_absent() {
-        let told = |country_code: &str, uri: &str| {
+        let fields = |country_code: &str, uri: &str| {
             let (country_code, uri) = (country_code.to_owned(), uri.to_owned());
             let caption =
                 Caption { country_code, uri, headline: "x".into(), ..Caption::default() };
             let told = read(&iim(&caption), &mut Vec::new()).caption;
             (told.country_code, told.uri)
         };
-        assert_eq!(told("SE", "urn:x"), ("SWE".to_owned(), "urn:x".to_owned()));
-        assert_eq!(told("Sverige", &"x".repeat(129)), (String::new(), String::new()));
-        assert_eq!(told("NOR", &"x".repeat(128)), ("NOR".to_owned(), "x".repeat(128)));
+        assert_eq!(fields("SE", "urn:x"), ("SWE".to_owned(), "urn:x".to_owned()));
+        assert_eq!(fields("Sverige", &"x".repeat(129)), (String::new(), String::new()));
+        assert_eq!(fields("NOR", &"x".repeat(128)), ("NOR".to_owned(), "x".repeat(128)));
     }
 
     #[test]

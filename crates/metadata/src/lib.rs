@@ -1,28 +1,7 @@
-//! Caption metadata: what a photograph says about itself, in and out of a JPEG file.
+#![doc = include_str!("../README.md")]
 //!
-//! Three standards live side by side in one file, and every desk reads another one:
-//!
-//! - **IIM** (IPTC, 1991): numbered datasets of limited length, no fixed character set.
-//! - **XMP** (Adobe, 2001): RDF in XML, UTF-8, no limits worth naming.
-//! - **EXIF** (1995): what the camera knows, in a TIFF file inside the JPEG file.
-//!
-//! [`read`] merges them into one [`Caption`], field by field: **XMP, then IIM, then EXIF**. XMP
-//! comes first because it holds the whole text in a known character set where IIM is cut to a few
-//! bytes in a character set that has to be guessed; EXIF comes last because cameras fill its text
-//! with placeholders. A file whose IIM is newer than its XMP loses by this; writers that touch
-//! only one of the two have become rare.
-//!
-//! [`write()`] makes all three from a caption, so that every reader finds its own. Which field
-//! lives where is told by the tables in `xmp_read.rs` and `iim_read.rs`. Some share a place:
-//!
-//! - IIM 2:40 holds usage terms and instructions, IIM 2:116 and EXIF Copyright hold the notice or,
-//!   without one, the holder. When read, a shared place counts only if XMP has neither field.
-//! - A position is only in EXIF, and is written only when the operator keeps GPS.
-//!
-//! Broken metadata never fails: it gives a warning, and what could be read is kept. This unit
-//! knows news items only in `document.rs`, which maps captions to documents and back.
-//!
-//! Spec §4 Media interface, formats "JPEG caption metadata".
+//! The tables in `xmp_read.rs` and `iim_read.rs` say which field of a [`Caption`] lives where in
+//! each standard.
 
 pub mod country;
 mod exif_read;
@@ -44,49 +23,50 @@ const LIST_ENTRIES_MAX: usize = 1_000;
 /// Bytes of one text that are read; the longest captions have some thousands.
 const TEXT_BYTES_MAX: usize = 65_536;
 
-/// What a photograph says about itself.
+/// The caption of a photograph: texts, persons, place, rights and identifiers.
 ///
-/// An empty string, an empty list and `None` mean that it does not say. Texts that [`read`] gives
-/// hold no control characters but line feed and tab and no blanks around them.
+/// An empty string, an empty list and `None` mean that the field is absent. Texts that [`read`]
+/// gives hold no control characters but line feed and tab, and no spaces around them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Caption {
-    /// Headline.
+    /// Headline, one line.
     pub headline: String,
     /// Slugline, the short title that a desk files it under.
     pub title: String,
-    /// The caption itself.
+    /// The caption text itself.
     pub description: String,
-    /// Photographer; several are separated by a comma and a blank.
+    /// Name of the photographer; several are separated by a comma and a space.
     pub byline: String,
     /// The photographer's role or title.
     pub byline_role: String,
-    /// Credit line.
+    /// Credit line to print with the picture.
     pub credit: String,
-    /// Source.
+    /// Source: the original owner or supplier of the picture.
     pub source: String,
-    /// Copyright notice.
+    /// Copyright notice to print.
     pub copyright_notice: String,
     /// Owner of the copyright.
     pub copyright_holder: String,
-    /// Terms of use.
+    /// Terms under which the picture may be used.
     pub usage_terms: String,
     /// Instructions to editors.
     pub instructions: String,
-    /// City.
+    /// City in which the picture was taken.
     pub city: String,
-    /// Name of the country.
+    /// Name of the country in which the picture was taken.
     pub country: String,
     /// Code of the country, ISO 3166, two or three letters.
     pub country_code: String,
     /// Latitude and longitude in degrees, WGS 84, positive to the north and east.
     pub position: Option<(f64, f64)>,
-    /// Persons in the picture.
+    /// Names of the persons in the picture.
     pub persons: Vec<String>,
-    /// IPTC subject codes.
+    /// IPTC subject codes, such as `13000000`.
     pub subject_codes: Vec<String>,
-    /// Keywords.
+    /// Keywords, in the order of the file.
     pub keywords: Vec<String>,
-    /// When it was taken: `2017-02-11T10:15:00+01:00`, without the offset if that is not known.
+    /// Date and time of creation as in ISO 8601, `2017-02-11T10:15:00+01:00`; without the parts
+    /// that are not known, such as the offset.
     pub created: Option<String>,
     /// Original transmission reference, the job's identifier.
     pub transmission_reference: String,
@@ -98,30 +78,30 @@ pub struct Caption {
     pub language: String,
 }
 
-/// What was read from a file.
+/// The metadata read from a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reading {
-    /// The merged caption.
+    /// The caption, merged from the three standards.
     pub caption: Caption,
-    /// EXIF orientation, 1 to 8; 1 if it is absent or not in that range.
+    /// EXIF orientation, 1 to 8; 1 if it is absent or out of range.
     pub orientation: u8,
-    /// What was broken, in words for the operator's log. They hold no text from the file.
+    /// Descriptions of broken metadata, for a log. They hold no text from the file.
     pub warnings: Vec<String>,
 }
 
 impl Caption {
-    /// Tells whether there is anything but a position, which only EXIF has.
+    /// Whether any field is set besides the position, which is written to EXIF only.
     fn speaks(&self) -> bool {
         Caption { position: None, ..self.clone() } != Caption::default()
     }
 }
 
-/// What of the original stays in a written file.
+/// How [`write()`] treats facts that are not part of the texts of a caption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keep {
-    /// The orientation to write, 1 to 8; anything else is written as 1.
+pub struct WriteOptions {
+    /// The EXIF orientation to write, 1 to 8; any other value is written as 1.
     pub orientation: u8,
-    /// Whether the position may be told.
+    /// Whether the position at which the picture was taken is written.
     pub gps: bool,
 }
 
@@ -145,18 +125,31 @@ impl EmbeddedMetadata {
     }
 }
 
-/// What one of the three standards says.
+/// The fields that one of the three standards holds.
 #[derive(Debug, Default)]
-struct Told {
-    /// Its fields; `created` is not set.
+struct StandardFields {
+    /// All fields but `created`, which is not set.
     caption: Caption,
     created: Option<Stamp>,
 }
 
-/// Reads the caption metadata of `jpeg`, whose markers `header` has.
+/// Reads the caption of `jpeg`; `header` was parsed from it.
 ///
-/// Costs time in proportion to the metadata. Hostile metadata is bounded by the limits that the
-/// header was parsed with and by caps of this unit.
+/// Never fails: broken metadata gives warnings, and what could be read is in the caption. Costs
+/// time in proportion to the metadata, which is bounded by the limits that the header was parsed
+/// with and by limits on lists, texts and nesting here.
+///
+/// ```
+/// use jpeg::header::Header;
+/// use jpeg::samples::{LIMITS, file};
+/// use metadata::{Caption, WriteOptions, read, write};
+///
+/// let caption = Caption { city: "Luleå".to_owned(), ..Caption::default() };
+/// let jpeg = file(&write(&caption, &[], WriteOptions { orientation: 6, gps: false }));
+/// let reading = read(&Header::parse(&jpeg, &LIMITS)?, &jpeg);
+/// assert_eq!((reading.caption.city.as_str(), reading.orientation), ("Luleå", 6));
+/// # Ok::<(), jpeg::header::HeaderError>(())
+/// ```
 pub fn read(header: &Header, jpeg: &[u8]) -> Reading {
     let mut warnings = Vec::new();
     let xmp = xmp_read::read(header, jpeg, &mut warnings);
@@ -169,35 +162,42 @@ pub fn read(header: &Header, jpeg: &[u8]) -> Reading {
     Reading { caption: merge(xmp, iim, exif), orientation, warnings }
 }
 
-/// Writes the metadata segments of a rendition: Exif, XMP and Photoshop with IIM, ready to stand
-/// in a JPEG file.
+/// Writes a caption as complete JPEG segments: Exif, XMP, and Photoshop with IIM.
 ///
-/// A caption that says anything but a position gives exactly one segment of Exif and one of XMP,
-/// and one of IIM unless it says only what IIM has no dataset for. `originals` are the original's
-/// Exif blocks ([`Header::exif`]): with `keep.gps` the caption's position is written or, if it has
-/// none of its own, the original's GPS data. Nothing else of them is copied. The same input gives
-/// the same bytes, and an empty caption on an upright picture without a kept position gives none.
+/// The segments go before the picture data of a file, for instance with
+/// [`rewrite_metadata`](jpeg::rewrite::rewrite_metadata). A caption with any field besides a
+/// position gives exactly one segment of Exif and one of XMP, and one of IIM unless IIM has no
+/// dataset for its fields. The same input gives the same bytes; an empty caption with orientation
+/// 1 and without a position gives none.
 ///
-/// Every segment fits its 65,533 bytes. EXIF texts are cut at some thousand bytes. IIM is cut as
-/// its standard says. The XMP packet holds all texts whole; only if it would not fit, it loses in
-/// this order: keywords, persons and subject codes from the end of their lists; then all
-/// texts but the description are cut to 1,000 bytes; then the description is cut to what is left.
-pub fn write(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
-    embedded(caption, originals, keep).jpeg_segments()
+/// `originals` are the Exif blocks of the original file ([`Header::exif`]), or empty. With
+/// [`WriteOptions::gps`] the position of the caption is written or, if it has none, the GPS data
+/// of `originals`. Nothing else of them is copied.
+///
+/// Every segment fits its 65,533 bytes. EXIF texts are cut at some thousand bytes, IIM texts as
+/// their standard says. The XMP packet holds all texts whole; only if it would not fit, it loses
+/// in this order: keywords, persons and subject codes from the end of their lists; then all texts
+/// but the description are cut to 1,000 bytes; then the description is cut to what is left.
+pub fn write(caption: &Caption, originals: &[&[u8]], options: WriteOptions) -> Vec<u8> {
+    embedded(caption, originals, options).jpeg_segments()
 }
 
-/// Makes the blocks of metadata of a rendition in any format, under the rules of [`write()`].
-pub fn embedded(caption: &Caption, originals: &[&[u8]], keep: Keep) -> EmbeddedMetadata {
+/// Makes the blocks of metadata of a file in any format, under the rules of [`write()`].
+pub fn embedded(
+    caption: &Caption,
+    originals: &[&[u8]],
+    options: WriteOptions,
+) -> EmbeddedMetadata {
     let caption = cleaned(caption);
     EmbeddedMetadata {
-        exif: exif_write::block(&caption, originals, keep),
+        exif: exif_write::block(&caption, originals, options),
         xmp: xmp_write::block(&caption),
         iim: iim_write::block(&caption),
     }
 }
 
-/// Merges what the three standards say, field by field, in their order of precedence.
-fn merge(xmp: Told, iim: Told, exif: Told) -> Caption {
+/// Merges the three standards, field by field, in their order of precedence.
+fn merge(xmp: StandardFields, iim: StandardFields, exif: StandardFields) -> Caption {
     let created = [&xmp.created, &iim.created, &exif.created]
         .into_iter()
         .flatten()
@@ -264,8 +264,8 @@ fn lists(caption: &mut Caption) -> [&mut Vec<String>; 3] {
     [&mut caption.keywords, &mut caption.persons, &mut caption.subject_codes]
 }
 
-/// Makes a caption fit to be written: clean texts, no empty entries, a stamp that is one, an
-/// urgency and a position that exist.
+/// Prepares a caption for writing: cleans texts, drops empty entries and invalid dates, urgencies
+/// and positions.
 fn cleaned(caption: &Caption) -> Caption {
     let mut clean = caption.clone();
     for text in texts(&mut clean) {
@@ -277,12 +277,13 @@ fn cleaned(caption: &Caption) -> Caption {
     clean.created =
         clean.created.and_then(|text| Stamp::parse(&text)).map(|stamp| stamp.to_string());
     clean.urgency = clean.urgency.filter(|urgency| (1..=9).contains(urgency));
-    clean.position = clean.position.filter(|&position| is_position(position));
+    clean.position =
+        clean.position.filter(|(latitude, longitude)| is_position(*latitude, *longitude));
     clean
 }
 
-/// Tells whether latitude and longitude are on the globe.
-fn is_position((latitude, longitude): (f64, f64)) -> bool {
+/// Whether latitude and longitude are on the globe.
+fn is_position(latitude: f64, longitude: f64) -> bool {
     (-90.0..=90.0).contains(&latitude) && (-180.0..=180.0).contains(&longitude)
 }
 

@@ -5,13 +5,13 @@ use exif::{Field, In, Rational, Tag, Value};
 use proptest::prelude::*;
 
 use crate::exif_read::Blocks;
-use crate::{Caption, Keep, Reading, read, write};
+use crate::{Caption, Reading, WriteOptions, read, write};
 use jpeg::header::Header;
 use jpeg::rewrite::segment;
 use jpeg::samples::{LIMITS, file};
 
-const UPRIGHT: Keep = Keep { orientation: 1, gps: false };
-const WITH_GPS: Keep = Keep { orientation: 1, gps: true };
+const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false };
+const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true };
 
 fn read_segments(segments: &[u8]) -> Reading {
     let jpeg = file(segments);
@@ -58,7 +58,7 @@ fn without(signature: &[u8], segments: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_full_caption_is_read_as_written() {
-    let reading = read_segments(&write(&full(), &[], Keep { orientation: 6, gps: false }));
+    let reading = read_segments(&write(&full(), &[], WriteOptions { orientation: 6, gps: false }));
     let expected = Reading { caption: full(), orientation: 6, warnings: Vec::new() };
     assert_eq!(reading, expected);
 }
@@ -69,7 +69,7 @@ fn nothing_to_say_is_nothing_written() {
     let blanks =
         Caption { headline: " \0\n".into(), keywords: vec![" ".into()], ..Caption::default() };
     assert_eq!(write(&blanks, &[], WITH_GPS), Vec::<u8>::new());
-    assert_ne!(write(&Caption::default(), &[], Keep { orientation: 3, gps: false }), b"");
+    assert_ne!(write(&Caption::default(), &[], WriteOptions { orientation: 3, gps: false }), b"");
 }
 
 #[test]
@@ -319,7 +319,7 @@ proptest! {
         orientation in 1..=8_u8,
         gps in any::<bool>(),
     ) {
-        let keep = Keep { orientation, gps };
+        let keep = WriteOptions { orientation, gps };
         let segments = write(&caption, &[], keep);
         prop_assert_eq!(&segments, &write(&caption, &[], keep));
         let reading = read_segments(&segments);

@@ -18,7 +18,7 @@ pub(super) fn latin1(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Decodes text whose character set nobody tells: UTF-8 if it is valid UTF-8, else Latin-1.
+/// Decodes text of unknown character set: UTF-8 if it is valid UTF-8, else Latin-1.
 ///
 /// Latin-1 text that happens to be valid UTF-8 would have to contain pairs like `Ã¥`, which no
 /// language writes.

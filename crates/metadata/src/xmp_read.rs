@@ -1,8 +1,8 @@
 //! XMP in: RDF in XML, read as far as captions need it.
 //!
 //! RDF has many spellings for one fact. A property may be an attribute or an element of
-//! `rdf:Description`, its value text, a resource, or a list whose entries are told apart by language
-//! (`Alt`), ordered (`Seq`) or not (`Bag`). Prefixes are free, only namespaces count:
+//! `rdf:Description`, its value text, a resource, or a list whose entries are told apart by
+//! language (`Alt`), ordered (`Seq`) or not (`Bag`). Prefixes are free, only namespaces count:
 //!
 //! ```xml
 //! <x:xmpmeta xmlns:x="adobe:ns:meta/">
@@ -22,7 +22,9 @@ use quick_xml::name::{Namespace, ResolveResult};
 use quick_xml::reader::NsReader;
 
 use crate::stamp::Stamp;
-use crate::{Caption, LIST_ENTRIES_MAX, TEXT_BYTES_MAX, Told, is_position, push, set, text};
+use crate::{
+    Caption, LIST_ENTRIES_MAX, StandardFields, TEXT_BYTES_MAX, is_position, push, set, text,
+};
 use jpeg::embedded::GUID_BYTES;
 use jpeg::header::Header;
 
@@ -107,7 +109,7 @@ const PROPERTIES: [(&str, &str, Property); 25] = [
 ];
 
 /// Reads the XMP of a file: the main packet, and extended XMP for what the main one lacks.
-pub(super) fn read(header: &Header, jpeg: &[u8], warnings: &mut Vec<String>) -> Told {
+pub(super) fn read(header: &Header, jpeg: &[u8], warnings: &mut Vec<String>) -> StandardFields {
     let mut packet = Packet::default();
     if let Some(bytes) = header.xmp(jpeg) {
         packet.read(bytes, warnings);
@@ -120,7 +122,7 @@ pub(super) fn read(header: &Header, jpeg: &[u8], warnings: &mut Vec<String>) -> 
             packet.read(&bytes, warnings);
         }
     }
-    packet.told()
+    packet.fields()
 }
 
 /// One value of a property, with its language if it has one.
@@ -200,10 +202,13 @@ impl Packet {
         }
     }
 
-    fn told(self) -> Told {
+    fn fields(self) -> StandardFields {
         let mut caption = self.caption;
-        caption.position = self.latitude.zip(self.longitude).filter(|&p| is_position(p));
-        Told { caption, created: self.created }
+        caption.position = self
+            .latitude
+            .zip(self.longitude)
+            .filter(|(latitude, longitude)| is_position(*latitude, *longitude));
+        StandardFields { caption, created: self.created }
     }
 
     /// Takes the entries of a property.
@@ -403,7 +408,8 @@ fn uri<'n>(namespace: &ResolveResult<'n>) -> &'n [u8] {
     }
 }
 
-fn property((namespace, local): (&[u8], &[u8])) -> Option<Property> {
+fn property(name: (&[u8], &[u8])) -> Option<Property> {
+    let (namespace, local) = name;
     PROPERTIES
         .iter()
         .find(|(uri, name, _)| name.as_bytes() == local && uri.as_bytes() == namespace)

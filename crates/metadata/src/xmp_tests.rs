@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::{Caption, Reading, read, write, xmp_read, xmp_write};
-use crate::{Keep, LIST_ENTRIES_MAX};
+use crate::{LIST_ENTRIES_MAX, WriteOptions};
 use jpeg::header::Header;
 use jpeg::rewrite::segment;
 use jpeg::samples::{LIMITS, file};
@@ -14,7 +14,7 @@ const NAMESPACES: &str = r#"xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-n
     xmlns:ext="http://iptc.org/std/Iptc4xmpExt/2008-02-29/"
     xmlns:xmpNote="http://ns.adobe.com/xmp/note/""#;
 
-const UPRIGHT: Keep = Keep { orientation: 1, gps: false };
+const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false };
 
 fn xmp(packet: &[u8]) -> Vec<u8> {
     segment(0xE1, &[b"http://ns.adobe.com/xap/1.0/\0", packet])

@@ -1,7 +1,4 @@
-//! The words that every unit shares: media types, item identities, rendition names, geometry.
-//!
-//! Each type is parsed once, at the edge, and cannot be wrong afterwards. Nothing here looks
-//! anything up; the URL grammar of the media interface is in [`media_url`].
+#![doc = include_str!("../README.md")]
 
 pub mod account;
 mod association_key;

@@ -4,7 +4,7 @@ use lopdf::{Dictionary, Document, Object};
 
 use crate::number::entry;
 
-/// What a PDF asks its reader to run.
+/// Scripts and programs that a PDF asks its reader to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ActiveContent {
     /// Whether it holds JavaScript.

@@ -1,7 +1,7 @@
 //! Images: from any colour space and filter to DeviceGray.
 //!
-//! The cheapest way that keeps every pixel is taken. One component of up to 8 bits stays packed and
-//! gets a table of greys; a YCbCr JPEG gives its luminance as it is; only the rest is decoded.
+//! The cheapest way that keeps every pixel is taken. One component of up to 8 bits stays packed
+//! and gets a table of greys; a YCbCr JPEG gives its luminance as it is; only the rest is decoded.
 
 use std::rc::Rc;
 
@@ -85,9 +85,9 @@ pub(super) fn grey_image(
     match &data.rest {
         Some((ImageFilter::Jpeg, parameters)) => {
             let transform = count(document, parameters, b"ColorTransform");
-            jpeg_image(scope, picture, space, (data.bytes, transform))
+            jpeg_image(scope, picture, space, data.bytes, transform)
         }
-        None => packed_image(scope, picture, &space, (data, bits)),
+        None => packed_image(scope, picture, &space, data, bits),
         Some(_) => Err(refuse(scope, dictionary, "its filter does not hold colours")),
     }
 }
@@ -154,7 +154,8 @@ fn jpeg_image(
     scope: &mut Scope<'_>,
     picture: &Picture<'_>,
     space: Rc<Space>,
-    (mut data, transform): (Vec<u8>, Option<usize>),
+    mut data: Vec<u8>,
+    transform: Option<usize>,
 ) -> Result<Option<Change>, PdfError> {
     if let Some(transform) = transform
         && let Some(marked) = jpeg::with_adobe_marker(&data, transform != 0)
@@ -170,7 +171,7 @@ fn jpeg_image(
     };
     let decode = numbers(document, picture.dictionary, b"Decode");
     let key = color_key(scope, picture.dictionary);
-    let mut dictionary = grey_dictionary(picture.dictionary, (head.width, head.height));
+    let mut dictionary = grey_dictionary(picture.dictionary, head.width, head.height);
     dictionary.set("Filter", "DCTDecode");
     let exact = head.has_luma && matches!(*space, Space::Rgb | Space::Grey);
     if exact
@@ -196,7 +197,8 @@ fn packed_image(
     scope: &mut Scope<'_>,
     picture: &Picture<'_>,
     space: &Space,
-    (data, bits): (Decoded, usize),
+    data: Decoded,
+    bits: usize,
 ) -> Result<Option<Change>, PdfError> {
     let document = scope.document;
     let edge = |key: &[u8]| count(document, picture.dictionary, key).unwrap_or(0);
@@ -211,7 +213,7 @@ fn packed_image(
     let mask = key.map(|key| Mask::Stencil(key_mask(&samples, &key)));
     let decode = numbers(document, picture.dictionary, b"Decode");
     let greys = greys(scope, &samples, space, decode.as_deref())?;
-    let mut dictionary = grey_dictionary(picture.dictionary, (width, height));
+    let mut dictionary = grey_dictionary(picture.dictionary, width, height);
     let content = pack(&greys, width, data.predicted, &mut dictionary);
     Ok(Some(Change { dictionary, content, mask }))
 }
@@ -228,7 +230,7 @@ fn pack(greys: &[u8], width: usize, predicted: bool, dictionary: &mut Dictionary
 }
 
 /// The dictionary of an image that was decoded: grey, 8 bits, no filter yet, no colour key.
-fn grey_dictionary(original: &Dictionary, (width, height): (usize, usize)) -> Dictionary {
+fn grey_dictionary(original: &Dictionary, width: usize, height: usize) -> Dictionary {
     let mut dictionary = original.clone();
     for key in [&b"Decode"[..], b"DecodeParms", b"Filter", b"SMaskInData", b"F", b"DP"] {
         dictionary.remove(key);
@@ -283,14 +285,14 @@ fn jpeg2000_image(
     };
     let decode = numbers(document, picture.dictionary, b"Decode");
     let greys = greys(scope, &samples, &space, decode.as_deref())?;
-    let size = (samples.width, samples.height);
-    let mut dictionary = grey_dictionary(picture.dictionary, size);
-    let content = match jpeg::encode(&greys, size.0, size.1) {
+    let (width, height) = (samples.width, samples.height);
+    let mut dictionary = grey_dictionary(picture.dictionary, width, height);
+    let content = match jpeg::encode(&greys, width, height) {
         Some(content) => {
             dictionary.set("Filter", "DCTDecode");
             content
         }
-        None => pack(&greys, size.0, true, &mut dictionary),
+        None => pack(&greys, width, true, &mut dictionary),
     };
     Ok(Some(Change { dictionary, content, mask }))
 }

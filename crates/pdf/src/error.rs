@@ -1,9 +1,9 @@
-//! What can be wrong with a PDF, as data.
+//! The errors, as data.
 
 /// Why a PDF was refused.
 ///
-/// Everything but [`PdfError::Write`] says something about the file: the caller who sent it can act
-/// on the text.
+/// Everything but [`PdfError::Write`] says something about the file, which its author can
+/// act on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PdfError {
     /// There is no `%PDF-` near the start.
@@ -37,13 +37,13 @@ pub enum PdfError {
     TooManyObjects {
         /// Objects in the file.
         found: usize,
-        /// The limit.
+        /// The most that are allowed.
         max: usize,
     },
     /// Page tree, colour spaces or functions are nested too deep.
     #[error("the pdf nests its {what} deeper than {max}")]
     TooDeep {
-        /// What is nested.
+        /// The kind of objects that are nested.
         what: &'static str,
         /// The limit in levels.
         max: usize,
@@ -57,15 +57,15 @@ pub enum PdfError {
     /// Drawing the pages takes too many steps.
     #[error("the pdf needs more than {max} operators")]
     TooManyOperators {
-        /// The limit.
+        /// The most that are allowed.
         max: u64,
     },
     /// An image is larger than allowed.
     #[error("an image of {width}x{height} pixels is in the pdf, expected at most {max} pixels")]
     ImageTooLarge {
-        /// Columns.
+        /// Width in pixels.
         width: u64,
-        /// Rows.
+        /// Height in pixels.
         height: u64,
         /// The limit in pixels.
         max: u64,
@@ -73,9 +73,9 @@ pub enum PdfError {
     /// An image cannot be decoded, so its luminance is not known.
     #[error("an image of {width}x{height} pixels in the pdf cannot be decoded: {what}")]
     Image {
-        /// Columns.
+        /// Width in pixels.
         width: u64,
-        /// Rows.
+        /// Height in pixels.
         height: u64,
         /// The part that fails.
         what: &'static str,
@@ -83,9 +83,9 @@ pub enum PdfError {
     /// The picture asked for has more pixels than allowed.
     #[error("page 1 at {width}x{height} pixels is too large, expected at most {max} pixels")]
     RasterTooLarge {
-        /// Columns.
+        /// Width in pixels.
         width: u64,
-        /// Rows.
+        /// Height in pixels.
         height: u64,
         /// The limit in pixels.
         max: u64,

@@ -1,15 +1,7 @@
-//! PDF graphics: their facts, their black-and-white version, and their picture.
+#![doc = include_str!("../README.md")]
 //!
-//! Everything here is a pure function of the bytes. What a file may cost is in [`PdfLimits`]; lopdf
-//! reads and writes the structure, hayro draws, and what is between them is ours: content streams,
-//! colour spaces, functions, shadings and images are turned to DeviceGray so that the page looks
-//! like the grey of the colour page, and text stays text.
-//!
-//! Files come from outside. Nothing recurses deeper than a limit, every stream is unpacked up to a
-//! limit, and cycles end. hayro is the exception: it can overflow the stack, so [`raster`] belongs
-//! where that can be contained.
-//!
-//! Spec §3 BlackAndWhite PDF; Preview and Thumbnail of a PDF graphic.
+//! Every function is a pure function of the bytes and the limits. Apart from hayro, nothing
+//! recurses deeper than a limit, every stream is unpacked up to a limit, and cycles end.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -55,7 +47,7 @@ pub use raster::{Raster, raster};
 use crate::budget::Budget;
 use crate::scope::Session;
 
-/// What one document may cost. A limit that is reached is an error that names it.
+/// Bounds on the cost of one document. A limit that is reached is an error that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PdfLimits {
     /// Length of the file in bytes.
@@ -67,8 +59,8 @@ pub struct PdfLimits {
     /// Bytes that all streams together unpack to, decoded images included. While the file is read,
     /// each object stream counts on its own.
     pub decoded_bytes: usize,
-    /// Operators of all content streams together, and those that drawing page 1 executes, where a form counts
-    /// as often as it is drawn. Functions may take 32 steps for each.
+    /// Operators of all content streams together, and those that drawing page 1 executes, where a
+    /// form counts as often as it is drawn. Functions may take 32 steps for each.
     pub operators: u64,
     /// Pixels of the picture that [`raster`] makes.
     pub pixels: u64,
@@ -76,26 +68,28 @@ pub struct PdfLimits {
     pub image_pixels: u64,
 }
 
-/// What a PDF says about itself.
+/// Facts of a PDF: pages, size of the first page, active content.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PdfFacts {
-    /// Pages, at least 1.
+    /// Number of pages, at least 1.
     pub pages: usize,
-    /// Width of page 1 as shown, in points: its CropBox inside its MediaBox, turned by Rotate, times
-    /// UserUnit.
+    /// Width of page 1 as shown, in points: its CropBox inside its MediaBox, turned by Rotate,
+    /// times UserUnit.
     pub width_pt: f32,
     /// Height of page 1 as shown, in points.
     pub height_pt: f32,
-    /// What it asks its reader to run.
+    /// Scripts and programs that a reader may run.
     pub active: ActiveContent,
 }
 
 /// Reads the facts of a PDF.
 ///
-/// Cost: as reading the file once.
+/// Costs one pass over the file.
 ///
-/// Fails when the file is not a PDF, is encrypted, is malformed beyond repair, has no page, or
-/// exceeds a limit.
+/// # Errors
+///
+/// [`PdfError`] when the file is not a PDF, is encrypted, is malformed beyond repair, has no page,
+/// or exceeds a limit.
 pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<PdfFacts, PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?.pages;
@@ -106,19 +100,20 @@ pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<PdfFacts, PdfError> {
 /// Makes the black-and-white version of a PDF: every colour and image becomes DeviceGray with the
 /// luminance of the original, and text stays text.
 ///
-/// The same bytes give the same bytes. Document information, metadata and identifiers are kept, and
-/// so are output intents, which say nothing against grey. Objects that nothing needs any more, such
-/// as profiles, are left out. A digital signature in the file is no longer valid, because the file
-/// is another one. Grey is `0.299 R + 0.587 G + 0.114 B` after conversion to sRGB: profiles as they
-/// say, DeviceCMYK as poppler shows it. Spec §3 is silent on black ink: text and lines in solid
-/// black ink stay solid black, although readers show that ink as a dark grey.
+/// The same bytes give the same bytes. Document information, metadata and identifiers are kept,
+/// and so are output intents, which say nothing against grey. Objects that nothing needs any more,
+/// such as profiles, are left out. A digital signature in the file is no longer valid, because the
+/// file is another one. Grey is `0.299 R + 0.587 G + 0.114 B` after conversion to sRGB: profiles
+/// are applied, DeviceCMYK is converted as poppler does. Text and lines in solid black ink stay
+/// solid black, although readers show that ink as a dark grey.
 ///
-/// Cost: some milliseconds for a map or a chart; about 1 s for each 50 megapixels of CMYK images.
+/// Costs some milliseconds for a map or a chart, and about 1 s for each 50 megapixels of CMYK
+/// images.
 ///
-/// Fails when the file is not a PDF, is encrypted, is malformed beyond repair, has no page, exceeds
-/// a limit, or has an image that cannot be decoded.
+/// # Errors
 ///
-/// Spec §3: BlackAndWhite PDF is made from the colour PDF when ingest was given none.
+/// [`PdfError`] when the file is not a PDF, is encrypted, is malformed beyond repair, has no page,
+/// exceeds a limit, or has an image that cannot be decoded.
 pub fn grey(bytes: &[u8], limits: &PdfLimits) -> Result<Vec<u8>, PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;

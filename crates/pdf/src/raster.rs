@@ -15,12 +15,12 @@ use crate::budget::Budget;
 use crate::scope::Session;
 use crate::{PdfError, PdfLimits, load, weight};
 
-/// A picture in sRGB.
+/// A picture of a page, in sRGB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raster {
-    /// Columns.
+    /// Width in pixels.
     pub width: u32,
-    /// Rows.
+    /// Height in pixels.
     pub height: u32,
     /// `[height][width][3]` of `u8`, sRGB, rows without padding.
     pub rgb: Vec<u8>,
@@ -32,11 +32,13 @@ pub struct Raster {
 /// from the shown box of the page, rounded to the nearest pixel and at least 1. Text in one of the
 /// standard fonts that is not embedded is drawn with a substitute that comes with hayro.
 ///
-/// Cost: some milliseconds for a map, more for large images; a hostile file may take long, much
+/// Costs some milliseconds for a map, more for large images; a hostile file may take long, much
 /// memory, or overflow the stack. Call it where that can be contained.
 ///
-/// Fails when the file is not a PDF, needs a password, has no page, draws itself or more than
-/// `limits.operators`, or the picture would have more than `limits.pixels`.
+/// # Errors
+///
+/// [`PdfError`] when the file is not a PDF, needs a password, has no page, draws itself or more
+/// than `limits.operators`, or the picture would have more than `limits.pixels`.
 pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<Raster, PdfError> {
     if bytes.len() > limits.bytes {
         return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });

@@ -91,18 +91,18 @@ pub(super) fn greys(
     for (y, row) in greys.chunks_exact_mut(width).enumerate() {
         let start = y * units.len();
         match (&tables, samples.bytes.get(start..start + units.len())) {
-            (None, Some(bytes)) => grey_row(scope, space, bytes, (row, &mut known))?,
+            (None, Some(bytes)) => grey_row(scope, space, bytes, row, &mut known)?,
             (None, None) => {
                 samples.read_row(y, &mut raw);
                 units.iter_mut().zip(&raw).for_each(|(unit, raw)| *unit = raw.to_le_bytes()[0]);
-                grey_row(scope, space, &units, (row, &mut known))?;
+                grey_row(scope, space, &units, row, &mut known)?;
             }
             (Some(tables), _) => {
                 samples.read_row(y, &mut raw);
                 for (at, (unit, raw)) in units.iter_mut().zip(&raw).enumerate() {
                     *unit = tables[at % components][usize::from(raw >> shift)];
                 }
-                grey_row(scope, space, &units, (row, &mut known))?;
+                grey_row(scope, space, &units, row, &mut known)?;
             }
         }
     }
@@ -117,7 +117,8 @@ fn grey_row(
     scope: &mut Scope<'_>,
     space: &Space,
     units: &[u8],
-    (row, known): (&mut [u8], &mut HashMap<Vec<u8>, u8>),
+    row: &mut [u8],
+    known: &mut HashMap<Vec<u8>, u8>,
 ) -> Result<(), PdfError> {
     match space {
         Space::Rgb => {

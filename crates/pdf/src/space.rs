@@ -78,14 +78,14 @@ impl Space {
                     Object::Name(name) if rest.is_empty() => {
                         return named(scope, name, resources, depth);
                     }
-                    Object::Name(name) => family_of(scope, name, rest, (resources, depth))?,
+                    Object::Name(name) => family_of(scope, name, rest, resources, depth)?,
                     _ => None,
                 },
                 None => None,
             },
             // Old files name the profile alone.
             stream @ Object::Stream(_) => {
-                icc(scope, std::slice::from_ref(stream), (resources, depth))?
+                icc(scope, std::slice::from_ref(stream), resources, depth)?
             }
             _ => None,
         };
@@ -228,7 +228,8 @@ fn family_of(
     scope: &mut Scope<'_>,
     name: &[u8],
     rest: &[Object],
-    (resources, depth): (&Dictionary, usize),
+    resources: &Dictionary,
+    depth: usize,
 ) -> Result<Option<Space>, PdfError> {
     let document = scope.document;
     let parameters = rest.first().and_then(|first| dictionary_of(resolve(document, first)));
@@ -244,9 +245,9 @@ fn family_of(
             let at = |place: usize| range.get(place).copied().unwrap_or([-100.0, 100.0]);
             Space::Lab { range: [at(0), at(1)] }
         })),
-        b"ICCBased" => icc(scope, rest, (resources, depth)),
-        b"Indexed" | b"I" => indexed(scope, rest, (resources, depth)),
-        b"Separation" | b"DeviceN" => tint(scope, rest, (resources, depth)),
+        b"ICCBased" => icc(scope, rest, resources, depth),
+        b"Indexed" | b"I" => indexed(scope, rest, resources, depth),
+        b"Separation" | b"DeviceN" => tint(scope, rest, resources, depth),
         b"Pattern" => {
             let under = Space::parse(scope, &rest[0], resources, depth + 1)?;
             Ok(Some(Space::Pattern(under.filter(|under| under.components() > 0))))
@@ -275,7 +276,8 @@ fn cal_rgb(scope: &Scope<'_>, parameters: &Dictionary) -> Space {
 fn icc(
     scope: &mut Scope<'_>,
     rest: &[Object],
-    (resources, depth): (&Dictionary, usize),
+    resources: &Dictionary,
+    depth: usize,
 ) -> Result<Option<Space>, PdfError> {
     let document = scope.document;
     let Object::Stream(stream) = resolve(document, &rest[0]) else { return Ok(None) };
@@ -325,7 +327,8 @@ pub(super) fn basic(components: usize) -> Option<Space> {
 fn indexed(
     scope: &mut Scope<'_>,
     rest: &[Object],
-    (resources, depth): (&Dictionary, usize),
+    resources: &Dictionary,
+    depth: usize,
 ) -> Result<Option<Space>, PdfError> {
     let [base, last, table, ..] = rest else { return Ok(None) };
     let document = scope.document;
@@ -347,7 +350,8 @@ fn indexed(
 fn tint(
     scope: &mut Scope<'_>,
     rest: &[Object],
-    (resources, depth): (&Dictionary, usize),
+    resources: &Dictionary,
+    depth: usize,
 ) -> Result<Option<Space>, PdfError> {
     let [names, alternate, function, ..] = rest else { return Ok(None) };
     let unseen = |name: &Object| matches!(name, Object::Name(name) if name == b"None");

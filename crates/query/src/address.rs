@@ -2,8 +2,8 @@
 
 use model::{ItemId, ItemIdError, ItemKey, MediaType, token};
 
-/// What stands before `<mediaType>/<id>` in the path of an address: the media interface, and the page of an
-/// item on the customer web site.
+/// What stands before `<mediaType>/<id>` in the path of an address: the media interface, and the
+/// page of an item on the customer web site.
 const PARENTS: [&str; 2] = ["media", "item"];
 
 /// Whether a text begins like an absolute address.
@@ -14,10 +14,10 @@ pub(super) fn is_absolute(text: &[char]) -> bool {
     })
 }
 
-/// The item that an address names, whatever host it has (decision 1).
+/// The item that an address names, on any host.
 ///
-/// It may name something of the item: a rendition, a document, a crop, the licences, a picture below a text.
-/// Query and fragment do not matter, nor does a sentence's punctuation at the end.
+/// It may name something of the item: a rendition, a document, a crop, the licences, a picture
+/// below a text. Query and fragment do not matter, nor does a sentence's punctuation at the end.
 pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     let (scheme, rest) = address.trim().split_once("://")?;
     if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
@@ -33,7 +33,8 @@ pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     })
 }
 
-/// The id at the beginning of a file's name, of which extension, suffixes and operations are taken off.
+/// The id at the beginning of a file's name, of which extension, suffixes and operations are taken
+/// off.
 fn find_id(name: &str) -> Option<ItemId> {
     let mut stem = name.split('.').next()?.trim_end_matches(|c: char| !is_of_id(c));
     loop {
@@ -58,8 +59,8 @@ fn is_of_id(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// The id that a word could be that was copied as it is. Words without digits, `-` and `_` are none: ids that
-/// look like them are found by their address and by `id:`.
+/// The id that a word could be that was copied as it is. Words without digits, `-` and `_` are
+/// none: ids that look like them are found by their address and by `id:`.
 pub(super) fn pasted_id(text: &str) -> Option<ItemId> {
     let is_marked = text.contains(|c: char| c.is_ascii_digit() || c == '-' || c == '_');
     is_marked.then(|| ItemId::parse(text).ok()).flatten()

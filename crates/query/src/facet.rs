@@ -1,22 +1,22 @@
-//! What hits are counted by (Spec §4 Shared parameters, `facets`).
+//! The facets: properties by whose values the hits of a search are counted.
 
 /// A property whose values are counted over all hits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Facet {
-    /// `subject.code`.
+    /// The property `subject.code`.
     SubjectCode,
-    /// `product.code`.
+    /// The property `product.code`.
     ProductCode,
-    /// `place.name`.
+    /// The property `place.name`.
     PlaceName,
-    /// `person.name`.
+    /// The property `person.name`.
     PersonName,
-    /// `copyrightholder`.
+    /// The property `copyrightholder`.
     CopyrightHolder,
 }
 
 impl Facet {
-    /// Every facet, in the order of the answer.
+    /// Every facet, in a fixed order.
     pub const ALL: [Self; 5] = [
         Self::SubjectCode,
         Self::ProductCode,
@@ -25,7 +25,7 @@ impl Facet {
         Self::CopyrightHolder,
     ];
 
-    /// The property's name in parameters and answers.
+    /// The name of the property, such as `person.name`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Facet {
         }
     }
 
-    /// Its place in [`Facet::ALL`].
+    /// The index of this facet in [`Facet::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         match self {

@@ -2,15 +2,15 @@
 
 use super::property::{self, Field};
 
-/// Which words of a document are meant.
+/// The part of a document in which words are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Everything that free words search: headline, description, body, byline, slug, persons,
     /// places, organisations, subjects, keywords.
     Anywhere,
-    /// `headline`.
+    /// The property `headline`.
     Headline,
-    /// `description_text`.
+    /// The property `description_text`.
     Description,
     /// `body_text`; of a document that has only HTML, its text.
     Body,
@@ -19,7 +19,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// What queries call it, lower case; none for [`Place::Anywhere`].
+    /// The name of the field in queries, in lower case; `None` for [`Place::Anywhere`].
     #[must_use]
     pub fn as_str(self) -> Option<&'static str> {
         match self {
@@ -31,7 +31,7 @@ impl Place {
         }
     }
 
-    /// The place that queries call `name`, in any case.
+    /// Finds the place that queries call `name`, in any case.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         match property::find(name)? {
@@ -43,10 +43,11 @@ impl Place {
     /// The text of [`Indexed`](super::Indexed) in which its tokens stand: `headline`,
     /// `description`, `body` or `tags`.
     ///
-    /// None for [`Place::Anywhere`], whose tokens stand in any of `headline`, `description`, `body`
-    /// and `rest`, each phrase within one of them. Whole words never equal a token of `tags`, so
-    /// that all texts may be searched for them; but a prefix such as `per` begins tokens of `tags`
-    /// that are no words (`person.name=erik`), so that `tags` must be left out for one.
+    /// `None` for [`Place::Anywhere`], whose tokens stand in any of `headline`, `description`,
+    /// `body` and `rest`, each phrase within one of them. Whole words never equal a token of
+    /// `tags`, so that all texts may be searched for them; but a prefix such as `per` begins
+    /// tokens of `tags` that are no words (`person.name=erik`), so that `tags` must be left out
+    /// for one.
     #[must_use]
     pub fn column(self) -> Option<&'static str> {
         match self {
@@ -59,33 +60,33 @@ impl Place {
     }
 }
 
-/// A date that ranges can be asked of.
+/// A date property, of which queries can name a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DateField {
-    /// `versioncreated`.
+    /// The property `versioncreated`.
     VersionCreated,
-    /// `versionstored`.
+    /// The property `versionstored`.
     VersionStored,
-    /// `firstcreated`.
+    /// The property `firstcreated`.
     FirstCreated,
-    /// `contentcreated`.
+    /// The property `contentcreated`.
     ContentCreated,
     /// `date`: the midnight at which it begins.
     Date,
-    /// `datetime`.
+    /// The property `datetime`.
     DateTime,
     /// `enddate`: the midnight at which it begins.
     EndDate,
-    /// `enddatetime`.
+    /// The property `enddatetime`.
     EndDateTime,
-    /// `embargoed`.
+    /// The property `embargoed`.
     Embargoed,
-    /// `expires`.
+    /// The property `expires`.
     Expires,
 }
 
 impl DateField {
-    /// Every such date; the place in the list is its code in the index and never changes.
+    /// Every date property. The order is stored in indexes and never changes.
     pub const ALL: [Self; 10] = [
         Self::VersionCreated,
         Self::VersionStored,
@@ -99,7 +100,7 @@ impl DateField {
         Self::Expires,
     ];
 
-    /// The property's name.
+    /// The name of the property.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

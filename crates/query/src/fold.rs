@@ -7,8 +7,8 @@ use crate::limits::WORD_CHARS_MAX;
 
 /// A word of a document or a query.
 ///
-/// `å` in a document is found by `a`; `a` is not found by `å`: a word that is written with an accent
-/// in a query means that accent.
+/// `å` in a document is found by `a`; `a` is not found by `å`: a word that is written with an
+/// accent in a query means that accent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
     /// Lower case without accents: letters and digits, at most [`WORD_CHARS_MAX`] of them.
@@ -23,7 +23,7 @@ pub struct Word {
 /// What is only another form of a letter, such as `ﬁ`, is no accent. The folded and the exact form
 /// of a word have the same words again: themselves.
 ///
-/// Spec §4 is silent: a word without accents in a query finds every spelling, a word with accents
+/// A word without accents in a query finds every spelling, a word with accents
 /// only that one. Letters that are no letter with an accent, but that people type as one, count as
 /// accented too: `ø` is found by `o`, `ß` by `ss`, `æ` by `ae`.
 pub fn words(text: &str) -> impl Iterator<Item = Word> + '_ {

@@ -1,4 +1,4 @@
-//! What of a document is searched, in the spelling of the index.
+//! The searchable content of a document, in the spelling of the index.
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
 
-/// What of a document is searched.
+/// The searchable content of one document: texts as tokens, facets, dates, numbers.
 ///
 /// The texts are tokens between single spaces. A word is its folded form, which has letters and
 /// digits only; the token `.` stands between two values of a property, so that no phrase reaches
@@ -29,7 +29,8 @@ use model::item::Document;
 /// - `i==x-1`: the id of the item, as it is.
 ///
 /// Tokens have lower-case letters and digits of any script, combining marks where a script has no
-/// letter for a letter with its mark, and in `tags` also `.`, `_` and `=`; ids have capitals and `-`.
+/// letter for a letter with its mark, and in `tags` also `.`, `_` and `=`; ids have capitals and
+/// `-`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
     /// Words of the headline.
@@ -38,17 +39,18 @@ pub struct Indexed {
     pub description: String,
     /// Words of the body.
     pub body: String,
-    /// Words of what else free words search.
+    /// Words of the other properties that a word without a field searches.
     pub rest: String,
     /// Tokens that are no words: words of one property, words with accents.
     pub tags: String,
-    /// The values of every facet, each value once, in the order of [`Facet::ALL`].
+    /// The distinct values of every facet, in the order of [`Facet::ALL`].
     pub facets: [Vec<String>; Facet::ALL.len()],
-    /// The dates that the document has.
+    /// The dates of the document.
     pub dates: Vec<(DateField, Timestamp)>,
-    /// The numbers that the document has, in its order; of lists, those of each entry.
+    /// The numbers of the document in their order; of lists, those of each entry.
     pub numbers: Vec<(NumberField, Number)>,
-    /// `language` as it is written, a language tag such as `sv` or `en-GB`; empty where it is unknown.
+    /// `language` as it is written, a language tag such as `sv` or `en-GB`; empty where it is
+    /// unknown.
     pub language: String,
 }
 
@@ -59,10 +61,11 @@ const TAGS_BYTES: usize = 4096;
 pub(super) const GAP: &str = ".";
 
 impl Indexed {
-    /// What of `document`, which is that of the item `key`, is searched; days begin in `zone`.
+    /// Reads the searchable content of `document`, the document of item `key`; dates without a
+    /// time begin at midnight in `zone`.
     ///
-    /// Of a document with more than [`INDEXED_WORDS_MAX`] words those of the properties come first,
-    /// the body last.
+    /// Of a document with more than [`INDEXED_WORDS_MAX`] words those of the properties come
+    /// first, the body last.
     #[must_use]
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
         let mut reader = Reader { tags: String::with_capacity(TAGS_BYTES), ..Reader::default() };

@@ -1,10 +1,10 @@
-//! The query language, and what of a document it searches (Spec §4 Shared parameters `q`; agreed:
-//! words, `AND` `OR` `NOT` `+` `-`, parentheses, phrases, prefixes, fields, ranges of dates and
-//! numbers; as in Lucene's language `&&` `||` `!` `*` and comparisons).
+#![doc = include_str!("../README.md")]
 //!
-//! A query is parsed once into a [`Query`]. The database looks its leaves up in an index of words,
-//! notifications try it on one document in memory; both read a document through [`Indexed`], so
-//! that they agree. Nothing here knows SQL or HTTP.
+//! # How it is made
+//!
+//! A query is parsed once into a tree, [`Query`]. A search index looks the leaves of the tree up;
+//! [`Query::matches`] and [`matching::Matcher`] evaluate them on one document in memory. All of
+//! them read a document through [`Indexed`], and so they agree.
 
 mod address;
 mod facet;

@@ -1,12 +1,28 @@
-//! Tries a query on one document in memory.
+//! Evaluates a query on one document in memory.
 
 use super::field::Place;
 use super::indexed::Indexed;
 use super::tree::{Dates, Query, Words, id_token, named_start};
 
 impl Query {
-    /// Whether a document satisfies the query, by the same rules as a look-up in the index; words
-    /// match only as they are written.
+    /// Whether a document satisfies the query.
+    ///
+    /// Follows the same rules as a look-up in a search index, but words match only as they are
+    /// written ([`Words::forms`] is ignored). Costs time in proportion to the document and the
+    /// query; for many queries use [`Matcher`](crate::matching::Matcher).
+    ///
+    /// ```
+    /// use jiff::tz::TimeZone;
+    /// use model::{ItemKey, item::Document};
+    /// use query::{Indexed, parse};
+    ///
+    /// let key = ItemKey::parse("text/ice-1")?;
+    /// let document = Document::parse(&key, r#"{"headline": "Isbrytare i Strömmen"}"#)?;
+    /// let indexed = Indexed::of(&key, &document, &TimeZone::UTC);
+    /// assert!(parse("strommen", &TimeZone::UTC)?.matches(&indexed));
+    /// assert!(!parse("headline:storm*", &TimeZone::UTC)?.matches(&indexed));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn matches(&self, document: &Indexed) -> bool {
         match self {

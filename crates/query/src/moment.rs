@@ -12,10 +12,10 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Reads `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, or a date-time of RFC 3339. Days, and times without an
-    /// offset, are those of `zone`.
+    /// Reads `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, or a date-time of RFC 3339. Days, and times without
+    /// an offset, are those of `zone`.
     ///
-    /// Spec §4 is silent: a time with seconds is that whole second, as a day is the whole day; one
+    /// A time with seconds is that whole second, as a day is the whole day; one
     /// with a fraction is a millisecond, the unit of the index.
     pub(super) fn parse(text: &str, zone: &TimeZone) -> Option<Self> {
         if !has_shape(text) {

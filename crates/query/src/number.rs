@@ -5,28 +5,28 @@ use std::fmt::{self, Display, Formatter};
 /// A property whose values are numbers, which are compared as numbers and not as words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NumberField {
-    /// `urgency`.
+    /// The property `urgency`.
     Urgency,
-    /// `week`.
+    /// The property `week`.
     Week,
-    /// `webprio`.
+    /// The property `webprio`.
     WebPrio,
-    /// `newsvalue`.
+    /// The property `newsvalue`.
     NewsValue,
-    /// `charcount`.
+    /// The property `charcount`.
     CharCount,
-    /// `wordcount`.
+    /// The property `wordcount`.
     WordCount,
     /// `subject.relevance`, of which a document has several.
     SubjectRelevance,
     /// `subject.confidence`, of which a document has several.
     SubjectConfidence,
-    /// `signals.multipagecount`.
+    /// The property `signals.multipagecount`.
     MultiPageCount,
 }
 
 impl NumberField {
-    /// Every such property; the place in the list is its column in the index.
+    /// Every number property. The order is that of the columns of an index.
     pub const ALL: [Self; 9] = [
         Self::Urgency,
         Self::Week,
@@ -39,7 +39,7 @@ impl NumberField {
         Self::MultiPageCount,
     ];
 
-    /// The property's path in the document.
+    /// The path of the property in a document.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,13 +61,13 @@ impl NumberField {
     }
 }
 
-/// A finite number, as an integer that orders as the numbers do: the bits of an IEEE 754 double with those
-/// of negative numbers reversed. Neighbouring integers are neighbouring doubles.
+/// A finite number, as an integer that orders as the numbers do: the bits of an IEEE 754 double
+/// with those of negative numbers reversed. Neighbouring integers are neighbouring doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Number(i64);
 
 impl Number {
-    /// The number `value`; none of an infinite one. Both zeros are one number.
+    /// The number `value`; `None` if it is not finite. Both zeros are the same number.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         let bits = (value + 0.0).to_bits().cast_signed();
@@ -116,7 +116,7 @@ impl Display for Number {
 /// A range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Numbers {
-    /// Which number.
+    /// The property that is compared.
     pub field: NumberField,
     /// The smallest one, inclusive.
     pub from: Option<Number>,

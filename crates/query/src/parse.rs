@@ -1,4 +1,4 @@
-//! Text to tree.
+//! The parser: from the text of a query to its tree.
 //!
 //! ```text
 //! any    = all { ( "OR" | "||" ) all }
@@ -22,48 +22,68 @@ use crate::limits::{
 };
 use model::{ItemId, ItemKey};
 
-/// Why a text is no query.
+/// A syntax error in a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at character {position}")]
 pub struct QueryError {
-    /// What is wrong.
+    /// A description of the mistake, such as `expected a word after -`.
     pub what: String,
-    /// Where, in characters; the first is 1, and what is missing at the end is behind the last.
+    /// The position of the mistake in characters, from 1. What is missing at the end of the text
+    /// has the position after its last character.
     pub position: usize,
 }
 
-/// Parses the parameter `q`; dates without a time are days in `zone`.
+/// Parses a query in which every word matches only as it is written.
 ///
-/// An empty text, or one of spaces only, is every document. What binds tightest: `NOT`, `-` and `+`,
-/// then `AND`, which may be left out, then `OR`. Operators are in capitals. Characters that are
-/// neither letters nor digits part words, and the parts of what is written without a space are a
-/// phrase. A backslash takes the meaning from the character behind it.
+/// Dates without a time are days in `zone`. An empty text, or one of spaces only, matches every
+/// document.
 ///
-/// Spec §4 is silent: `+` changes nothing, because a term is required unless `OR` says otherwise, and
-/// `a OR +b` is `a OR b`. `*` and `*:*` are every document, `name:*` those that have a value. An address of an
-/// item is that item; of another one the words are searched for, as in quotes. A word that could be an id is
-/// also the item with this id. What has a meaning in Lucene's language and none here (`?` within a word, `^`,
-/// `~`, regular expressions, comparisons of what has no order) is refused by name; in quotes, and behind a
-/// backslash, it is text.
+/// ```
+/// use jiff::tz::TimeZone;
+/// use query::{Query, parse};
+///
+/// let zone = TimeZone::get("Europe/Stockholm")?;
+/// assert_eq!(parse("", &zone)?, Query::All);
+/// // `AND` may be left out and binds tighter than `OR`.
+/// assert_eq!(parse("a b OR c", &zone)?, parse("(a AND b) OR c", &zone)?);
+/// // A query prints in its canonical spelling, which parses to the same query.
+/// assert_eq!(parse("storm AND NOT (vind OR snö)", &zone)?.to_string(), "storm -(vind OR snö)");
+/// assert_eq!(parse("vind)", &zone).unwrap_err().to_string(), "unexpected ) at character 5");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Precedence: `NOT`, `-` and `+` bind tightest, then `AND`, which may be left out, then `OR`.
+/// Operators are in capitals. Characters that are neither letters nor digits separate words, and
+/// words that are written without a space between them form a phrase. A backslash takes the
+/// special meaning from the next character.
+///
+/// `+` changes nothing, because a term is required unless `OR` says otherwise: `a OR +b` is `a OR
+/// b`. `*` and `*:*` match every document, `name:*` those that have a value. The address of an
+/// item matches that item; any other address is searched for as a phrase. A word that could be an
+/// id also matches the item with this id. What has a meaning in Lucene's syntax and none here (`?`
+/// within a word, `^`, `~`, regular expressions, ranges of properties without an order) is an
+/// error, unless it is quoted or behind a backslash.
 ///
 /// The result has no `And` within `And`, no `Or` within `Or`, no `Not` within `Not`, and
-/// [`Query::All`] only alone or within a `Not`. Limits: [`crate::limits`], `QUERY_…` and `PHRASE_…`.
+/// [`Query::All`] only alone or within a `Not`.
 ///
-/// Every word matches only as it is written. Fails with the first thing that is wrong and its
-/// position.
+/// # Errors
+///
+/// [`QueryError`] with the first mistake and its position; also when the query exceeds a limit of
+/// [`crate::limits`].
 pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
     parse_tree(text, zone).map(Query::as_written)
 }
 
-/// Parses the parameter `q` of a search that finds other forms of words too: [`Words::forms`].
+/// Parses a query for a search that also finds inflected forms of words ([`Words::forms`]).
 ///
-/// They are found for a word of letters in lower case, as it was typed, that stands alone: without
-/// quotes, `*` or a hyphen to another word, in no field or in one of `headline`,
+/// Forms are found for a word of letters in lower case, as it was typed, that stands alone:
+/// without quotes, `*` or a hyphen to another word, in no field or in one of `headline`,
 /// `description_text` and `body_text`. A capital letter therefore asks for a name, `Bergen`, and
 /// finds no `berg`. Below `NOT` and `-` every word matches only as it is written, so that an
 /// exclusion takes away nothing that was not named.
 ///
-/// The tree is otherwise the one that [`parse`] gives, and fails alike.
+/// Syntax, tree and errors are otherwise those of [`parse`].
 pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
     parse_tree(text, zone).map(Query::excluding_as_written)
 }
@@ -90,7 +110,7 @@ struct Parser<'a> {
     prefixes: usize,
 }
 
-/// A part of a query, or why it is none.
+/// The outcome of parsing a part of a query.
 type Parsed = Result<Query, QueryError>;
 
 impl Parser<'_> {

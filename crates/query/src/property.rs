@@ -59,8 +59,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PROPERTIES.iter().map(|(name, _)| *name)
 }
 
-/// The short name of a property in the index: two letters that count its place in the table. Another
-/// table is another version of the index.
+/// The short name of a property in the index: two letters that count its place in the table.
+/// Another table is another version of the index.
 pub(super) fn code(name: &str) -> [char; 2] {
     property(name).map_or_else(|| letters(CODES_MAX - 1), |property| property.code)
 }
@@ -101,7 +101,7 @@ pub(super) fn names_items(name: &str) -> bool {
 }
 
 /// What of a value of such a property is indexed and looked up: `<mediaType>/<id>`, whatever host
-/// it has, and of anything else all of it (decision 1).
+/// it has, and of anything else all of it.
 pub(super) fn item_words(value: &str) -> Cow<'_, str> {
     match address::find_item(value) {
         Some(key) => key.to_string().into(),
@@ -158,8 +158,9 @@ pub(super) const TOP: [&str; 45] = [
     "wordcount",
 ];
 
-/// Every property that can be named but headline, description, body, dates and numbers, and whether
-/// free words search it. The shortest come first: most steps of a look-up then compare two numbers.
+/// Every property that can be named but headline, description, body, dates and numbers, and
+/// whether free words search it. The shortest come first: most steps of a look-up then compare two
+/// numbers.
 ///
 /// Left out are what other items or renditions are, names of vocabularies (`scheme`), which are
 /// the same for all, layout, rights in other languages, and positions.

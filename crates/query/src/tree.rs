@@ -1,4 +1,4 @@
-//! A parsed query.
+//! The tree of a parsed query.
 
 use jiff::Timestamp;
 
@@ -8,10 +8,13 @@ use super::number::Numbers;
 use super::property;
 use model::ItemId;
 
-/// A query as a tree. Its depth and the number of its leaves are bounded by the parser.
+/// A query as a tree, made by [`parse`](crate::parse).
+///
+/// Its depth and the number of its leaves are bounded by the parser. It prints (`Display`) in a
+/// canonical spelling that parses to the same tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// Every document.
+    /// Matches every document.
     All,
     /// Documents with these words.
     Words(Words),
@@ -21,7 +24,7 @@ pub enum Query {
     Numbers(Numbers),
     /// Documents with a word in this place, which is not [`Place::Anywhere`].
     Present(Place),
-    /// Items with this id, of whatever media type.
+    /// Items with this id, of any media type.
     Item(ItemId),
     /// Documents that satisfy all of these, at least one.
     And(Vec<Query>),
@@ -32,7 +35,8 @@ pub enum Query {
 }
 
 impl Query {
-    /// Documents that satisfy all of `parts`; of none, every document. `And` within it is spread.
+    /// Joins queries so that a document has to satisfy all of them; every document satisfies none
+    /// of them. Nested `And`s are flattened.
     #[must_use]
     pub fn and(parts: Vec<Self>) -> Self {
         let mut all = Vec::with_capacity(parts.len());
@@ -56,8 +60,8 @@ impl Query {
         }
     }
 
-    /// Documents that satisfy one of `parts`, of which there is one: every document if one part is that. `Or`
-    /// within it is spread.
+    /// Documents that satisfy one of `parts`, of which there is one: every document if one part is
+    /// that. `Or` within it is spread.
     #[must_use]
     pub(super) fn or(parts: Vec<Self>) -> Self {
         let mut any = Vec::with_capacity(parts.len());
@@ -93,7 +97,7 @@ impl Query {
         }
     }
 
-    /// The same query with every word only as it is written.
+    /// The same query without inflected forms: every word matches only as it is written.
     #[must_use]
     pub fn as_written(self) -> Self {
         let all = |parts: Vec<Self>| parts.into_iter().map(Self::as_written).collect();
@@ -129,19 +133,19 @@ impl Query {
 /// A word, a phrase, or the beginning of a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Words {
-    /// Where they stand.
+    /// The part of a document in which they stand.
     pub place: Place,
     /// One word, or several that stand side by side within one value; at least one.
     pub words: Vec<Word>,
-    /// Whether the last one is only the beginning of a word.
+    /// Whether the last word is a prefix, which matches every word that begins with it.
     pub prefix: bool,
-    /// Whether other forms of the word match too, of a single word in a text: `hund` then also finds
-    /// `hundar`. What the forms of a word are depends on the language of the document, which is for
-    /// the search index to know; [`Query::matches`] finds only what is written.
+    /// Whether inflected forms of a single word match too: `hund` then also finds `hundar`. The
+    /// forms of a word depend on the language of the document, which is for the search index to
+    /// know; [`Query::matches`] ignores them.
     pub forms: bool,
 }
 
-/// What [`Words`] are in the spelling of the index.
+/// [`Words`] in the spelling of the index: the tokens to look up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tokens {
     /// Tokens that stand side by side in the text that [`Place::column`] names; of the last one
@@ -152,14 +156,15 @@ pub struct Tokens {
 }
 
 impl Words {
-    /// What to look up in the texts of [`Indexed`](super::Indexed).
+    /// The tokens to look up in the texts of [`Indexed`](super::Indexed).
     ///
     /// A word with an accent is looked up by its folded form, and its spelling must stand in the
     /// same place somewhere, not necessarily where the phrase stands: `"café röd"` is also found
-    /// where a text has `cafe röd` and, elsewhere, `café`. Of such a prefix the folded form decides.
+    /// where a text has `cafe röd` and, elsewhere, `café`. Of such a prefix the folded form
+    /// decides.
     ///
-    /// Spec §4 is silent: nobody searches for phrases by accents alone, and an index of both
-    /// spellings of every word would be twice as large.
+    /// An index of both spellings of every word would find such phrases exactly and be twice as
+    /// large; searches for phrases that differ by accents alone are too rare for that.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         let folded = |word: &Word| match self.place {
@@ -193,8 +198,8 @@ pub fn named_start(name: &str) -> String {
     token
 }
 
-/// The token of the id of an item, among the tokens of words with accents: ids are found as a whole, in
-/// their own case.
+/// The token of the id of an item, among the tokens of words with accents: ids are found as a
+/// whole, in their own case.
 #[must_use]
 pub fn id_token(id: &ItemId) -> String {
     format!("i=={id}")
@@ -217,17 +222,17 @@ pub(super) fn accent(place: Place, exact: &str) -> String {
 /// A range of dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dates {
-    /// Which date.
+    /// The date that is compared.
     pub field: DateField,
-    /// The first moment, inclusive.
+    /// Start of the range, inclusive; `None` for an open start.
     pub from: Option<Timestamp>,
-    /// The end, exclusive.
+    /// End of the range, exclusive; `None` for an open end.
     pub until: Option<Timestamp>,
 }
 
 impl Dates {
-    /// Whether a moment lies in the range; all of them are taken as whole milliseconds, which is
-    /// what the index holds.
+    /// Whether a moment lies in the range. Moments are compared in whole milliseconds, the unit of
+    /// the index.
     #[must_use]
     pub fn contains(&self, moment: Timestamp) -> bool {
         let at_ms = moment.as_millisecond();

@@ -11,21 +11,29 @@ use crate::error::Result;
 use crate::schema::Fields;
 use crate::stems::Stemming;
 
-/// How many threads make documents into segments, and the memory of each in bytes: a segment is written
-/// when it is full. The engine asks for at least 15 MB. One thread makes one segment of a commit.
-const FOLLOWING: (usize, usize) = (1, 64 << 20);
-/// The same for an index that is built. Larger segments are merged less often.
-const BUILDING: (usize, usize) = (2, 128 << 20);
+/// The threads that make documents into segments.
+struct SegmentThreads {
+    count: usize,
+    /// Memory of each thread in bytes: a segment is written when it is full. The engine asks for
+    /// at least 15 MB.
+    memory_bytes: usize,
+}
+
+/// For a few items at a time: one thread makes one segment of a commit.
+const FOLLOWING: SegmentThreads = SegmentThreads { count: 1, memory_bytes: 64 << 20 };
+/// For an index that is built. Larger segments are merged less often.
+const BUILDING: SegmentThreads = SegmentThreads { count: 2, memory_bytes: 128 << 20 };
 /// How many threads can add items at a time.
 const ADDERS: usize = 2;
-/// Segments of about one size that are merged into one: up to this many times as large as the smallest of
-/// them, as a power of two. What came in one by one is merged in small steps: by default the engine takes all
-/// segments below 10,000 documents for one size, and writes those again with every eighth commit.
+/// Segments of about one size that are merged into one: up to this many times as large as the
+/// smallest of them, as a power of two. What came in one by one is merged in small steps: by
+/// default the engine takes all segments below 10,000 documents for one size, and writes those
+/// again with every eighth commit.
 const LAYER_LOG2: f64 = 2.5;
 /// Documents up to which segments count as of one size.
 const LAYER_DOCUMENTS: u32 = 64;
-/// The share of removed documents at which a segment is rewritten. By default the engine never rewrites
-/// one for that.
+/// The share of removed documents at which a segment is rewritten. By default the engine never
+/// rewrites one for that.
 const REMOVED_SHARE_MAX: f32 = 0.2;
 
 /// A version of an item, as search sees it.
@@ -56,13 +64,13 @@ pub struct Position {
     pub analysis: u32,
     /// The row of the item log up to which the index holds everything.
     pub row: i64,
-    /// What tells that row from another one of the same number: numbers are given again after a restore
-    /// or a fail-over that lost rows.
+    /// What tells that row from another one of the same number: numbers are given again after a
+    /// restore or a fail-over that lost rows.
     pub digest: String,
 }
 
-/// A hash (FNV-1a, 64 bits) of the item `key` and the time at which a version of it was stored: it tells
-/// versions apart whose numbers are the same because the database lost rows in between.
+/// A hash (FNV-1a, 64 bits) of the item `key` and the time at which a version of it was stored: it
+/// tells versions apart whose numbers are the same because the database lost rows in between.
 #[must_use]
 pub fn stamp(key: &str, stored_ms: i64) -> u64 {
     let bytes = key.bytes().chain(stored_ms.to_le_bytes());
@@ -98,15 +106,11 @@ impl Writer {
     }
 
     /// Takes the lock of the index's folder. Fails while another writer holds it.
-    fn new(
-        index: &tantivy::Index,
-        fields: Fields,
-        (threads, thread_bytes): (usize, usize),
-    ) -> Result<Self> {
+    fn new(index: &tantivy::Index, fields: Fields, threads: SegmentThreads) -> Result<Self> {
         let options = IndexWriterOptions::builder()
-            .num_worker_threads(threads)
+            .num_worker_threads(threads.count)
             .num_merge_threads(1)
-            .memory_budget_per_thread(thread_bytes)
+            .memory_budget_per_thread(threads.memory_bytes)
             .build();
         let engine: tantivy::IndexWriter = index.writer_with_options(options)?;
         let mut policy = LogMergePolicy::default();

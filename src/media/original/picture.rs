@@ -9,7 +9,7 @@ use super::{Original, OriginalError};
 use crate::storage::blobs::{BlobReader, Kind, StoreError};
 use jpeg::header::Header;
 use jpeg::scan::index::Index;
-use jpeg::scan::{Bytes, Scan, Unfit};
+use jpeg::scan::{Bytes, Scan, ScanError};
 
 /// A file's bytes before the first scan's data.
 pub struct Head {
@@ -104,8 +104,8 @@ impl Picture<'_> {
 
     /// The index contradicts the checked bytes: it is to be made again.
     #[must_use]
-    pub fn contradicted(&self, unfit: Unfit) -> OriginalError {
-        tracing::warn!(original = %self.original.hash(), "the index does not fit: {unfit}");
+    pub fn contradicted(&self, error: ScanError) -> OriginalError {
+        tracing::warn!(original = %self.original.hash(), "the index does not fit: {error}");
         OriginalError::Derived { kind: Kind::Index, hash: self.original.hash() }
     }
 }

@@ -7,7 +7,7 @@ use jpeg::codec::{self, Chroma, Encoding, Pixels, Scale, Space};
 use jpeg::header::{Header, HeaderLimits, Process};
 use jpeg::rewrite::colour_segments;
 use jpeg::scan::index::Index;
-use jpeg::scan::{Bytes, Scan, Unfit};
+use jpeg::scan::{Bytes, Scan, ScanError};
 use model::{Hash, Size};
 
 /// How much longer than a Preview's long side that of its level is at least, in percent: scaling
@@ -66,7 +66,7 @@ pub(super) fn make(request: &Request<'_>) -> Option<Made> {
     let mut working = None;
     let way_in = match enter(header, bytes) {
         Ok(way) => Ok(way),
-        Err(Unfit::Process | Unfit::Scans) if can_be_rewritten(header) => {
+        Err(ScanError::Process | ScanError::Scans) if can_be_rewritten(header) => {
             codec::to_baseline(bytes).map_err(|cause| cause.to_string()).and_then(|copy| {
                 let header = Header::parse(&copy, request.limits).map_err(|e| e.to_string())?;
                 let way = enter(&header, &copy).map_err(|e| e.to_string())?;
@@ -74,7 +74,7 @@ pub(super) fn make(request: &Request<'_>) -> Option<Made> {
                 Ok(way)
             })
         }
-        Err(unfit) => Err(unfit.to_string()),
+        Err(error) => Err(error.to_string()),
     };
     if !(request.go_on)() {
         return None;
@@ -87,7 +87,8 @@ pub(super) fn make(request: &Request<'_>) -> Option<Made> {
         }
         Err(_) => (None, None),
     };
-    let entrance = |(scan, index): (Scan, Index)| Entrance { components: scan.parts.len(), index };
+    let entrance =
+        |(scan, index): (Scan, Index)| Entrance { components: scan.components.len(), index };
     let way_in = match (way_in, &working) {
         (Err(reason), _) => WayIn::None(reason),
         (Ok(way), None) => WayIn::Original(entrance(way)),
@@ -118,7 +119,7 @@ pub(super) fn make(request: &Request<'_>) -> Option<Made> {
     (request.go_on)().then_some(Made { facts, working, level, warning })
 }
 
-fn enter(header: &Header, bytes: &[u8]) -> Result<(Scan, Index), Unfit> {
+fn enter(header: &Header, bytes: &[u8]) -> Result<(Scan, Index), ScanError> {
     let scan = Scan::read(header, bytes)?;
     let index = Index::build(&scan, bytes)?;
     Ok((scan, index))
@@ -152,9 +153,8 @@ fn make_level(
 ) -> (Option<(Vec<u8>, Size)>, Option<String>) {
     let Some(scale) = level_scale(header.size, request.preview_px) else { return (None, None) };
     let colour = colour_segments(header, bytes);
-    let picture = (scan, index, colour.as_slice());
     let bytes = Bytes::whole(bytes).watched(request.go_on);
-    let decoded = decode_bands(picture, &bytes, scale, request.spread);
+    let decoded = decode_bands(scan, index, &colour, &bytes, scale, request.spread);
     let Ok(decoded) = decoded else { return (None, None) };
     let most = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
     let file = LEVEL_QUALITIES.into_iter().find_map(|quality| {

@@ -8,7 +8,7 @@
 use jpeg::codec::{Pixels, Scale};
 use jpeg::header::Header;
 use jpeg::scan::cut::{cut, is_on_grid, needs, surroundings};
-use jpeg::scan::{Unfit, bands};
+use jpeg::scan::{ScanError, bands};
 use jpeg_cases::plain::Plain;
 use jpeg_cases::{Case, LIMITS, Opened, pixels};
 use libfuzzer_sys::fuzz_target;
@@ -35,7 +35,7 @@ fuzz_target!(|data: &[u8]| {
 fn check_surroundings(opened: &Opened, plain: &Plain, rect: Rect) {
     let shows = surroundings(&opened.scan, rect);
     let Some(part) = check_cut(opened, plain, shows) else { return };
-    let whole = pixels(&opened.mended(), Scale::FULL, plain.extra);
+    let whole = pixels(&opened.repaired(), Scale::FULL, plain.extra);
     let inner = Rect { x: rect.x - shows.x, y: rect.y - shows.y, ..rect };
     assert!(rectangle(&part, inner) == rectangle(&whole, rect), "{rect:?} differs");
 }
@@ -48,7 +48,7 @@ fn check_cut(opened: &Opened, plain: &Plain, shows: Rect) -> Option<Pixels> {
     let small = match cut(scan, index, &bytes, shows, colour) {
         Ok(small) => small,
         Err(error) => {
-            assert_eq!(error, Unfit::Tables);
+            assert_eq!(error, ScanError::Tables);
             return None;
         }
     };
@@ -56,7 +56,7 @@ fn check_cut(opened: &Opened, plain: &Plain, shows: Rect) -> Option<Pixels> {
     assert_eq!(small.scan.size, shows.size());
     let left = (shows.x / scan.mcu.width, shows.y / scan.mcu.height);
     check_coefficients(plain, &small.plain(), left);
-    Some(pixels(&small.mended(), Scale::FULL, 0))
+    Some(pixels(&small.repaired(), Scale::FULL, 0))
 }
 
 /// The coefficients of `small` are those of `plain` from MCU (`left`, `top`).
@@ -88,17 +88,17 @@ fn check_bands(opened: &Opened, plain: &Plain, case: &Case) {
         let bytes = opened.only([bands::needs(scan, entries, &(start..end)).expect("inside")]);
         let band = match bands::band(scan, entries, &bytes, &(start..end), colour) {
             Ok(band) => band,
-            Err(error) => return assert_eq!(error, Unfit::Tables),
+            Err(error) => return assert_eq!(error, ScanError::Tables),
         };
         let header = Header::parse(&band, &LIMITS).expect("a band is a file");
         let found = Plain::read(&header, &band).expect("a band is undamaged");
         check_coefficients(plain, &found, (0, start));
         let band = Opened::new(band).expect("a band is taken");
-        rows.extend(pixels(&band.mended(), scale, 0).data);
+        rows.extend(pixels(&band.repaired(), scale, 0).data);
         start = end;
     }
     if bands::are_exact(scan) {
-        let whole = pixels(&opened.mended(), scale, plain.extra).data;
+        let whole = pixels(&opened.repaired(), scale, plain.extra).data;
         assert!(rows == whole, "bands differ at {scale:?}");
     }
 }

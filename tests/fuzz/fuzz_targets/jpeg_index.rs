@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(opened) = Opened::new(case.jpeg.clone()) else { return };
     let length = u64::try_from(opened.jpeg.len()).expect("64 bits");
     assert!(opened.index.fits(&opened.scan, length));
-    let components = opened.scan.parts.len();
+    let components = opened.scan.components.len();
     let mut packed = Vec::new();
     opened.index.pack(components, &mut packed);
     let mut rest = packed.as_slice();
@@ -32,11 +32,11 @@ fuzz_target!(|data: &[u8]| {
 
     let plain = opened.plain();
     check_entries(&opened, &plain);
-    let mended = opened.mended();
-    let space = read_header(&mended).expect("asked before").space;
+    let repaired = opened.repaired();
+    let space = read_header(&repaired).expect("asked before").space;
     assert_eq!(opened.header.colour().map(space_of), Some(space));
     let scale = if case.options & 1 == 0 { Scale::FULL } else { Scale::eighths(1) };
-    assert!(!pixels(&mended, scale, plain.extra).data.is_empty());
+    assert!(!pixels(&repaired, scale, plain.extra).data.is_empty());
 
     let rect = case.rect(opened.scan.size);
     for pair in case.spare.chunks_exact(2) {
@@ -101,7 +101,7 @@ fn with_wrong_dc(plain: &Plain, case: &Case, index: &Index) -> Vec<u8> {
 /// Reads an index that somebody else wrote, and uses it.
 fn try_foreign(opened: &Opened, mut packed: &[u8], rect: Rect) {
     let Opened { scan, jpeg, colour, .. } = opened;
-    let components = scan.parts.len();
+    let components = scan.components.len();
     let Some(index) = Index::unpack(components, &mut packed) else { return };
     let mut again = Vec::new();
     index.pack(components, &mut again);
@@ -121,7 +121,7 @@ fn try_foreign(opened: &Opened, mut packed: &[u8], rect: Rect) {
     drop(cut::needs(scan, &index, shows));
     drop(cut::cut(scan, &index, &bytes, shows, colour));
     drop(patch::needs(scan, &index, rect));
-    drop(patch::patch(scan, &index, &bytes, rect, (Dct::detect(), &mut |_| ())));
+    drop(patch::patch(scan, &index, &bytes, rect, Dct::detect(), &mut |_| ()));
     for rows in bands::split(scan) {
         drop(bands::needs(scan, &index, &rows));
         drop(bands::band(scan, &index, &bytes, &rows, colour));

@@ -8,7 +8,7 @@
 use jpeg::header::{Header, HeaderLimits};
 use jpeg::rewrite::rewrite_metadata;
 use libfuzzer_sys::fuzz_target;
-use metadata::{Keep, read, write};
+use metadata::{WriteOptions, read, write};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 50, segments_max: 500, metadata_bytes_max: 1 << 20 };
@@ -22,7 +22,7 @@ fuzz_target!(|jpeg: &[u8]| {
     };
     let reading = read(&header, jpeg);
     assert!((1..=8).contains(&reading.orientation));
-    let keep = Keep { orientation: reading.orientation, gps: true };
+    let keep = WriteOptions { orientation: reading.orientation, gps: true };
     let segments = write(&reading.caption, &header.exif(jpeg), keep);
     let icc = header.icc(jpeg).value;
     let (head, tail) = rewrite_metadata(jpeg, &header, &segments, icc.as_deref());

@@ -9,7 +9,7 @@
 use jpeg::codec::Scale;
 use jpeg::dct::{Dct, Divisors};
 use jpeg::rewrite::rewrite_with_tables;
-use jpeg::scan::Unfit;
+use jpeg::scan::ScanError;
 use jpeg::scan::patch::{Patched, needs, patch};
 use jpeg::scan::region::{Grid, Samples};
 use jpeg_cases::plain::{Codes, Part, Plain, natural_order};
@@ -29,17 +29,17 @@ fuzz_target!(|data: &[u8]| {
         paint(samples, &case);
         painted.extend(samples.grids.iter().cloned());
     };
-    let found = patch(scan, index, &bytes, rect, (Dct::detect(), &mut paint));
-    let scalar = (Dct::scalar(), &mut |samples: &mut Samples| self::paint(samples, &case));
-    assert_eq!(found, patch(scan, index, &bytes, rect, (scalar.0, scalar.1)));
+    let found = patch(scan, index, &bytes, rect, Dct::detect(), &mut paint);
+    let mut paint = |samples: &mut Samples| self::paint(samples, &case);
+    assert_eq!(found, patch(scan, index, &bytes, rect, Dct::scalar(), &mut paint));
     let patched = match found {
         Ok(patched) => patched,
-        Err(error) => return assert!(matches!(error, Unfit::Range | Unfit::Tables), "{error}"),
+        Err(error) => return assert!(matches!(error, ScanError::Range | ScanError::Tables), "{error}"),
     };
     let file = Opened::new(assemble(&opened, &patched)).expect("a patched file is taken again");
     let (before, after) = (opened.plain(), file.plain());
     check_blocks(&before, &after, (&opened, rect), &painted);
-    pixels(&file.mended(), Scale::FULL, before.extra);
+    pixels(&file.repaired(), Scale::FULL, before.extra);
 });
 
 /// Changes all samples: those outside the rectangle must not matter.
@@ -79,7 +79,7 @@ fn paint(samples: &mut Samples, case: &Case) {
 /// The file with its scan changed and its Huffman tables replaced.
 fn assemble(opened: &Opened, patched: &Patched) -> Vec<u8> {
     let Opened { jpeg, header, scan, .. } = opened;
-    let (mut file, scans) = rewrite_with_tables(jpeg, header, (&[], None), &patched.tables);
+    let (mut file, scans) = rewrite_with_tables(jpeg, header, &[], None, &patched.tables);
     file.extend_from_slice(&jpeg[scans.start..at(scan.start)]);
     file.extend_from_slice(&jpeg[at(patched.prefix.start)..at(patched.prefix.end)]);
     file.extend_from_slice(&patched.middle);
@@ -94,7 +94,7 @@ fn check_blocks(before: &Plain, after: &Plain, at: (&Opened, Rect), painted: &[G
     let order = natural_order();
     for (number, (before, after)) in before.parts.iter().zip(&after.parts).enumerate() {
         assert_eq!((before.quant, before.columns), (after.quant, after.columns));
-        let part = &scan.parts[number];
+        let part = &scan.components[number];
         let divisors = Divisors::new(&before.quant);
         for (place, (old, new)) in before.blocks.iter().zip(&after.blocks).enumerate() {
             let first = |at: usize| u32::try_from(at * 8).expect("32 bits");
@@ -107,7 +107,7 @@ fn check_blocks(before: &Plain, after: &Plain, at: (&Opened, Rect), painted: &[G
             if !is_touched {
                 assert!(old == new, "block {x},{y} of {number} changed, {rect:?}");
             } else if complete {
-                let grids = painted.iter().skip(number).step_by(scan.parts.len());
+                let grids = painted.iter().skip(number).step_by(scan.components.len());
                 let wanted = block_of(grids, (x, y), &divisors);
                 for place in &order {
                     let clamped = if *place == 0 { 2047 } else { 1023 };

@@ -8,8 +8,8 @@
 use jpeg::codec::{Chroma, Planes, Scale, Space, read_header};
 use jpeg::dct::Dct;
 use jpeg::header::Colour;
-use jpeg::scan::region::{From, Samples, decode, needs};
-use jpeg::scan::{Scan, Unfit};
+use jpeg::scan::region::{CountedFrom, Samples, decode, needs};
+use jpeg::scan::{Scan, ScanError};
 use jpeg_cases::plain::Plain;
 use jpeg_cases::{Case, Opened, pixels};
 use libfuzzer_sys::fuzz_target;
@@ -26,23 +26,23 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(decoded, decode(scan, index, &bytes, rect, Dct::scalar()));
     let samples = match decoded {
         Ok(samples) => samples,
-        Err(error) => return assert_eq!(error, Unfit::Range),
+        Err(error) => return assert_eq!(error, ScanError::Range),
     };
     let plain = opened.plain();
     check_samples(&plain, &samples);
-    let mended = opened.mended();
-    let (extra, header) = (plain.extra, read_header(&mended).expect("asked before"));
+    let repaired = opened.repaired();
+    let (extra, header) = (plain.extra, read_header(&repaired).expect("asked before"));
     // The library has no name for 4:2:2 as 4x1, 2x1, 2x1; the engine has.
     let is_named = header.chroma != Chroma::Other;
     if let Some(planes) = scan.planes.filter(|_| is_named) {
         assert_eq!(planes, (header.space, header.chroma));
-        let full = jpeg_cases::planes(&mended, extra);
-        let side = |bit: u8| if case.options & bit == 0 { From::Start } else { From::End };
+        let full = jpeg_cases::planes(&repaired, extra);
+        let side = |bit: u8| if case.options & bit == 0 { CountedFrom::Start } else { CountedFrom::End };
         check_planes(scan, &samples, rect, (&full, (side(1), side(2))));
     } else if opened.header.colour().is_some_and(|colour| colour != Colour::Ycck)
-        && scan.parts.iter().all(|part| part.cell == (1, 1))
+        && scan.components.iter().all(|part| part.cell == (1, 1))
     {
-        check_pixels(scan, &samples, rect, &pixels(&mended, Scale::FULL, extra).data);
+        check_pixels(scan, &samples, rect, &pixels(&repaired, Scale::FULL, extra).data);
     }
 });
 
@@ -69,7 +69,7 @@ fn check_samples(plain: &Plain, samples: &Samples) {
 
 /// Components of pictures that are not transformed are the pixels.
 fn check_pixels(scan: &Scan, samples: &Samples, rect: Rect, pixels: &[u8]) {
-    let channels = scan.parts.len();
+    let channels = scan.components.len();
     for (channel, grid) in samples.grids.iter().enumerate() {
         for y in rect.y..rect.y + rect.height {
             for x in rect.x..rect.x + rect.width {
@@ -85,13 +85,13 @@ fn check_planes(
     scan: &Scan,
     samples: &Samples,
     rect: Rect,
-    (full, from): (&Planes, (From, From)),
+    (full, from): (&Planes, (CountedFrom, CountedFrom)),
 ) {
     let planes = samples.planes(scan, rect, from).expect("planes");
     assert_eq!(planes.size, rect.size());
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
     assert_eq!(layout.len(), if planes.space == Space::Grey { 1 } else { 3 });
-    for (number, (plane, part)) in layout.iter().zip(&scan.parts).enumerate() {
+    for (number, (plane, part)) in layout.iter().zip(&scan.components).enumerate() {
         let (cx, cy) = part.cell;
         let left = start(from.0, (rect.x, rect.width), cx, plane.width);
         let top = start(from.1, (rect.y, rect.height), cy, plane.height);
@@ -107,10 +107,10 @@ fn check_planes(
 }
 
 /// The pixel from which the samples of a plane are counted.
-fn start(from: From, (start, length): (u32, u32), cell: u32, samples: usize) -> i64 {
+fn start(from: CountedFrom, (start, length): (u32, u32), cell: u32, samples: usize) -> i64 {
     match from {
-        From::End => i64::from(start) + i64::from(length) - signed(samples) * i64::from(cell),
-        From::Start => i64::from(start),
+        CountedFrom::End => i64::from(start) + i64::from(length) - signed(samples) * i64::from(cell),
+        CountedFrom::Start => i64::from(start),
     }
 }
 

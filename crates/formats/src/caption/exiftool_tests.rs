@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use jpeg::header::Header;
 use jpeg::rewrite::{icc_segments, rewrite_metadata, segment};
 use jpeg::samples::{LIMITS, file, jfif};
-use metadata::{Caption, Keep, write};
+use metadata::{Caption, WriteOptions, write};
 use model::item::Document;
 
 const URI: &str = "https://bilder.example.com/media/image/sdlv_113kUb-R0";
-const PLAIN: Keep = Keep { orientation: 1, gps: false };
-const WITH_GPS: Keep = Keep { orientation: 1, gps: true };
+const PLAIN: WriteOptions = WriteOptions { orientation: 1, gps: false };
+const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true };
 /// What the standards want in every block, whatever the document says.
 const TECHNICAL: [&str; 11] = [
     "IPTC:CodedCharacterSet",
@@ -401,7 +401,7 @@ fn crowded() -> Vec<u8> {
 }
 
 /// The plain Hires of an original: its picture data behind a document's metadata.
-fn hires(original: &[u8], caption: &Caption, icc: Option<&[u8]>, keep: Keep) -> Vec<u8> {
+fn hires(original: &[u8], caption: &Caption, icc: Option<&[u8]>, keep: WriteOptions) -> Vec<u8> {
     let header = Header::parse(original, &LIMITS).expect("a sample");
     let metadata = write(caption, &header.exif(original), keep);
     let (head, tail) = rewrite_metadata(original, &header, &metadata, icc);

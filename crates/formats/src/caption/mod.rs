@@ -291,7 +291,7 @@ mod tests {
             };
             let fields = to_fields(&photograph, &TimeZone::UTC);
             let said = through_a_document(&photograph);
-            let keep = metadata::Keep { orientation: 1, gps: true };
+            let keep = metadata::WriteOptions { orientation: 1, gps: true };
             let jpeg = jpeg::samples::file(&metadata::write(&said, &[], keep));
             let header = jpeg::header::Header::parse(&jpeg, &jpeg::samples::LIMITS).expect("sound");
             let read = metadata::read(&header, &jpeg).caption;

@@ -30,7 +30,7 @@ impl Matrix {
     }
 
     /// Width and height of the upright box around a transformed picture.
-    fn bounds(self, (width, height): (u128, u128)) -> (u128, u128) {
+    fn bounds(self, width: u128, height: u128) -> (u128, u128) {
         let [a, b, c, d] = [self.a, self.b, self.c, self.d].map(|x| u128::from(x.unsigned_abs()));
         ((a * width + c * height) >> 16, (b * width + d * height) >> 16)
     }
@@ -66,7 +66,8 @@ impl Geometry {
         {
             width = width * u128::from(horizontal) / u128::from(vertical);
         }
-        let (width, height) = movie.bounds(self.matrix.bounds((width, height)));
+        let (width, height) = self.matrix.bounds(width, height);
+        let (width, height) = movie.bounds(width, height);
         (round(width), round(height))
     }
 }

@@ -97,10 +97,10 @@ pub(super) fn write_subjects(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Resu
                 asserts.positions.push(position);
                 placed.push("geometry_geojson");
             }
-            if name == "subject" && write_keyword(xml, item, (index, entry))? {
+            if name == "subject" && write_keyword(xml, item, index, entry)? {
                 continue;
             }
-            write_entry(xml, item, list, (index, entry, &placed))?;
+            write_entry(xml, item, list, index, entry, &placed)?;
         }
     }
     Ok(asserts)
@@ -113,7 +113,7 @@ pub(super) fn write_list<'a>(
     list: List<'a>,
 ) -> io::Result<()> {
     for (index, entry) in item.entries(list.name).into_iter().enumerate() {
-        write_entry(xml, item, list, (index, entry, &[]))?;
+        write_entry(xml, item, list, index, entry, &[])?;
     }
     Ok(())
 }
@@ -122,7 +122,9 @@ fn write_entry<'a>(
     xml: &mut Xml<'_>,
     item: &mut Item<'a>,
     list: List<'_>,
-    (index, entry, placed): (usize, &'a Map<String, Value>, &[&str]),
+    index: usize,
+    entry: &'a Map<String, Value>,
+    placed: &[&str],
 ) -> io::Result<()> {
     let code = code(entry);
     let literal = code.is_none().then(|| literal(entry)).flatten();
@@ -163,7 +165,8 @@ fn write_entry<'a>(
 fn write_keyword<'a>(
     xml: &mut Xml<'_>,
     item: &mut Item<'a>,
-    (index, entry): (usize, &'a Map<String, Value>),
+    index: usize,
+    entry: &'a Map<String, Value>,
 ) -> io::Result<bool> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let is_keyword = text("scheme").and_then(codes::alias) == Some(KEYWORDS);

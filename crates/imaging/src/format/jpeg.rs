@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ::jpeg::codec::{self, Chroma, Decoded, Encoding, Pixels, Scale, Space};
 use ::jpeg::header::{Header, HeaderLimits};
-use ::jpeg::mend;
+use ::jpeg::repair;
 use ::jpeg::rewrite::rewrite_metadata;
 use metadata::EmbeddedMetadata;
 
@@ -33,7 +33,7 @@ fn open(file: &[u8]) -> Result<Opened<'_>, RasterError> {
     match codec::read_header(file) {
         Ok(header) => Ok(Opened { file: Cow::Borrowed(file), header }),
         Err(error) => {
-            let file = mend::mended(file).ok_or(error)?;
+            let file = repair::repaired(file).ok_or(error)?;
             let header = codec::read_header(&file)?;
             Ok(Opened { file: Cow::Owned(file), header })
         }

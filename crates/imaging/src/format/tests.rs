@@ -4,7 +4,7 @@ use super::*;
 use crate::{Colour, Sampling};
 use ::jpeg::codec::{Chroma, Space};
 use geometry::Size;
-use metadata::{Caption, Keep};
+use metadata::{Caption, WriteOptions};
 
 /// A portable pixmap (netpbm, P6): a header of text and three bytes a pixel.
 static PIXMAP: Codec = Codec {
@@ -90,7 +90,7 @@ fn a_picture_longer_than_a_format_holds_is_refused() {
 fn a_jpeg_gets_its_metadata() {
     let jpeg = ::jpeg::samples::pictures::photograph(Size::new(32, 16), Chroma::Quarter);
     let caption = Caption { headline: "Harbour".to_owned(), ..Caption::default() };
-    let blocks = metadata::embedded(&caption, &[], Keep { orientation: 1, gps: false });
+    let blocks = metadata::embedded(&caption, &[], WriteOptions { orientation: 1, gps: false });
     let file = ImageFormat::JPEG.embed(&jpeg, &blocks, None).unwrap();
     let header = ::jpeg::header::Header::parse(&file, &::jpeg::samples::LIMITS).unwrap();
     assert_eq!(metadata::read(&header, &file).caption.headline, "Harbour");

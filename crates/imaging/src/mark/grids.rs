@@ -1,7 +1,7 @@
 //! A mark on the grids of a picture's components, as stored.
 //!
 //! The blocks under a mark are changed where they are, so the mark is turned to how the picture is
-//! stored, and taken apart into luma and colour differences, once for each size, sampling and
+//! stored, and split into luma and chroma, once for each size, sampling and
 //! place within a cell.
 
 use std::sync::{Arc, PoisonError};
@@ -32,7 +32,7 @@ pub(super) struct Layers {
     luma: Vec<[u8; 2]>,
     /// Cells in a row.
     cells_across: u32,
-    /// Rows of: sums over a cell of alpha and of the mark's two colour differences.
+    /// Rows of: sums over a cell of alpha and of the mark's two chroma components.
     colour: Vec<(i32, [i32; 2])>,
 }
 
@@ -135,7 +135,7 @@ impl PlacedMark {
             for_rows(grid, cells, |row, samples, from| {
                 let marks = &colour[row * index(*cells_across) + from..];
                 for (sample, (alpha, parts)) in samples.iter_mut().zip(marks) {
-                    *sample = mix_sample(*sample, (*alpha, parts[number], whole));
+                    *sample = mix_sample(*sample, *alpha, parts[number], whole);
                 }
             });
         }

@@ -3,8 +3,6 @@
 //! It lies in the lower left corner; its width and margin are fractions of the picture's width, so
 //! that it looks the same on every size. A text is white with a soft dark shadow, to read on white
 //! and on black.
-//!
-//! Spec §4 Media interface, variant `Watermark`.
 
 mod grids;
 
@@ -60,10 +58,11 @@ const SMALL: f32 = 16.0;
 /// Changes when the same settings begin to give other pixels.
 const VERSION: &str = "mark-1";
 
-/// What the mark shows.
+/// The picture or text of a watermark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkKind {
-    /// A line of text in a font (TrueType or OpenType with outlines), both ours.
+    /// A line of text in a font (TrueType or OpenType with outlines). Both must be trusted: the
+    /// font parser is not made for hostile input.
     Text {
         /// The line; at most 200 characters.
         line: String,
@@ -77,13 +76,13 @@ pub enum MarkKind {
 /// The settings of a mark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkSetup {
-    /// What it shows.
+    /// The picture or text.
     pub kind: MarkKind,
     /// Its width as a fraction of the picture's width, above 0 and at most 1.
     pub width_fraction: f32,
     /// Its distance from the left and lower edge, a fraction of the picture's width, below 0.5.
     pub margin_fraction: f32,
-    /// 1 for solid, near 0 for a hint.
+    /// Opacity, above 0 and at most 1, which is solid.
     pub opacity: f32,
 }
 

@@ -11,8 +11,8 @@ use crate::mark::Marker;
 use crate::resize::{cut, decode_scale, resize};
 use crate::steps::{check_crop, cover, fit};
 use crate::{
-    Colour, ImageFormat, Job, Orientation, RasterError, Rendered, Sampling, Stage, Step, Way,
-    colour, interest,
+    Bands, Colour, ImageFormat, Job, Orientation, RasterError, Rendered, ReversedAxes, Sampling,
+    Stage, Step, Way, colour, interest,
 };
 use geometry::{Rect, Size};
 use jpeg::codec::{self, Chroma, CodecError, Decoded, Header, Pixels, Planes, Scale, Space};
@@ -32,8 +32,6 @@ use std::borrow::Cow;
 /// Damaged picture data still gives a picture, the same every time, with
 /// [`Rendered::warning`]; a file that is no JPEG, a kind that is not decoded, more pixels than
 /// allowed, and steps that leave the picture are errors.
-///
-/// Spec §4 Media interface.
 pub fn render(
     job: &Job<'_>,
     marker: &Marker,
@@ -218,9 +216,9 @@ impl<'a> Work<'a> {
         if self.header.size != self.job.source.stored {
             self.way = Way::Level;
         } else if let Some(bands) = self.job.source.bands {
-            let picture = (bands.scan, bands.index, bands.colour);
-            let bytes = Bytes::whole(&self.file).watched(bands.go_on);
-            if let Ok(decoded) = decode_bands(picture, &bytes, scale, bands.spread) {
+            let Bands { scan, index, colour, spread, go_on } = bands;
+            let bytes = Bytes::whole(&self.file).watched(go_on);
+            if let Ok(decoded) = decode_bands(scan, index, colour, &bytes, scale, spread) {
                 self.way = Way::Bands;
                 return Ok(decoded);
             }
@@ -268,7 +266,7 @@ impl<'a> Work<'a> {
     }
 
     /// The region with its marks as planes, if it can stay what the file holds: no change of
-    /// scale, colour or sampling, and edges on the grid of the colour differences.
+    /// scale, colour or sampling, and edges on the chroma grid.
     ///
     /// Colour is then neither interpolated nor averaged again, and three conversions fall away.
     fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
@@ -283,7 +281,7 @@ impl<'a> Work<'a> {
         let stays = self.base.is_none()
             && job.output.colour == Colour::Keep
             && job.output.format == ImageFormat::JPEG;
-        if !(samplings && known && stays && on_grid(stored, orientation.reverses(), chroma)) {
+        if !(samplings && known && stays && on_grid(stored, orientation.reversed(), chroma)) {
             return Ok(None);
         }
         self.begin(Stage::Decode)?;
@@ -313,14 +311,15 @@ pub(super) fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
     }
 }
 
-/// Says whether a stored rectangle starts, and where it is read backwards also ends, between
-/// samples of the colour differences.
-fn on_grid(stored: Rect, (backwards, upwards): (bool, bool), chroma: Chroma) -> bool {
+/// Whether a stored rectangle starts on a boundary between chroma samples, and on axes that are
+/// read backwards also ends on one.
+fn on_grid(stored: Rect, reversed: ReversedAxes, chroma: Chroma) -> bool {
     let (across, down) = chroma.cell();
     let fits = |start: u32, length: u32, cell: u32, reversed: bool| {
         start.is_multiple_of(cell) && (!reversed || (start + length).is_multiple_of(cell))
     };
-    fits(stored.x, stored.width, across, backwards) && fits(stored.y, stored.height, down, upwards)
+    fits(stored.x, stored.width, across, reversed.columns)
+        && fits(stored.y, stored.height, down, reversed.rows)
 }
 
 /// Cuts `region`, which lies on the grid, out of the planes and turns each of them upright.

@@ -1,4 +1,4 @@
-//! libjpeg-turbo behind a safe face.
+//! Decodes and encodes whole pictures with libjpeg-turbo.
 //!
 //! Whole pictures go in and out as interleaved pixels or as planes of components; what is not
 //! needed is left out by [`Scale`] (fewer pixels from the DCT itself) or by `scan` (a region).
@@ -23,15 +23,15 @@ const PLANE_ALIGN: usize = 1;
 /// The colour space in which a JPEG stores its components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Space {
-    /// One component.
+    /// One component of grey levels.
     Grey,
-    /// Luma and two colour differences.
+    /// Luma and two chroma channels.
     YCbCr,
     /// Red, green and blue as they are (Adobe transform 0 or component ids `RGB`).
     Rgb,
     /// Four inks as they are.
     Cmyk,
-    /// Four inks, the first three as luma and colour differences.
+    /// Four inks, the first three as luma and chroma.
     Ycck,
 }
 
@@ -66,27 +66,27 @@ impl Space {
     }
 }
 
-/// How many pixels share one sample of the colour differences, across and down.
+/// Chroma subsampling: how many pixels share one chroma sample, across and down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Chroma {
-    /// 4:4:4, also everything without colour differences.
+    /// 4:4:4, and everything without chroma.
     Full,
-    /// 4:2:2.
+    /// 4:2:2: two pixels in a row share a sample.
     Half,
-    /// 4:2:0.
+    /// 4:2:0: two by two pixels share a sample.
     Quarter,
-    /// 4:4:0.
+    /// 4:4:0: two pixels in a column share a sample.
     HalfDown,
-    /// 4:1:1.
+    /// 4:1:1: four pixels in a row share a sample.
     QuarterAcross,
-    /// 4:4:1.
+    /// 4:4:1: four pixels in a column share a sample.
     QuarterDown,
     /// Any other sampling: it can be decoded to pixels, not to planes.
     Other,
 }
 
 impl Chroma {
-    /// Pixels per sample of a colour difference, across and down; `(1, 1)` for [`Chroma::Other`].
+    /// Pixels per chroma sample, across and down; `(1, 1)` for [`Chroma::Other`].
     #[must_use]
     pub fn cell(self) -> (u32, u32) {
         match self {
@@ -99,7 +99,7 @@ impl Chroma {
         }
     }
 
-    /// The sampling of the picture turned by a quarter.
+    /// The subsampling of the picture after a quarter turn.
     #[must_use]
     pub fn turned(self) -> Chroma {
         match self {
@@ -138,18 +138,18 @@ impl Chroma {
     }
 }
 
-/// What a JPEG's headers say about its picture.
+/// Size, colour space and chroma subsampling of a JPEG file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The picture as it is stored, before any orientation.
     pub size: Size,
     /// The components' colour space.
     pub space: Space,
-    /// The components' sampling.
+    /// Chroma subsampling of the components.
     pub chroma: Chroma,
 }
 
-/// Why a stream could not be read or written.
+/// Why a JPEG file could not be decoded or encoded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CodecError {
     /// The stream is not a JPEG that can be decoded; the text is the library's.
@@ -163,14 +163,14 @@ pub enum CodecError {
     Encode(String),
 }
 
-/// A decoded thing and what the library complained about while it went on.
+/// A decoded value with the first warning of the library.
 ///
 /// Samples that the stream did not provide are zero or grey, the same on every run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded<T> {
-    /// What was decoded.
+    /// The decoded pixels or planes.
     pub value: T,
-    /// The first complaint about damaged data.
+    /// The first warning about damaged data; `None` when the data is sound.
     pub warning: Option<String>,
 }
 
@@ -181,7 +181,7 @@ pub struct Pixels {
     pub size: Size,
     /// Samples per pixel: 1 grey, 3 RGB, 4 CMYK as stored in the file.
     pub channels: usize,
-    /// The samples.
+    /// The samples, row by row.
     pub data: Vec<u8>,
 }
 
@@ -190,9 +190,9 @@ pub struct Pixels {
 pub struct Plane {
     /// Index of the first sample.
     pub start: usize,
-    /// Samples in a row.
+    /// Number of samples in a row.
     pub width: usize,
-    /// Rows.
+    /// Number of rows.
     pub height: usize,
 }
 
@@ -203,9 +203,9 @@ pub struct Plane {
 pub struct Planes {
     /// The picture's size in pixels, without padding.
     pub size: Size,
-    /// Grey or YCbCr.
+    /// Colour space: grey or YCbCr.
     pub space: Space,
-    /// The grid of the colour differences.
+    /// Chroma subsampling of the components.
     pub chroma: Chroma,
     /// All planes, one behind the other.
     pub data: Vec<u8>,
@@ -240,7 +240,7 @@ impl Planes {
 pub struct Scale(u8);
 
 impl Scale {
-    /// All pixels.
+    /// The full size, eight eighths.
     pub const FULL: Scale = Scale(8);
 
     /// `eighths` eighths, brought into 1 to 8.
@@ -267,7 +267,7 @@ pub struct Encoding {
     pub quality: u8,
     /// The colour space of the stream.
     pub space: Space,
-    /// The sampling of the colour differences.
+    /// Chroma subsampling of the components.
     pub chroma: Chroma,
 }
 
@@ -369,7 +369,7 @@ fn header_of(header: &DecompressHeader) -> Result<Header, CodecError> {
 /// Reads what the headers say; no memory for pixels is taken.
 ///
 /// Fails where [`decode`] would fail on the headers. Damage between them, which the library calls
-/// a warning, is an error here: `mend` mends it.
+/// a warning, is an error here: [`crate::repair`] can clean it.
 pub fn read_header(jpeg: &[u8]) -> Result<Header, CodecError> {
     let header = decompressor()?.read_header(jpeg).map_err(|error| fatal(&error))?;
     header_of(&header)

@@ -1,6 +1,7 @@
-//! Made-up JPEG files, for the tests and benches of code that reads JPEG files.
+//! Generated JPEG files, for tests, benches and examples of code that reads JPEG files.
 //!
-//! The functions of this module put files together from markers; [`pictures`] makes files with pixels.
+//! The functions of this module put files together from markers; [`pictures`] makes files with
+//! pixels.
 
 pub mod pictures;
 
@@ -16,7 +17,7 @@ pub fn jfif() -> Vec<u8> {
     segment(0xE0, &[b"JFIF\0\x01\x02\x01\0\x48\0\x48\x01\x01", b"rgb"])
 }
 
-/// An Adobe segment.
+/// An Adobe segment with the given colour transform: 0 none, 1 YCbCr, 2 YCCK.
 pub fn adobe(transform: u8) -> Vec<u8> {
     segment(0xEE, &[b"Adobe\0\x64\0\0\0\0", &[transform]])
 }

@@ -1,4 +1,4 @@
-//! Parts of the picture as files of their own, for libjpeg-turbo.
+//! Bands: rows of the picture as files of their own, which libjpeg-turbo decodes in parallel.
 //!
 //! A band is some rows of MCUs behind headers with another height. libjpeg-turbo scales while it
 //! decodes, and it knows nothing of threads: given bands, it makes a small picture on all cores.
@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use crate::scan::bits::{Unstuffed, Writer};
-use crate::scan::cut::{coders, headers, recode_mcu};
+use crate::scan::bits::Unstuffed;
+use crate::scan::cut::{Recoder, headers};
 use crate::scan::index::Index;
-use crate::scan::{Bytes, COMPONENTS_MAX, Scan, Unfit};
+use crate::scan::{Bytes, Scan, ScanError};
 use geometry::Size;
 
 /// Pixels of a band at least: below that, opening a decoder costs more than the band.
@@ -21,12 +21,14 @@ const BAND_PIXELS: u64 = 1 << 20;
 /// False where libjpeg-turbo interpolates colour from the row above and below even then.
 #[must_use]
 pub fn are_exact(scan: &Scan) -> bool {
-    // Below the full size a colour difference of one row in two needs no interpolation any more.
-    scan.parts.iter().all(|part| part.cell.1 <= 2 && part.cell.0 >= part.cell.1)
+    // Below the full size, chroma of one row in two needs no interpolation any more.
+    scan.components
+        .iter()
+        .all(|component| component.cell.1 <= 2 && component.cell.0 >= component.cell.1)
         && scan.planes.is_some()
 }
 
-/// Cuts the rows of MCUs into bands, whatever the number of threads.
+/// Splits the rows of MCUs into bands, independently of the number of threads.
 ///
 /// With restarts a band starts where a restart does. One band means that there is nothing to
 /// gain.
@@ -49,41 +51,43 @@ pub fn split(scan: &Scan) -> Vec<Range<u32>> {
     bands
 }
 
-/// The bytes of the file that the band takes.
-pub fn needs(scan: &Scan, index: &Index, rows: &Range<u32>) -> Result<Range<u64>, Unfit> {
+/// The byte range of the file that [`band`] reads for `rows`.
+pub fn needs(scan: &Scan, index: &Index, rows: &Range<u32>) -> Result<Range<u64>, ScanError> {
     index.bytes(rows.start * scan.across..rows.end * scan.across)
 }
 
-/// The band `rows` of [`split`] as a file; `colour` as for [`super::cut::cut`].
+/// Writes the rows of MCUs `rows`, one of the ranges of [`split`], as a file of its own.
+///
+/// `colour` holds the segments that [`cut`](super::cut::cut) takes.
 pub fn band(
     scan: &Scan,
     index: &Index,
     bytes: &Bytes<'_>,
     rows: &Range<u32>,
     colour: &[u8],
-) -> Result<Vec<u8>, Unfit> {
+) -> Result<Vec<u8>, ScanError> {
     let (first, behind) = (rows.start * scan.across, rows.end * scan.across);
     let mut data = Unstuffed::default();
     index.fill(&mut data, bytes, first..behind)?;
-    let mut walk = index.enter(scan, &data, first)?;
+    let mut walk = index.seek(scan, &data, first)?;
     walk.begin()?;
-    let mut writer = Writer::default();
-    let mut last = [0; COMPONENTS_MAX];
+    let mut recoder = Recoder::new(scan)?;
     let mut from = walk.position();
     if scan.interval == 0 {
-        recode_mcu(&mut walk, &data, (&coders(scan)?, &mut writer, &mut last))?;
+        recoder.recode_mcu(&data, &mut walk)?;
         from = walk.position();
     }
     let end = if behind >= scan.mcus() {
         data.from_file(index.end)?
     } else {
         // Behind a marker if a restart stands there; it is left out below.
-        let mut end = index.enter(scan, &data, behind - 1)?;
+        let mut end = index.seek(scan, &data, behind - 1)?;
         end.begin()?;
         end.skip_mcu()?;
         end.check()?;
         end.position()
     };
+    let mut writer = recoder.writer;
     let mut number = 0;
     let mut next = data.restart_behind(from);
     while let Some((start, _)) = data.restart(next).filter(|(start, _)| *start < end) {
@@ -95,7 +99,7 @@ pub fn band(
     writer.copy(&data, from, end);
     let top = rows.start * scan.mcu.height;
     let height = scan.size.height.min(rows.end * scan.mcu.height) - top;
-    let interval = u16::try_from(scan.interval).map_err(|_| Unfit::Tables)?;
+    let interval = u16::try_from(scan.interval).map_err(|_| ScanError::Tables)?;
     let mut out = vec![0xFF, 0xD8];
     out.extend_from_slice(colour);
     out.extend(headers(scan, Size::new(scan.size.width, height), interval)?);

@@ -3,7 +3,7 @@
 //! Data is *unstuffed* first: the `00` behind each `FF` and the restart markers are taken out, and
 //! it is noted where. Then bits are read 56 at a time without looking at single bytes.
 
-use crate::scan::Unfit;
+use crate::scan::ScanError;
 
 /// Bytes of zero behind unstuffed data, so that the last bits are read like all others.
 const PAD: usize = 8;
@@ -32,11 +32,11 @@ pub struct Unstuffed {
 }
 
 impl Unstuffed {
-    /// Takes the data of `stuffed`, which lies at `origin` in its file, up to the first marker that
-    /// is no restart. What was held before is dropped; its memory is used again.
-    pub fn fill(&mut self, stuffed: &[u8], origin: u64) -> Result<(), Unfit> {
+    /// Takes the data of `stuffed`, which lies at `origin` in its file, up to the first marker
+    /// that is no restart. What was held before is dropped; its memory is used again.
+    pub fn fill(&mut self, stuffed: &[u8], origin: u64) -> Result<(), ScanError> {
         // Positions are counted in 32 bits, and eight of them make a byte.
-        u32::try_from(stuffed.len()).map_err(|_| Unfit::Length)?;
+        u32::try_from(stuffed.len()).map_err(|_| ScanError::Length)?;
         self.origin = origin;
         self.stop = origin + long(stuffed.len());
         self.bytes.clear();
@@ -73,7 +73,7 @@ impl Unstuffed {
         Ok(())
     }
 
-    /// Bits in all.
+    /// Number of bits, without the stuffed bytes.
     #[must_use]
     pub fn bits(&self) -> u64 {
         long(self.length) * 8
@@ -95,13 +95,13 @@ impl Unstuffed {
     }
 
     /// The bit at `place` in the file; the opposite of [`Unstuffed::to_file`].
-    pub fn from_file(&self, place: u64) -> Result<u64, Unfit> {
-        let there = (place / 8).checked_sub(self.origin).ok_or(Unfit::Bytes)?;
-        let there = u32::try_from(there).map_err(|_| Unfit::Bytes)?;
+    pub fn from_file(&self, place: u64) -> Result<u64, ScanError> {
+        let there = (place / 8).checked_sub(self.origin).ok_or(ScanError::Bytes)?;
+        let there = u32::try_from(there).map_err(|_| ScanError::Bytes)?;
         let run = self.runs.partition_point(|run| run.there <= there).saturating_sub(1);
         let Run { here, there: start } = self.runs[run];
         let position = (u64::from(here) + u64::from(there - start)) * 8 + place % 8;
-        if position <= self.bits() { Ok(position) } else { Err(Unfit::Bytes) }
+        if position <= self.bits() { Ok(position) } else { Err(ScanError::Bytes) }
     }
 
     /// The first restart whose data starts behind `position`.

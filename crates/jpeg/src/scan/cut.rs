@@ -1,4 +1,4 @@
-//! Cutting a rectangle out without decoding a sample.
+//! Lossless crops: cuts out a rectangle without decoding a sample.
 //!
 //! The coefficients of the MCUs go over as they are: the codes of a row are copied bit for bit,
 //! and only the first MCU of each row gets new DC differences, because another MCU stands before
@@ -12,7 +12,7 @@ use crate::scan::index::Index;
 use crate::scan::region::{joined, rows};
 use crate::scan::tables::{AC, Codes, DC, Spec};
 use crate::scan::walk::{Coder, Place, Walk};
-use crate::scan::{Bytes, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, Unfit};
+use crate::scan::{Bytes, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 
 /// Whether the upper left corner of `rect` lies on the grid of MCUs.
@@ -35,9 +35,9 @@ pub fn surroundings(scan: &Scan, rect: Rect) -> Rect {
     Rect { x, y, width, height }
 }
 
-fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
+fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     if rect.is_empty() || !rect.inside(scan.size) || !is_on_grid(scan, rect) {
-        return Err(Unfit::Outside);
+        return Err(ScanError::Outside);
     }
     let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
     Ok(McuRect {
@@ -46,190 +46,223 @@ fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
     })
 }
 
-/// The bytes of the file that cutting `rect` takes; in rising order.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, Unfit> {
+/// The byte ranges of the file that [`cut`] reads for `rect`, in rising order.
+pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     let mcus = mcus(scan, rect)?;
     let ranges = rows(scan, &mcus).map(|mcus| index.bytes(mcus));
     ranges.collect::<Result<Vec<_>, _>>().map(joined)
 }
 
-/// Cuts `rect` out, which starts on the grid of MCUs, as a file of its own.
+/// Cuts out `rect`, whose corner lies on the grid of MCUs, as a file of its own.
 ///
-/// `colour` holds the segments that say what the components mean, JFIF's or Adobe's, whole; they
-/// are taken over. `bytes` holds what [`needs`] said.
+/// `colour` holds complete JFIF and Adobe segments for the new file
+/// ([`colour_segments`](crate::rewrite::colour_segments)); `bytes` holds the ranges that [`needs`]
+/// gives.
 ///
-/// Fails with [`Unfit::Tables`] where the file's tables have no room for a code that is needed.
+/// # Errors
+///
+/// [`ScanError::Outside`] when `rect` is empty, leaves the picture or is off the grid;
+/// [`ScanError::Tables`] when the tables of the file have no room for a code that is needed.
 pub fn cut(
     scan: &Scan,
     index: &Index,
     bytes: &Bytes<'_>,
     rect: Rect,
     colour: &[u8],
-) -> Result<Vec<u8>, Unfit> {
+) -> Result<Vec<u8>, ScanError> {
     let mcus = mcus(scan, rect)?;
-    let coders = coders(scan)?;
-    let mut writer = Writer::default();
-    let mut last = [0; COMPONENTS_MAX];
+    let mut recoder = Recoder::new(scan)?;
     let mut data = Unstuffed::default();
     for span in rows(scan, &mcus) {
         index.fill(&mut data, bytes, span.clone())?;
-        let mut walk = index.enter(scan, &data, span.start)?;
-        let out = (coders.as_slice(), &mut writer, &mut last);
+        let mut walk = index.seek(scan, &data, span.start)?;
         if scan.interval == 0 {
-            copy_span(index, scan, (&mut walk, &data), span.end, out)?;
+            recoder.copy_span(scan, index, &data, &mut walk, span.end)?;
         } else {
-            copy_run(&mut walk, &data, span.end, out)?;
+            recoder.copy_run(&data, &mut walk, span.end)?;
         }
     }
     let mut out = vec![0xFF, 0xD8];
     out.extend_from_slice(colour);
     out.extend(headers(scan, rect.size(), 0)?);
-    writer.finish_into(&mut out);
+    recoder.writer.finish_into(&mut out);
     out.extend_from_slice(&[0xFF, 0xD9]);
     Ok(out)
 }
 
-/// Copies the MCUs up to `end` of a scan without restarts: the first one with new differences, the
-/// others as bits between two places, of which the second is found from the index.
-fn copy_span(
-    index: &Index,
-    scan: &Scan,
-    (walk, data): (&mut Walk<'_>, &Unstuffed),
-    end: u32,
-    (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), Unfit> {
-    recode_mcu(walk, data, (coders, writer, last))?;
-    let start = walk.position();
-    // The last MCU is walked, so that the predictors behind it are known.
-    if walk.mcu() < end {
-        let mut behind = index.enter(scan, data, end - 1)?;
-        behind.skip_mcu()?;
-        behind.check()?;
-        *last = behind.predictors()?.map(i32::from);
-        writer.copy(data, start, behind.position());
-    }
-    Ok(())
+/// Writes MCUs of a scan into another one, where they follow other MCUs.
+///
+/// Codes are copied as they are, but for the DC differences that count from an MCU that is not
+/// there any more.
+pub(super) struct Recoder {
+    /// Of each component: its codes.
+    pub(super) coders: Vec<Coder>,
+    /// What was written.
+    pub(super) writer: Writer,
+    /// Of each component: the DC written last, from which the next difference counts.
+    pub(super) last: [i32; COMPONENTS_MAX],
 }
 
-/// Copies the MCUs up to `end`: the first one, and each behind a restart, with new differences.
-fn copy_run(
-    walk: &mut Walk<'_>,
-    data: &Unstuffed,
-    end: u32,
-    (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), Unfit> {
-    let mut from = None;
-    while walk.mcu() < end {
-        let before = walk.position();
-        let restarted = walk.begin()?.is_some();
-        if let Some(start) = from.take_if(|_| restarted) {
-            writer.copy(data, start, before);
-        }
-        if from.is_none() {
-            // What ran on from another MCU before counts from the one that stands here now.
-            recode_mcu(walk, data, (coders, writer, last))?;
-            from = Some(walk.position());
-        } else {
-            walk.skip_mcu()?;
-        }
-        let ends = walk.predictors()?;
-        *last = ends.map(i32::from);
+impl Recoder {
+    /// A recoder with the tables of `scan` that has written nothing.
+    pub(super) fn new(scan: &Scan) -> Result<Self, ScanError> {
+        let (writer, last) = (Writer::default(), [0; COMPONENTS_MAX]);
+        Ok(Self { coders: coders(scan)?, writer, last })
     }
-    walk.check()?;
-    if let Some(start) = from {
-        writer.copy(data, start, walk.position());
-    }
-    Ok(())
-}
 
-/// Writes an MCU whose first differences of each component count from `last`.
-pub(super) fn recode_mcu(
-    walk: &mut Walk<'_>,
-    data: &Unstuffed,
-    (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
-) -> Result<(), Unfit> {
-    let mut written = Ok(());
-    let mut seen = [false; COMPONENTS_MAX];
-    walk.places(&mut |place: Place| {
-        let first = !std::mem::replace(&mut seen[place.part], true);
-        let start = if first {
-            let difference = place.dc - last[place.part];
-            written = written.and(coders[place.part].write_dc(writer, difference));
-            place.ac
-        } else {
-            place.start
-        };
-        writer.copy(data, start, place.end);
-        last[place.part] = place.dc;
-    })?;
-    written
+    /// Copies the MCUs up to `end` of a scan without restarts: the first one with new differences,
+    /// the others as bits between two places, of which the second is found from the index.
+    fn copy_span(
+        &mut self,
+        scan: &Scan,
+        index: &Index,
+        data: &Unstuffed,
+        walk: &mut Walk<'_>,
+        end: u32,
+    ) -> Result<(), ScanError> {
+        self.recode_mcu(data, walk)?;
+        let start = walk.position();
+        // The last MCU is walked, so that the predictors behind it are known.
+        if walk.mcu() < end {
+            let mut behind = index.seek(scan, data, end - 1)?;
+            behind.skip_mcu()?;
+            behind.check()?;
+            self.last = behind.predictors()?.map(i32::from);
+            self.writer.copy(data, start, behind.position());
+        }
+        Ok(())
+    }
+
+    /// Copies the MCUs up to `end`: the first one, and each behind a restart, with new
+    /// differences.
+    fn copy_run(
+        &mut self,
+        data: &Unstuffed,
+        walk: &mut Walk<'_>,
+        end: u32,
+    ) -> Result<(), ScanError> {
+        let mut from = None;
+        while walk.mcu() < end {
+            let before = walk.position();
+            let restarted = walk.begin()?.is_some();
+            if let Some(start) = from.take_if(|_| restarted) {
+                self.writer.copy(data, start, before);
+            }
+            if from.is_none() {
+                // What ran on from another MCU before counts from the one that stands here now.
+                self.recode_mcu(data, walk)?;
+                from = Some(walk.position());
+            } else {
+                walk.skip_mcu()?;
+            }
+            self.last = walk.predictors()?.map(i32::from);
+        }
+        walk.check()?;
+        if let Some(start) = from {
+            self.writer.copy(data, start, walk.position());
+        }
+        Ok(())
+    }
+
+    /// Writes the next MCU of `walk`; its first difference of each component counts from what was
+    /// written last.
+    pub(super) fn recode_mcu(
+        &mut self,
+        data: &Unstuffed,
+        walk: &mut Walk<'_>,
+    ) -> Result<(), ScanError> {
+        let Self { coders, writer, last } = self;
+        let mut written = Ok(());
+        let mut seen = [false; COMPONENTS_MAX];
+        walk.places(&mut |place: Place| {
+            let first = !std::mem::replace(&mut seen[place.component], true);
+            let start = if first {
+                let difference = place.dc - last[place.component];
+                written = written.and(coders[place.component].write_dc(writer, difference));
+                place.ac
+            } else {
+                place.start
+            };
+            writer.copy(data, start, place.end);
+            last[place.component] = place.dc;
+        })?;
+        written
+    }
 }
 
 /// The codes for each component, those of its tables with what is missing.
-pub(super) fn coders(scan: &Scan) -> Result<Vec<Coder>, Unfit> {
+fn coders(scan: &Scan) -> Result<Vec<Coder>, ScanError> {
     let codes = |class, number| spec(scan, class, number).map(|spec| Codes::new(&spec));
-    let coder = |part: &crate::scan::Part| {
-        let (dc, ac) = part.table_numbers;
+    let coder = |component: &crate::scan::ScanComponent| {
+        let (dc, ac) = component.table_numbers;
         Ok(Coder { dc: codes(DC, dc)?, ac: codes(AC, ac)? })
     };
-    scan.parts.iter().map(coder).collect()
+    scan.components.iter().map(coder).collect()
 }
 
 /// A table of the file, with a code for everything if there is room.
-fn spec(scan: &Scan, class: usize, number: usize) -> Result<Spec, Unfit> {
-    let spec = scan.specs[class][number].as_ref().ok_or(Unfit::Tables)?;
+fn spec(scan: &Scan, class: usize, number: usize) -> Result<Spec, ScanError> {
+    let spec = scan.specs[class][number].as_ref().ok_or(ScanError::Tables)?;
     Ok(spec.completed(class).unwrap_or_else(|| spec.clone()))
 }
 
 /// The segments that define the tables, those for Huffman codes as [`coders`] uses them.
-pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, Unfit> {
+pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, ScanError> {
     let mut used: Vec<(usize, usize)> = scan
-        .parts
+        .components
         .iter()
-        .flat_map(|part| [(DC, part.table_numbers.0), (AC, part.table_numbers.1)])
+        .flat_map(|component| [(DC, component.table_numbers.0), (AC, component.table_numbers.1)])
         .collect();
     used.sort_unstable();
     used.dedup();
     let table = |(class, number): (usize, usize)| {
         Ok(segment(DHT, &[&spec(scan, class, number)?.payload(class, number)]))
     };
-    used.into_iter().map(table).collect::<Result<Vec<_>, Unfit>>().map(|all| all.concat())
+    used.into_iter().map(table).collect::<Result<Vec<_>, ScanError>>().map(|all| all.concat())
 }
 
 /// Tables, frame and scan header of a picture of `size` with the components of `scan`.
 ///
 /// `interval` is the number of MCUs between restarts, 0 for none.
-pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>, Unfit> {
-    let short = |value: u32| u16::try_from(value).map_err(|_| Unfit::Outside);
+pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>, ScanError> {
+    let short = |value: u32| u16::try_from(value).map_err(|_| ScanError::Outside);
     let mut out = Vec::new();
     let mut numbers = Vec::new();
     let mut wide = false;
-    for part in &scan.parts {
-        if numbers.contains(&part.quant_number) {
+    for component in &scan.components {
+        if numbers.contains(&component.quant_number) {
             continue;
         }
-        numbers.push(part.quant_number);
-        let values: Result<Vec<u8>, _> = part.quant.iter().map(|v| u8::try_from(*v)).collect();
+        numbers.push(component.quant_number);
+        let values: Result<Vec<u8>, _> =
+            component.quant.iter().map(|v| u8::try_from(*v)).collect();
         if let Ok(values) = values {
-            out.extend(segment(DQT, &[&[part.quant_number], &values]));
+            out.extend(segment(DQT, &[&[component.quant_number], &values]));
         } else {
             wide = true;
-            let values: Vec<u8> = part.quant.iter().flat_map(|v| v.to_be_bytes()).collect();
-            out.extend(segment(DQT, &[&[0x10 | part.quant_number], &values]));
+            let values: Vec<u8> = component.quant.iter().flat_map(|v| v.to_be_bytes()).collect();
+            out.extend(segment(DQT, &[&[0x10 | component.quant_number], &values]));
         }
     }
-    let count = u8::try_from(scan.parts.len()).map_err(|_| Unfit::Scans)?;
+    let count = u8::try_from(scan.components.len()).map_err(|_| ScanError::Scans)?;
     let (mut frame, mut selectors) = (Vec::new(), Vec::new());
-    for part in &scan.parts {
-        let factor = |value: u32| u8::try_from(value).map_err(|_| Unfit::Sampling);
-        frame.extend([part.id, factor(part.across)? << 4 | factor(part.down)?, part.quant_number]);
-        let table = |number: usize| u8::try_from(number).map_err(|_| Unfit::Tables);
-        let (dc, ac) = part.table_numbers;
-        selectors.extend([part.id, table(dc)? << 4 | table(ac)?]);
+    for component in &scan.components {
+        let factor = |value: u32| u8::try_from(value).map_err(|_| ScanError::Sampling);
+        frame.extend([
+            component.id,
+            factor(component.across)? << 4 | factor(component.down)?,
+            component.quant_number,
+        ]);
+        let table = |number: usize| u8::try_from(number).map_err(|_| ScanError::Tables);
+        let (dc, ac) = component.table_numbers;
+        selectors.extend([component.id, table(dc)? << 4 | table(ac)?]);
     }
     // Baseline or, with tables of 16 bits, extended (T.81 table B.1); and tables beyond 1.
-    let extended =
-        wide || scan.parts.iter().any(|part| part.table_numbers.0.max(part.table_numbers.1) > 1);
+    let extended = wide
+        || scan
+            .components
+            .iter()
+            .any(|component| component.table_numbers.0.max(component.table_numbers.1) > 1);
     let [height, width] = [short(size.height)?.to_be_bytes(), short(size.width)?.to_be_bytes()];
     out.extend(segment(0xC0 | u8::from(extended), &[&[8], &height, &width, &[count], &frame]));
     out.extend(huffman_segments(scan)?);

@@ -1,10 +1,10 @@
-//! The index: where MCUs begin.
+//! The index: the bit positions at which MCUs begin.
 
 use std::ops::Range;
 
 use crate::scan::bits::Unstuffed;
 use crate::scan::walk::Walk;
-use crate::scan::{Bytes, COMPONENTS_MAX, Scan, Unfit};
+use crate::scan::{Bytes, COMPONENTS_MAX, Scan, ScanError};
 
 /// End of image.
 const EOI: u8 = 0xD9;
@@ -13,25 +13,27 @@ const EOI: u8 = 0xD9;
 const EVERY_MIN: u32 = 16;
 const EVERY_MAX: u32 = 1 << 16;
 
-/// What an entry takes in the side file, in bytes, as a rule; and the part of the file, as one
-/// over this number, that the entries shall take.
+/// Bytes of a packed entry as a rule, and the share of the file, as one over this number, that all
+/// entries together may take.
 const ENTRY_BYTES: u64 = 7;
 const SHARE: u64 = 480;
 
-/// A place where the scan can be entered.
+/// A position from which the scan can be read: the start of an MCU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Offset in the file times eight plus the bit at which the MCU's first code starts. Inside a
-    /// stuffed pair it counts from the `FF`. Behind a restart marker, if one comes first.
+    /// Offset in the file times eight plus the bit at which the first code of the MCU starts.
+    /// Inside a stuffed pair it counts from the `FF`. Behind a restart marker, if one comes first.
     pub place: u64,
-    /// The DC of each component that the MCU's differences count from.
+    /// The DC predictor of each component.
     pub dc: [i16; COMPONENTS_MAX],
 }
 
-/// Where a scan can be entered, and where it ends.
+/// The random-access index of a scan.
+///
+/// It belongs to one file: check a loaded one with [`Index::fits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// MCUs from one entry to the next.
+    /// Number of MCUs from one entry to the next.
     pub every: u32,
     /// The entries: of MCU 0, `every`, twice `every` …
     pub entries: Vec<Entry>,
@@ -42,28 +44,31 @@ pub struct Index {
 }
 
 impl Index {
-    /// Walks the scan of `file`.
+    /// Builds the index in one pass over the scan of `file`.
     ///
-    /// Cost: 24 MP in about 35 ms; memory as much again as the scan takes. Fails on anything that
-    /// libjpeg-turbo would have to guess about. Bytes between the last MCU and the marker are
-    /// passed over, as every decoder does.
-    pub fn build(scan: &Scan, file: &[u8]) -> Result<Self, Unfit> {
-        let start = usize::try_from(scan.start).map_err(|_| Unfit::Bytes)?;
-        let stuffed = file.get(start..).ok_or(Unfit::Bytes)?;
+    /// Costs about 35 ms for 24 megapixels, and as much memory again as the scan takes. Bytes
+    /// between the last MCU and the next marker are skipped, as every decoder does.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError`] on anything that libjpeg-turbo would have to guess about.
+    pub fn build(scan: &Scan, file: &[u8]) -> Result<Self, ScanError> {
+        let start = usize::try_from(scan.start).map_err(|_| ScanError::Bytes)?;
+        let stuffed = file.get(start..).ok_or(ScanError::Bytes)?;
         let mut data = Unstuffed::default();
         data.fill(stuffed, scan.start)?;
         // Whatever else may come, such as tables, can make libjpeg-turbo refuse the file.
         let behind = usize::try_from(data.stop()).ok().and_then(|at| file.get(at + 1..));
         let next = behind.unwrap_or_default().iter().find(|byte| **byte != 0xFF);
         if next != Some(&EOI) {
-            return Err(Unfit::Scans);
+            return Err(ScanError::Scans);
         }
         // No walk sees a restart marker that stands before everything.
         if data.restart(0).is_some_and(|(start, _)| start == 0) {
-            return Err(Unfit::Damaged { mcu: 0 });
+            return Err(ScanError::Damaged { mcu: 0 });
         }
         let every = spacing(scan.mcus(), data.stop() - scan.start);
-        let mut walk = Walk::enter(scan, &data, &first(scan), 0)?;
+        let mut walk = Walk::at(scan, &data, &first(scan), 0)?;
         let mut entries = Vec::new();
         let mut until = 0;
         for _ in 0..scan.mcus() {
@@ -83,33 +88,34 @@ impl Index {
     }
 
     /// The last entry at or before `mcu`, and its MCU.
-    pub(super) fn entry(&self, mcu: u32) -> Result<(&Entry, u32), Unfit> {
+    pub(super) fn entry(&self, mcu: u32) -> Result<(&Entry, u32), ScanError> {
         let number = mcu / self.every;
         let entry = usize::try_from(number).ok().and_then(|number| self.entries.get(number));
-        entry.map(|entry| (entry, number * self.every)).ok_or(Unfit::Bytes)
+        entry.map(|entry| (entry, number * self.every)).ok_or(ScanError::Bytes)
     }
 
     /// The bytes of the file that hold MCUs `mcus`, from the entry before them.
-    pub(super) fn bytes(&self, mcus: Range<u32>) -> Result<Range<u64>, Unfit> {
+    pub(super) fn bytes(&self, mcus: Range<u32>) -> Result<Range<u64>, ScanError> {
         let (entry, _) = self.entry(mcus.start)?;
-        let behind = usize::try_from(mcus.end.div_ceil(self.every)).map_err(|_| Unfit::Bytes)?;
+        let behind =
+            usize::try_from(mcus.end.div_ceil(self.every)).map_err(|_| ScanError::Bytes)?;
         let end = self.entries.get(behind).map_or(self.marker, |next| {
             // The byte that the next entry points into, and the stuffing behind it.
             (next.place / 8 + 2).min(self.marker)
         });
         let start = entry.place / 8;
-        if start <= end { Ok(start..end) } else { Err(Unfit::Bytes) }
+        if start <= end { Ok(start..end) } else { Err(ScanError::Bytes) }
     }
 
-    /// Enters at `mcu`; `data` holds the bytes from the entry before it.
-    pub(super) fn enter<'a>(
+    /// Starts reading at `mcu`; `data` holds the bytes from the entry before it.
+    pub(super) fn seek<'a>(
         &self,
         scan: &'a Scan,
         data: &'a Unstuffed,
         mcu: u32,
-    ) -> Result<Walk<'a>, Unfit> {
+    ) -> Result<Walk<'a>, ScanError> {
         let (entry, at) = self.entry(mcu)?;
-        let mut walk = Walk::enter(scan, data, entry, at)?;
+        let mut walk = Walk::at(scan, data, entry, at)?;
         walk.skip_to(mcu)?;
         Ok(walk)
     }
@@ -120,7 +126,7 @@ impl Index {
         data: &mut Unstuffed,
         bytes: &Bytes<'_>,
         mcus: Range<u32>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), ScanError> {
         let range = self.bytes(mcus)?;
         data.fill(bytes.find(range.clone())?, range.start)
     }

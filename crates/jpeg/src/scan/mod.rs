@@ -1,4 +1,4 @@
-//! One baseline scan: entering it anywhere, and changing a part of it.
+//! Random access into one baseline scan: decode, cut or change a part of it.
 //!
 //! # The format, as far as it matters here (ITU-T T.81)
 //!
@@ -8,7 +8,7 @@
 //! table and rounded: that is where a JPEG loses.
 //!
 //! Blocks of all components that cover the same part of the picture form an *MCU* (A.2): with
-//! 4:2:0 sampling four luma blocks and one of each colour difference, 16x16 pixels. MCUs follow
+//! 4:2:0 sampling four luma blocks and one of each chroma component, 16x16 pixels. MCUs follow
 //! each other row by row:
 //!
 //! ```text
@@ -22,20 +22,20 @@
 //! byte in the data is followed by a stuffed `00`. So the scan can be read from its start only:
 //! where an MCU begins depends on everything before it, and so does its DC.
 //!
-//! # What this unit does about it
+//! # How random access works
 //!
 //! [`index`] walks the scan once and notes, every few MCUs, the bit at which an MCU begins and the
 //! DC predictors there. With that, [`region`] decodes a rectangle without what lies around it,
 //! [`cut`] takes one out with its coefficients as they are, [`patch`] changes blocks and leaves
 //! all others, bit for bit, and [`bands`] hands libjpeg-turbo parts of the picture to scale down
-//! on all cores. [`pack`] is how an index is kept.
+//! on all cores. [`pack`] saves and loads an index.
 //!
 //! [`Scan`] is what the headers say. [`tables`] holds the Huffman tables, [`bits`] reads and
-//! writes bits, [`walk`] reads block after block. Nothing here looks at more of the file than the
-//! ranges that it asks for first.
+//! writes bits, [`walk`] reads block after block. Each operation has a function `needs` that says
+//! which byte ranges of the file it reads, and reads no others.
 //!
-//! A scan that breaks a rule is [`Unfit`] for all of this, and whoever asked takes libjpeg-turbo
-//! for the whole picture. What is accepted gives exactly the samples that libjpeg-turbo gives.
+//! A scan that breaks a rule is refused with a [`ScanError`]; [`crate::codec`] can then decode the
+//! whole picture. A scan that is accepted gives exactly the samples that libjpeg-turbo gives.
 
 pub mod bands;
 pub mod bits;
@@ -71,10 +71,10 @@ const DAC: u8 = 0xCC;
 /// Blocks of one MCU (T.81 B.2.3).
 const MCU_BLOCKS_MAX: usize = 10;
 
-/// Components of a frame that we take.
+/// The most components of a scan: the four of CMYK.
 pub const COMPONENTS_MAX: usize = 4;
 
-/// Where the coefficient of each zigzag position stands in a block's rows (T.81 figure A.6).
+/// Index in a block, row by row, of the coefficient at each zigzag position (T.81 figure A.6).
 #[rustfmt::skip]
 pub const ZIGZAG: [u8; 64] = [
      0,  1,  8, 16,  9,  2,  3, 10, 17, 24, 32, 25, 18, 11,  4,  5,
@@ -83,19 +83,20 @@ pub const ZIGZAG: [u8; 64] = [
     58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-/// Why a scan or a part of it cannot be read here.
+/// Why random access into a scan failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Unfit {
-    /// Progressive, arithmetic, lossless or hierarchical.
+pub enum ScanError {
+    /// The coding process is progressive, arithmetic, lossless or hierarchical.
     #[error("it is not coded as one baseline scan")]
     Process,
-    /// Samples of 12 bits.
+    /// The samples have 12 bits.
     #[error("its samples do not have 8 bits")]
     Precision,
-    /// Several scans, or one that does not hold all components in the frame's order.
+    /// The file has several scans, or one that lacks components or orders them differently than
+    /// the frame.
     #[error("its components lie in several scans")]
     Scans,
-    /// MCUs of more than ten blocks, or samplings that do not divide each other.
+    /// An MCU has more than ten blocks, or the sampling factors do not divide each other.
     #[error("its sampling is unusual")]
     Sampling,
     /// A table is missing, broken, or has no code for what must be written.
@@ -113,19 +114,20 @@ pub enum Unfit {
     /// The region is empty or leaves the picture.
     #[error("the region leaves the picture")]
     Outside,
-    /// The caller did not bring the bytes that were asked for, or the index points elsewhere.
+    /// Bytes that were asked for are missing, the headers are broken, or the index belongs to
+    /// another file.
     #[error("bytes that the index names are missing")]
     Bytes,
     /// The file has 4 GiB or more.
     #[error("the file is too long to be indexed")]
     Length,
-    /// Whoever asked does not want it any more, or the time for it is over.
+    /// The caller cancelled the work ([`Bytes::watched`]).
     #[error("the work was stopped")]
     Stopped,
 }
 
-impl Unfit {
-    /// A short word for metrics.
+impl ScanError {
+    /// A stable one-word name, for metrics and logs.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -146,19 +148,20 @@ impl Unfit {
 
 /// One component of the scan.
 #[derive(Clone, Debug)]
-pub struct Part {
-    /// Its identifier in the frame.
+pub struct ScanComponent {
+    /// Identifier in the frame.
     pub id: u8,
-    /// Blocks across in an MCU.
+    /// Blocks of this component across in an MCU.
     pub across: u32,
-    /// Blocks down in an MCU.
+    /// Blocks of this component down in an MCU.
     pub down: u32,
-    /// Number of its quantisation table in the file.
+    /// Number of its quantisation table in the file, 0 to 3.
     pub quant_number: u8,
     /// Its quantisation table in zigzag order.
     pub quant: [u16; 64],
-    /// The same with where each coefficient goes: 16 bits of divisor, then the place in a block.
-    /// As long as damaged data can run past a block's end before that is noticed.
+    /// The same with the destination of each coefficient: 16 bits of divisor, then the index in a
+    /// block. Longer than a block, because damaged data can run past its end before that is
+    /// noticed.
     steps: Box<[u32; 128]>,
     /// Numbers of its DC and AC table, 0 to 3.
     pub table_numbers: (usize, usize),
@@ -168,20 +171,20 @@ pub struct Part {
     pub cell: (u32, u32),
 }
 
-/// What the headers say of a scan: everything that reading it takes, but its data.
+/// The facts and tables that reading a scan takes, read from the headers.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// The picture as stored.
+    /// Size of the picture as stored, in pixels.
     pub size: Size,
-    /// Pixels of an MCU.
+    /// Size of an MCU in pixels.
     pub mcu: Size,
-    /// MCUs in a row.
+    /// Number of MCUs in a row.
     pub across: u32,
-    /// Rows of MCUs.
+    /// Number of rows of MCUs.
     pub down: u32,
     /// The components, one to four.
-    pub parts: Vec<Part>,
-    /// Of each block of an MCU: its component.
+    pub components: Vec<ScanComponent>,
+    /// The component of each block of an MCU, as an index into `components`.
     pub blocks: Vec<usize>,
     /// MCUs between restarts, 0 for none.
     pub interval: u32,
@@ -195,9 +198,13 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Reads what `header`, parsed from `head`, says. `head` holds the file at least up to the
-    /// first scan's data.
-    pub fn read(header: &Header, head: &[u8]) -> Result<Self, Unfit> {
+    /// Reads the scan's facts and tables; `header` was parsed from `head`, which holds the file at
+    /// least up to the data of the first scan.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError`] with the reason why the file has no scan that can be read at random.
+    pub fn read(header: &Header, head: &[u8]) -> Result<Self, ScanError> {
         match header.process {
             Process::Baseline | Process::Extended => {}
             Process::Progressive
@@ -205,35 +212,39 @@ impl Scan {
             | Process::ArithmeticSequential
             | Process::ArithmeticProgressive
             | Process::ArithmeticLossless
-            | Process::Hierarchical => return Err(Unfit::Process),
+            | Process::Hierarchical => return Err(ScanError::Process),
         }
         if header.precision != 8 {
-            return Err(Unfit::Precision);
+            return Err(ScanError::Precision);
         }
         if header.scans != 1 {
-            return Err(Unfit::Scans);
+            return Err(ScanError::Scans);
         }
         // libjpeg-turbo has no colours for two components.
         if header.colour().is_none() {
-            return Err(Unfit::Sampling);
+            return Err(ScanError::Sampling);
         }
         let (specs, quants) = read_tables(header, head)?;
         let (selectors, start) = read_scan_header(header, head)?;
-        let parts = read_parts(header, &selectors, &quants)?;
-        let most = |edge: fn(&Part) -> u32| parts.iter().map(edge).max().unwrap_or(1);
-        let mcu = Size::new(8 * most(|part| part.across), 8 * most(|part| part.down));
-        let of = |(index, part): (usize, &Part)| {
-            std::iter::repeat_n(index, to_usize(part.across * part.down))
+        let components = read_components(header, &selectors, &quants)?;
+        let most =
+            |edge: fn(&ScanComponent) -> u32| components.iter().map(edge).max().unwrap_or(1);
+        let mcu = Size::new(
+            8 * most(|component| component.across),
+            8 * most(|component| component.down),
+        );
+        let of = |(index, component): (usize, &ScanComponent)| {
+            std::iter::repeat_n(index, to_usize(component.across * component.down))
         };
-        let blocks: Vec<usize> = parts.iter().enumerate().flat_map(of).collect();
+        let blocks: Vec<usize> = components.iter().enumerate().flat_map(of).collect();
         if blocks.len() > MCU_BLOCKS_MAX {
-            return Err(Unfit::Sampling);
+            return Err(ScanError::Sampling);
         }
         let mut tables: [[Option<Table>; 4]; 2] = Default::default();
-        for (class, number) in
-            parts.iter().flat_map(|part| [(DC, part.table_numbers.0), (AC, part.table_numbers.1)])
-        {
-            let spec = specs[class][number].as_ref().ok_or(Unfit::Tables)?;
+        for (class, number) in components.iter().flat_map(|component| {
+            [(DC, component.table_numbers.0), (AC, component.table_numbers.1)]
+        }) {
+            let spec = specs[class][number].as_ref().ok_or(ScanError::Tables)?;
             if tables[class][number].is_none() {
                 tables[class][number] = Some(Table::new(spec, class)?);
             }
@@ -243,8 +254,8 @@ impl Scan {
             mcu,
             across: header.size.width.div_ceil(mcu.width),
             down: header.size.height.div_ceil(mcu.height),
-            planes: planes(header, &parts),
-            parts,
+            planes: planes(header, &components),
+            components,
             blocks,
             interval: u32::from(header.restart_interval),
             start,
@@ -253,28 +264,30 @@ impl Scan {
         })
     }
 
-    /// MCUs of the whole scan.
+    /// Number of MCUs in the whole scan.
     #[must_use]
     pub fn mcus(&self) -> u32 {
         self.across.saturating_mul(self.down)
     }
 
     /// The DC and AC table of a component.
-    fn tables_of(&self, part: usize) -> Result<(&Table, &Table), Unfit> {
-        let (dc, ac) = self.parts[part].table_numbers;
+    fn tables_of(&self, component: usize) -> Result<(&Table, &Table), ScanError> {
+        let (dc, ac) = self.components[component].table_numbers;
         let find = |class: usize, number: usize| self.tables[class][number].as_ref();
-        find(DC, dc).zip(find(AC, ac)).ok_or(Unfit::Tables)
+        find(DC, dc).zip(find(AC, ac)).ok_or(ScanError::Tables)
     }
 
-    /// The MCUs that `rect`, in pixels, needs: columns and rows. The picture's colour differences
-    /// are read a little beyond it, for interpolation.
-    fn mcus_of(&self, rect: Rect) -> Result<McuRect, Unfit> {
+    /// The MCUs that decoding `rect`, in pixels, takes. Chroma is read a little beyond it, for
+    /// interpolation.
+    fn mcus_of(&self, rect: Rect) -> Result<McuRect, ScanError> {
         if rect.is_empty() || !rect.inside(self.size) {
-            return Err(Unfit::Outside);
+            return Err(ScanError::Outside);
         }
-        let cell = |edge: fn(&Part) -> u32| self.parts.iter().map(edge).max().unwrap_or(1);
-        let columns = span(rect.x, rect.width, cell(|part| part.cell.0), self.size.width);
-        let rows = span(rect.y, rect.height, cell(|part| part.cell.1), self.size.height);
+        let cell =
+            |edge: fn(&ScanComponent) -> u32| self.components.iter().map(edge).max().unwrap_or(1);
+        let columns =
+            span(rect.x, rect.width, cell(|component| component.cell.0), self.size.width);
+        let rows = span(rect.y, rect.height, cell(|component| component.cell.1), self.size.height);
         Ok(McuRect {
             columns: columns.start / self.mcu.width..columns.end.div_ceil(self.mcu.width),
             rows: rows.start / self.mcu.height..rows.end.div_ceil(self.mcu.height),
@@ -289,27 +302,27 @@ fn span(start: u32, length: u32, cell: u32, edge: u32) -> Range<u32> {
     start.saturating_sub(margin)..end
 }
 
-/// Columns and rows of MCUs, half open.
+/// A rectangle of MCUs, as half-open ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McuRect {
-    /// From the left.
+    /// Columns of MCUs, counted from the left.
     pub columns: Range<u32>,
-    /// From the top.
+    /// Rows of MCUs, counted from the top.
     pub rows: Range<u32>,
 }
 
 type Specs = [[Option<Spec>; 4]; 2];
 type Quants = [Option<[u16; 64]>; 4];
 
-fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), Unfit> {
+fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), ScanError> {
     let (mut specs, mut quants): (Specs, Quants) = Default::default();
     for segment in &header.segments {
-        let payload = head.get(segment.payload.clone()).ok_or(Unfit::Bytes)?;
+        let payload = head.get(segment.payload.clone()).ok_or(ScanError::Bytes)?;
         match segment.marker {
             DHT => read_huffman(payload, &mut specs)?,
             DQT => read_quantisation(payload, &mut quants)?,
             // Nothing here needs it, but libjpeg-turbo refuses the file if it is broken.
-            DAC => return Err(Unfit::Tables),
+            DAC => return Err(ScanError::Tables),
             _ => {}
         }
     }
@@ -317,17 +330,17 @@ fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), Unfit> {
 }
 
 /// Reads a DHT payload (T.81 B.2.4.2): any number of tables.
-fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), Unfit> {
+fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> {
     while let Some((head, rest)) = payload.split_first() {
-        let (counts, rest) = rest.split_first_chunk::<16>().ok_or(Unfit::Tables)?;
+        let (counts, rest) = rest.split_first_chunk::<16>().ok_or(ScanError::Tables)?;
         let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
-        // More symbols than bytes: libjpeg-turbo refuses the file, whoever uses the table.
+        // More symbols than bytes: libjpeg-turbo refuses the file, even if no scan uses the table.
         if total > 256 {
-            return Err(Unfit::Tables);
+            return Err(ScanError::Tables);
         }
-        let (symbols, rest) = rest.split_at_checked(total).ok_or(Unfit::Tables)?;
-        let class = specs.get_mut(usize::from(head >> 4)).ok_or(Unfit::Tables)?;
-        let place = class.get_mut(usize::from(head & 15)).ok_or(Unfit::Tables)?;
+        let (symbols, rest) = rest.split_at_checked(total).ok_or(ScanError::Tables)?;
+        let class = specs.get_mut(usize::from(head >> 4)).ok_or(ScanError::Tables)?;
+        let place = class.get_mut(usize::from(head & 15)).ok_or(ScanError::Tables)?;
         *place = Some(Spec { counts: *counts, symbols: symbols.to_vec() });
         payload = rest;
     }
@@ -335,10 +348,10 @@ fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), Unfit> {
 }
 
 /// Reads a DQT payload (T.81 B.2.4.1): any number of tables of 8 or 16 bits.
-fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), Unfit> {
+fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), ScanError> {
     while let Some((head, rest)) = payload.split_first() {
         let bytes = if head >> 4 == 0 { 64 } else { 128 };
-        let (values, rest) = rest.split_at_checked(bytes).ok_or(Unfit::Tables)?;
+        let (values, rest) = rest.split_at_checked(bytes).ok_or(ScanError::Tables)?;
         let mut table = [0; 64];
         for (index, value) in table.iter_mut().enumerate() {
             *value = if bytes == 64 {
@@ -348,82 +361,85 @@ fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), Unfi
             };
         }
         if head >> 4 > 1 || table.contains(&0) {
-            return Err(Unfit::Tables);
+            return Err(ScanError::Tables);
         }
-        *quants.get_mut(usize::from(head & 15)).ok_or(Unfit::Tables)? = Some(table);
+        *quants.get_mut(usize::from(head & 15)).ok_or(ScanError::Tables)? = Some(table);
         payload = rest;
     }
     Ok(())
 }
 
 /// Component and table selectors of the first scan, and where its data starts.
-fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64), Unfit> {
+fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64), ScanError> {
     let at = header.first_scan;
-    let length = head.get(at + 2..at + 4).ok_or(Unfit::Bytes)?;
+    let length = head.get(at + 2..at + 4).ok_or(ScanError::Bytes)?;
     let end = at + 2 + usize::from(length[0]) * 256 + usize::from(length[1]);
-    let payload = head.get(at + 4..end).ok_or(Unfit::Bytes)?;
-    let (count, rest) = payload.split_first().ok_or(Unfit::Scans)?;
-    let (selectors, tail) = rest.split_at_checked(2 * usize::from(*count)).ok_or(Unfit::Scans)?;
+    let payload = head.get(at + 4..end).ok_or(ScanError::Bytes)?;
+    let (count, rest) = payload.split_first().ok_or(ScanError::Scans)?;
+    let (selectors, tail) =
+        rest.split_at_checked(2 * usize::from(*count)).ok_or(ScanError::Scans)?;
     let count = usize::from(*count);
     if count != header.components.len() || count > COMPONENTS_MAX || tail != [0, 63, 0] {
-        return Err(Unfit::Scans);
+        return Err(ScanError::Scans);
     }
     Ok((selectors.as_chunks::<2>().0.to_vec(), to_u64(end)))
 }
 
-fn read_parts(
+/// The components in the frame's order, each with the tables that the scan's header names for it.
+fn read_components(
     header: &Header,
     selectors: &[[u8; 2]],
     quants: &Quants,
-) -> Result<Vec<Part>, Unfit> {
-    let alone = header.components.len() == 1;
-    let most_h = header.components.iter().map(|part| part.h).max().unwrap_or(1);
-    let most_v = header.components.iter().map(|part| part.v).max().unwrap_or(1);
-    let part = |(component, selector): (&crate::header::Component, &[u8; 2])| {
-        if component.id != selector[0] {
-            return Err(Unfit::Scans);
+) -> Result<Vec<ScanComponent>, ScanError> {
+    let h_max = header.components.iter().map(|component| component.h).max().unwrap_or(1);
+    let v_max = header.components.iter().map(|component| component.v).max().unwrap_or(1);
+    let mut components = Vec::with_capacity(selectors.len());
+    for (component, [id, numbers]) in header.components.iter().zip(selectors) {
+        let (h, v) = (component.h, component.v);
+        if component.id != *id {
+            return Err(ScanError::Scans);
         }
-        let table_numbers = (usize::from(selector[1] >> 4), usize::from(selector[1] & 15));
-        if table_numbers.0 > 3 || table_numbers.1 > 3 {
-            return Err(Unfit::Tables);
+        if numbers >> 4 > 3 || numbers & 15 > 3 {
+            return Err(ScanError::Tables);
+        }
+        if h_max % h != 0 || v_max % v != 0 {
+            return Err(ScanError::Sampling);
         }
         let quant = quants.get(usize::from(component.tq)).copied().flatten();
-        let sampled = |edge: u32, own: u8, most: u8| {
-            let edge = (u64::from(edge) * u64::from(own)).div_ceil(u64::from(most));
-            u32::try_from(edge).map_err(|_| Unfit::Sampling)
-        };
+        let quant = quant.ok_or(ScanError::Tables)?;
+        let cell = (u32::from(h_max / h), u32::from(v_max / v));
         // The only component of a scan has MCUs of one block, whatever its factors (T.81 A.2.2).
-        let (h, v) = if alone { (1, 1) } else { (component.h, component.v) };
-        let (most_h, most_v) = if alone { (1, 1) } else { (most_h, most_v) };
-        if most_h % h != 0 || most_v % v != 0 {
-            return Err(Unfit::Sampling);
-        }
-        let quant = quant.ok_or(Unfit::Tables)?;
-        let mut steps = Box::new([63 << 16; 128]);
-        for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
-            *step = u32::from(divisor) | u32::from(place) << 16;
-        }
-        Ok(Part {
+        let (across, down) = if header.components.len() == 1 { (1, 1) } else { (h, v) };
+        components.push(ScanComponent {
             id: component.id,
-            across: u32::from(h),
-            down: u32::from(v),
+            across: u32::from(across),
+            down: u32::from(down),
             quant_number: component.tq,
             quant,
-            steps,
-            table_numbers,
+            steps: steps(&quant),
+            table_numbers: (usize::from(numbers >> 4), usize::from(numbers & 15)),
             size: Size::new(
-                sampled(header.size.width, h, most_h)?,
-                sampled(header.size.height, v, most_v)?,
+                header.size.width.div_ceil(cell.0),
+                header.size.height.div_ceil(cell.1),
             ),
-            cell: (u32::from(most_h / h), u32::from(most_v / v)),
-        })
-    };
-    header.components.iter().zip(selectors).map(part).collect()
+            cell,
+        });
+    }
+    Ok(components)
+}
+
+/// [`ScanComponent::steps`] of a quantisation table in zigzag order.
+fn steps(quant: &[u16; 64]) -> Box<[u32; 128]> {
+    let mut steps = Box::new([63 << 16; 128]);
+    for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
+        *step = u32::from(*divisor) | u32::from(place) << 16;
+    }
+    steps
 }
 
 /// Space and sampling of a picture whose components can be handled one by one.
-fn planes(header: &Header, parts: &[Part]) -> Option<(Space, Chroma)> {
-    match (header.colour(), parts) {
+fn planes(header: &Header, components: &[ScanComponent]) -> Option<(Space, Chroma)> {
+    match (header.colour(), components) {
         (Some(Colour::Gray), _) => Some((Space::Grey, Chroma::Full)),
         (Some(Colour::YCbCr), [luma, blue, red]) => {
             let full = luma.cell == (1, 1)
@@ -445,10 +461,10 @@ fn planes(header: &Header, parts: &[Part]) -> Option<(Space, Chroma)> {
     }
 }
 
-/// Says whether work goes on; asked by every thread that does a part of it.
+/// Answers whether the work is still wanted; called by every thread that does a part of it.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Bytes of a file at the places that were asked for.
+/// Byte ranges of a file, as the `needs` functions asked for them.
 #[derive(Clone, Default)]
 pub struct Bytes<'a> {
     pieces: Vec<(u64, std::borrow::Cow<'a, [u8]>)>,
@@ -462,40 +478,41 @@ impl std::fmt::Debug for Bytes<'_> {
 }
 
 impl<'a> Bytes<'a> {
-    /// The whole file.
+    /// Wraps a whole file, of which every range can be read.
     #[must_use]
     pub fn whole(file: &'a [u8]) -> Self {
         Self { pieces: vec![(0, file.into())], go_on: None }
     }
 
-    /// The same bytes for work that asks `go_on` before each row of MCUs and each band, and ends as
-    /// [`Unfit::Stopped`] once it says no.
+    /// Makes work with these bytes cancellable: `go_on` is asked before each row of MCUs and each
+    /// band, and the work ends with [`ScanError::Stopped`] once it answers `false`.
     #[must_use]
     pub fn watched(self, go_on: GoOn<'a>) -> Self {
         Self { go_on: Some(go_on), ..self }
     }
 
     /// Whether the work with these bytes goes on.
-    fn check(&self) -> Result<(), Unfit> {
-        if self.go_on.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(Unfit::Stopped) }
+    fn check(&self) -> Result<(), ScanError> {
+        if self.go_on.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(ScanError::Stopped) }
     }
 
-    /// Adds what lies at `start`; pieces come in rising order.
+    /// Adds the bytes at offset `start`; pieces are added in rising order and do not overlap.
     pub fn push(&mut self, start: u64, bytes: Vec<u8>) {
         self.pieces.push((start, bytes.into()));
     }
 
     /// The bytes `range`; those behind the end of the piece that holds its start are left out.
-    fn find(&self, range: Range<u64>) -> Result<&[u8], Unfit> {
+    fn find(&self, range: Range<u64>) -> Result<&[u8], ScanError> {
         self.check()?;
         let next = self.pieces.partition_point(|(start, _)| *start <= range.start);
-        let (start, piece) = next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(Unfit::Bytes)?;
-        let index = |at: u64| usize::try_from(at - start).map_err(|_| Unfit::Bytes);
+        let (start, piece) =
+            next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(ScanError::Bytes)?;
+        let index = |at: u64| usize::try_from(at - start).map_err(|_| ScanError::Bytes);
         let (first, last) = (index(range.start)?, index(range.end.max(range.start))?);
         piece
             .get(first..last.min(piece.len()))
             .filter(|bytes| !bytes.is_empty())
-            .ok_or(Unfit::Bytes)
+            .ok_or(ScanError::Bytes)
     }
 }
 

@@ -1,4 +1,4 @@
-//! An index as few bytes.
+//! A compact binary form of an index.
 //!
 //! Entries are written as differences from the one before, in variable-length numbers: seven bits
 //! a byte, the lowest first, the highest bit set on all bytes but the last. Differences with a
@@ -10,7 +10,7 @@ use crate::scan::index::{Entry, Index};
 /// Entries that are read at most: one for each MCU of the largest picture would be fewer.
 const ENTRIES_MAX: u64 = 1 << 26;
 
-/// Appends a number.
+/// Appends a number of variable length.
 pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(low_7(value) | 0x80);

@@ -1,6 +1,6 @@
-//! Changing a few blocks and leaving all others, bit for bit.
+//! Local patches: changes a few blocks and leaves all others as they are, bit for bit.
 //!
-//! The touched blocks are decoded, painted on, and coded anew with the file's own tables. What
+//! The touched blocks are decoded, painted on, and encoded again with the file's own tables. What
 //! stands before them in the file stays where it is. What follows keeps its codes, moved by some
 //! bits: until the next restart marker, which stands on a byte's border again, or to the end.
 //! Only the first difference of each component behind a change is coded again, because it counts
@@ -15,31 +15,33 @@
 use std::ops::Range;
 
 use crate::dct::{Dct, Divisors};
-use crate::scan::bits::{Unstuffed, Writer};
-use crate::scan::cut::{coders, huffman_segments, recode_mcu};
+use crate::scan::bits::Unstuffed;
+use crate::scan::cut::{Recoder, huffman_segments};
 use crate::scan::index::Index;
 use crate::scan::region::{Grid, Samples, Strip};
-use crate::scan::walk::{Coder, Place, Walk};
-use crate::scan::{Bytes, COMPONENTS_MAX, McuRect, Part, Scan, Unfit, ZIGZAG, to_usize};
+use crate::scan::walk::{Place, Walk};
+use crate::scan::{
+    Bytes, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
+};
 use geometry::{Rect, Size};
 
-/// A changed scan in three pieces.
+/// A patched scan in three pieces: a prefix of the file, new bytes, a suffix of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patched {
     /// Segments that define the Huffman tables; they take the place of the file's.
     pub tables: Vec<u8>,
     /// Bytes of the file from the start of the scan's data that stay as they are.
     pub prefix: Range<u64>,
-    /// What follows the prefix.
+    /// New entropy-coded bytes, which follow the prefix.
     pub middle: Vec<u8>,
     /// Where the file goes on behind it: at the scan's end or at a restart's data.
     pub suffix: u64,
 }
 
 /// The MCUs that `rect`, in pixels as stored, touches.
-fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
+fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     if rect.is_empty() || !rect.inside(scan.size) {
-        return Err(Unfit::Outside);
+        return Err(ScanError::Outside);
     }
     let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
     Ok(McuRect {
@@ -48,8 +50,8 @@ fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
     })
 }
 
-/// The bytes of the file that changing blocks in `rect` takes.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, Unfit> {
+/// The byte range of the file that [`patch`] reads for `rect`.
+pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, ScanError> {
     let mcus = touched(scan, rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
     let behind = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
@@ -60,64 +62,70 @@ pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, Unfit
     index.bytes(first..end)
 }
 
-/// Paints on a picture's blocks in `rect`, in pixels as stored.
+/// Changes the pixels of `rect`, in pixels as stored, and encodes only the blocks that it touches.
 ///
 /// `paint` gets the samples of one row of MCUs after the other and changes them inside `rect`
 /// only; blocks outside it are not coded again, whatever it does to them. `bytes` holds what
 /// [`needs`] said.
 ///
-/// Outside the touched blocks all coefficients stay. A coefficient for which the file's tables
-/// have no code and no room becomes the nearest thing that they can say.
+/// Outside the touched blocks all coefficients stay. A coefficient for which the tables of the
+/// file have neither a code nor room for one becomes the nearest value that has a code.
+///
+/// # Errors
+///
+/// [`ScanError::Outside`] when `rect` is empty or leaves the picture; the other errors mean that
+/// the file is damaged or the bytes are not those that [`needs`] gives.
 pub fn patch(
     scan: &Scan,
     index: &Index,
     bytes: &Bytes<'_>,
     rect: Rect,
-    (dct, paint): (Dct, &mut dyn FnMut(&mut Samples)),
-) -> Result<Patched, Unfit> {
+    dct: Dct,
+    paint: &mut dyn FnMut(&mut Samples),
+) -> Result<Patched, ScanError> {
     let mcus = touched(scan, rect)?;
     let range = needs(scan, index, rect)?;
     let mut data = Unstuffed::default();
     data.fill(bytes.find(range.clone())?, range.start)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
-    let mut walk = index.enter(scan, &data, first)?;
+    let mut walk = index.seek(scan, &data, first)?;
     walk.begin()?;
     let start = walk.position();
+    let mut recoder = Recoder::new(scan)?;
+    recoder.last = walk.predictors()?.map(i32::from);
     let mut rewrite = Rewrite {
         scan,
         index,
         data: &data,
-        coders: coders(scan)?,
-        divisors: scan.parts.iter().map(divisors).collect(),
+        recoder,
+        divisors: scan.components.iter().map(divisors).collect(),
         rect,
         strip: Strip::new(scan, to_usize(mcus.columns.end - mcus.columns.start)),
-        writer: Writer::default(),
-        last: walk.predictors()?.map(i32::from),
         copied: start,
         done: first,
         aligned: false,
     };
-    rewrite.writer.copy(&data, start - start % 8, start);
+    rewrite.recoder.writer.copy(&data, start - start % 8, start);
     let mut is_there = true;
     for row in mcus.rows.clone() {
         bytes.check()?;
         if !is_there {
             walk = rewrite.bridge(row * scan.across + mcus.columns.start)?;
         }
-        rewrite.row(&mut walk, dct, paint, (row, &mcus.columns))?;
+        rewrite.row(&mut walk, dct, paint, row, &mcus.columns)?;
         let next = (row + 1) * scan.across + mcus.columns.start;
         is_there = rewrite.rejoin(&mut walk, Some(next).filter(|_| row + 1 < mcus.rows.end))?;
     }
     let suffix = rewrite.end()?;
     let mut middle = Vec::new();
-    rewrite.writer.finish_into(&mut middle);
+    rewrite.recoder.writer.finish_into(&mut middle);
     let tables = huffman_segments(scan)?;
     Ok(Patched { tables, prefix: scan.start..data.to_file(start) / 8, middle, suffix })
 }
 
-fn divisors(part: &Part) -> Divisors {
+fn divisors(component: &ScanComponent) -> Divisors {
     let mut natural = [1; 64];
-    for (value, place) in part.quant.iter().zip(ZIGZAG) {
+    for (value, place) in component.quant.iter().zip(ZIGZAG) {
         natural[usize::from(place) & 63] = *value;
     }
     Divisors::new(&natural)
@@ -128,13 +136,10 @@ struct Rewrite<'a> {
     scan: &'a Scan,
     index: &'a Index,
     data: &'a Unstuffed,
-    coders: Vec<Coder>,
+    recoder: Recoder,
     divisors: Vec<Divisors>,
     rect: Rect,
     strip: Strip,
-    writer: Writer,
-    /// Of each component: the DC written last.
-    last: [i32; COMPONENTS_MAX],
     /// The bit of the data that comes next to be copied.
     copied: u64,
     /// The MCU that comes next to be written.
@@ -145,12 +150,12 @@ struct Rewrite<'a> {
 
 impl<'a> Rewrite<'a> {
     /// Copies what lies before MCU `target` and gives a walk that stands there, begun.
-    fn bridge(&mut self, target: u32) -> Result<Walk<'a>, Unfit> {
+    fn bridge(&mut self, target: u32) -> Result<Walk<'a>, ScanError> {
         self.reach_restart(target)?;
-        let mut walk = self.index.enter(self.scan, self.data, target)?;
+        let mut walk = self.index.seek(self.scan, self.data, target)?;
         walk.begin()?;
         self.copy_to(walk.position());
-        self.last = walk.predictors()?.map(i32::from);
+        self.recoder.last = walk.predictors()?.map(i32::from);
         self.done = target;
         Ok(walk)
     }
@@ -159,7 +164,7 @@ impl<'a> Rewrite<'a> {
     ///
     /// Where the data before it ends must be known to the bit: the ones that complete its last
     /// byte are not data.
-    fn reach_restart(&mut self, limit: u32) -> Result<(), Unfit> {
+    fn reach_restart(&mut self, limit: u32) -> Result<(), ScanError> {
         if self.aligned || self.scan.interval == 0 {
             return Ok(());
         }
@@ -168,13 +173,13 @@ impl<'a> Rewrite<'a> {
         if restart > limit || restart >= self.scan.mcus() {
             return Ok(());
         }
-        let mut walk = self.index.enter(self.scan, self.data, restart - 1)?;
+        let mut walk = self.index.seek(self.scan, self.data, restart - 1)?;
         walk.begin()?;
         walk.skip_mcu()?;
         walk.check()?;
-        self.writer.copy(self.data, self.copied, walk.position());
-        let number = walk.begin()?.ok_or(Unfit::Damaged { mcu: restart })?;
-        self.writer.restart(number);
+        self.recoder.writer.copy(self.data, self.copied, walk.position());
+        let number = walk.begin()?.ok_or(ScanError::Damaged { mcu: restart })?;
+        self.recoder.writer.restart(number);
         (self.copied, self.done, self.aligned) = (walk.position(), restart, true);
         Ok(())
     }
@@ -183,12 +188,12 @@ impl<'a> Rewrite<'a> {
     fn copy_to(&mut self, position: u64) {
         let mut next = self.data.restart_behind(self.copied);
         while let Some((start, number)) = self.data.restart(next).filter(|at| at.0 <= position) {
-            self.writer.copy(self.data, self.copied, start);
-            self.writer.restart(number);
+            self.recoder.writer.copy(self.data, self.copied, start);
+            self.recoder.writer.restart(number);
             self.copied = start;
             next += 1;
         }
-        self.writer.copy(self.data, self.copied, position);
+        self.recoder.writer.copy(self.data, self.copied, position);
         self.copied = position;
     }
 
@@ -199,8 +204,9 @@ impl<'a> Rewrite<'a> {
         walk: &mut Walk<'a>,
         dct: Dct,
         paint: &mut dyn FnMut(&mut Samples),
-        (row, columns): (u32, &Range<u32>),
-    ) -> Result<(), Unfit> {
+        row: u32,
+        columns: &Range<u32>,
+    ) -> Result<(), ScanError> {
         self.strip.clear();
         let mut places = Vec::new();
         let mut restarts = Vec::new();
@@ -210,7 +216,7 @@ impl<'a> Rewrite<'a> {
             {
                 restarts.push((column, number));
             }
-            walk.decode_and_tell(&mut self.strip, column, &mut |place| places.push(place))?;
+            walk.decode_and_report(&mut self.strip, column, &mut |place| places.push(place))?;
         }
         walk.check()?;
         let mut samples = strip_samples(self.scan, row, columns);
@@ -221,37 +227,40 @@ impl<'a> Rewrite<'a> {
         let mut restarts = restarts.into_iter().peekable();
         for (column, places) in places.chunks_exact(self.scan.blocks.len()).enumerate() {
             if let Some((_, number)) = restarts.next_if(|(at, _)| *at == column) {
-                self.writer.restart(number);
-                self.last = [0; COMPONENTS_MAX];
+                self.recoder.writer.restart(number);
+                self.recoder.last = [0; COMPONENTS_MAX];
             }
-            self.code_mcu(places, (row, columns.start), column)?;
+            self.code_mcu(places, row, columns.start, column)?;
         }
         (self.copied, self.done) = (walk.position(), walk.mcu());
         Ok(())
     }
 
-    /// Writes the MCU in `column` of the strip: painted blocks anew, the others with their bits.
+    /// Writes the MCU in `column` of the strip: painted blocks encoded again, the others with
+    /// their bits.
     fn code_mcu(
         &mut self,
         places: &[Place],
-        (row, first): (u32, u32),
+        row: u32,
+        first: u32,
         column: usize,
-    ) -> Result<(), Unfit> {
-        let Self { scan, data, coders, rect, strip, writer, last, .. } = self;
+    ) -> Result<(), ScanError> {
+        let Self { scan, data, recoder, rect, strip, .. } = self;
+        let Recoder { coders, writer, last } = recoder;
         for (number, place) in places.iter().enumerate() {
             let at = strip.position(number, column);
-            let coder = &coders[place.part];
-            let origin = strip.place(at, (scan, row, first));
-            if is_touched(&scan.parts[place.part], origin, *rect) {
+            let coder = &coders[place.component];
+            let origin = strip.origin(at, scan, row, first);
+            if is_touched(&scan.components[place.component], origin, *rect) {
                 let block = strip.block(at);
                 let dc = i32::from(block[0]);
-                coder.write_dc(writer, dc - last[place.part])?;
+                coder.write_dc(writer, dc - last[place.component])?;
                 coder.write_ac(writer, block)?;
-                last[place.part] = dc;
+                last[place.component] = dc;
             } else {
-                coder.write_dc(writer, place.dc - last[place.part])?;
+                coder.write_dc(writer, place.dc - last[place.component])?;
                 writer.copy(data, place.ac, place.end);
-                last[place.part] = place.dc;
+                last[place.component] = place.dc;
             }
         }
         Ok(())
@@ -259,24 +268,24 @@ impl<'a> Rewrite<'a> {
 
     /// Joins what was written to what follows. Without an MCU between here and `next`, the next
     /// touched one, `walk` then stands there, begun, and the answer is true.
-    fn rejoin(&mut self, walk: &mut Walk<'a>, next: Option<u32>) -> Result<bool, Unfit> {
+    fn rejoin(&mut self, walk: &mut Walk<'a>, next: Option<u32>) -> Result<bool, ScanError> {
         if self.done >= self.scan.mcus() {
             return Ok(false);
         }
         let is_next = next == Some(self.done);
         if let Some(number) = walk.begin()? {
-            self.writer.restart(number);
-            self.last = [0; COMPONENTS_MAX];
+            self.recoder.writer.restart(number);
+            self.recoder.last = [0; COMPONENTS_MAX];
             self.aligned = true;
         } else if !is_next {
-            recode_mcu(walk, self.data, (&self.coders, &mut self.writer, &mut self.last))?;
+            self.recoder.recode_mcu(self.data, walk)?;
         }
         (self.copied, self.done) = (walk.position(), walk.mcu());
         Ok(is_next)
     }
 
     /// Copies what follows the last change, and tells where in the file the suffix starts.
-    fn end(&mut self) -> Result<u64, Unfit> {
+    fn end(&mut self) -> Result<u64, ScanError> {
         self.reach_restart(u32::MAX)?;
         if self.aligned {
             return Ok(self.data.to_file(self.copied) / 8);
@@ -290,21 +299,21 @@ impl<'a> Rewrite<'a> {
 
 /// Room for the samples of the MCUs `columns` of row `row`.
 fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> Samples {
-    let grid = |part: &Part| {
-        let origin = (columns.start * part.across * 8, row * part.down * 8);
-        let width = (columns.end - columns.start) * part.across * 8;
-        let size = Size::new(width, part.down * 8);
+    let grid = |component: &ScanComponent| {
+        let origin = (columns.start * component.across * 8, row * component.down * 8);
+        let width = (columns.end - columns.start) * component.across * 8;
+        let size = Size::new(width, component.down * 8);
         let data = vec![0; to_usize(size.width) * to_usize(size.height)];
         Grid { origin, size, stride: to_usize(width), data }
     };
-    Samples { grids: scan.parts.iter().map(grid).collect() }
+    Samples { grids: scan.components.iter().map(grid).collect() }
 }
 
 /// Whether the block whose first sample is `origin` has a sample for a pixel of `rect`.
-fn is_touched(part: &Part, origin: (u32, u32), rect: Rect) -> bool {
+fn is_touched(component: &ScanComponent, origin: (u32, u32), rect: Rect) -> bool {
     let meets = |origin: u32, cell: u32, start: u32, length: u32| {
         origin * cell < start + length && (origin + 8) * cell > start
     };
-    meets(origin.0, part.cell.0, rect.x, rect.width)
-        && meets(origin.1, part.cell.1, rect.y, rect.height)
+    meets(origin.0, component.cell.0, rect.x, rect.width)
+        && meets(origin.1, component.cell.1, rect.y, rect.height)
 }

@@ -1,9 +1,9 @@
-//! Decoding a rectangle of the picture and nothing else.
+//! Decodes a rectangle of the picture and nothing else.
 //!
-//! The result is samples as the file holds them: luma and colour differences, each on its own
+//! The result is samples as the file holds them: luma and chroma, each on its own
 //! grid, equal to what libjpeg-turbo's full decode has before it interpolates colour.
-//! [`Samples::planes`] cuts the rectangle out; where it starts between two samples of a colour
-//! difference, these are interpolated, which is what smooth upsampling followed by taking means
+//! [`Samples::planes`] cuts the rectangle out; where it starts between two chroma
+//! samples, these are interpolated, which is what smooth upsampling followed by taking means
 //! gives.
 
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::dct::Dct;
 use crate::scan::bits::Unstuffed;
 use crate::scan::index::Index;
 use crate::scan::walk::Block;
-use crate::scan::{Bytes, McuRect, Scan, Unfit, to_usize};
+use crate::scan::{Bytes, McuRect, Scan, ScanError, to_usize};
 use geometry::{Rect, Size};
 
 /// Ranges of the file that are nearer to each other than this are read as one, in bytes.
 const GAP_MAX: u64 = 16 << 10;
 
-/// Samples of one component in whole MCUs.
+/// Decoded samples of one component, in whole MCUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// The first column and row, in samples of the component.
@@ -28,19 +28,20 @@ pub struct Grid {
     pub size: Size,
     /// Samples from one row to the next.
     pub stride: usize,
-    /// The samples.
+    /// The samples, row by row, `stride` apart.
     pub data: Vec<u8>,
 }
 
-/// Decoded samples around a rectangle.
+/// Decoded samples of all components around a rectangle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Samples {
     /// One grid for each component.
     pub grids: Vec<Grid>,
 }
 
-/// The bytes of the file that decoding `rect`, in pixels as stored, takes; in rising order.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, Unfit> {
+/// The byte ranges of the file that [`decode`] reads for `rect`, in pixels as stored; in rising
+/// order.
+pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     rows(scan, &scan.mcus_of(rect)?)
         .map(|mcus| index.bytes(mcus))
         .collect::<Result<Vec<_>, _>>()
@@ -69,14 +70,19 @@ pub(super) fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 /// Decodes `rect`, in pixels as stored, with what interpolation needs around it.
 ///
-/// `bytes` holds what [`needs`] said. Memory: the samples, and the coefficients of a row of MCUs.
+/// `bytes` holds the ranges that [`needs`] gives. Takes memory for the samples and for the
+/// coefficients of one row of MCUs.
+///
+/// # Errors
+///
+/// [`ScanError::Outside`] when `rect` is empty or leaves the picture.
 pub fn decode(
     scan: &Scan,
     index: &Index,
     bytes: &Bytes<'_>,
     rect: Rect,
     dct: Dct,
-) -> Result<Samples, Unfit> {
+) -> Result<Samples, ScanError> {
     let mcus = scan.mcus_of(rect)?;
     let count = to_usize(mcus.columns.end - mcus.columns.start);
     let mut strip = Strip::new(scan, count);
@@ -84,7 +90,7 @@ pub fn decode(
     let mut data = Unstuffed::default();
     for (row, span) in rows(scan, &mcus).enumerate() {
         index.fill(&mut data, bytes, span.clone())?;
-        let mut walk = index.enter(scan, &data, span.start)?;
+        let mut walk = index.seek(scan, &data, span.start)?;
         strip.clear();
         for column in 0..count {
             walk.begin()?;
@@ -98,18 +104,28 @@ pub fn decode(
 
 fn grids(scan: &Scan, mcus: &McuRect) -> Samples {
     let count = |range: &Range<u32>| range.end - range.start;
-    let grid = |part: &crate::scan::Part| {
-        let origin = (mcus.columns.start * part.across * 8, mcus.rows.start * part.down * 8);
-        let width = count(&mcus.columns) * part.across * 8;
-        let height = count(&mcus.rows) * part.down * 8;
+    let grid = |component: &crate::scan::ScanComponent| {
+        let origin =
+            (mcus.columns.start * component.across * 8, mcus.rows.start * component.down * 8);
+        let width = count(&mcus.columns) * component.across * 8;
+        let height = count(&mcus.rows) * component.down * 8;
         let size = Size::new(
-            width.min(part.size.width - origin.0),
-            height.min(part.size.height - origin.1),
+            width.min(component.size.width - origin.0),
+            height.min(component.size.height - origin.1),
         );
         let data = vec![0; to_usize(width) * to_usize(height)];
         Grid { origin, size, stride: to_usize(width), data }
     };
-    Samples { grids: scan.parts.iter().map(grid).collect() }
+    Samples { grids: scan.components.iter().map(grid).collect() }
+}
+
+/// Where a block lies in a [`Strip`].
+#[derive(Clone, Copy)]
+pub(super) struct BlockPosition {
+    /// Number of the component in the scan.
+    component: usize,
+    /// Number among the component's blocks, row by row.
+    index: usize,
 }
 
 /// The coefficients of some MCUs beside each other.
@@ -124,14 +140,14 @@ pub(super) struct Strip {
 
 impl Strip {
     pub(super) fn new(scan: &Scan, mcus: usize) -> Self {
-        let shape = |part: &crate::scan::Part| {
-            let (across, down) = (to_usize(part.across), to_usize(part.down));
+        let shape = |component: &crate::scan::ScanComponent| {
+            let (across, down) = (to_usize(component.across), to_usize(component.down));
             (across, down, across * mcus)
         };
-        let shapes: Vec<_> = scan.parts.iter().map(shape).collect();
-        let order = shapes.iter().enumerate().flat_map(|(part, (across, down, _))| {
+        let shapes: Vec<_> = scan.components.iter().map(shape).collect();
+        let order = shapes.iter().enumerate().flat_map(|(component, (across, down, _))| {
             let across = *across;
-            (0..across * down).map(move |at| (part, at % across, at / across))
+            (0..across * down).map(move |at| (component, at % across, at / across))
         });
         Self {
             blocks: shapes.iter().map(|(_, down, row)| vec![[0; 64]; down * row]).collect(),
@@ -147,29 +163,32 @@ impl Strip {
     /// Block `number` of the MCU in `column`.
     #[inline]
     pub(super) fn block_mut(&mut self, number: usize, column: usize) -> &mut Block {
-        let (part, index) = self.position(number, column);
-        &mut self.blocks[part][index]
+        let BlockPosition { component, index } = self.position(number, column);
+        &mut self.blocks[component][index]
     }
 
-    /// Component and index of block `number` of the MCU in `column`.
-    pub(super) fn position(&self, number: usize, column: usize) -> (usize, usize) {
-        let (part, x, y) = self.order[number];
-        let (across, _, row) = self.shapes[part];
-        (part, y * row + column * across + x)
+    /// Where block `number` of the MCU in `column` lies.
+    #[inline]
+    pub(super) fn position(&self, number: usize, column: usize) -> BlockPosition {
+        let (component, x, y) = self.order[number];
+        let (across, _, row) = self.shapes[component];
+        BlockPosition { component, index: y * row + column * across + x }
     }
 
     /// The first sample of a block, counted from the picture's corner, when the strip stands at
     /// `row` and its first MCU in column `first`.
-    pub(super) fn place(
+    pub(super) fn origin(
         &self,
-        (part, index): (usize, usize),
-        (scan, row, first): (&Scan, u32, u32),
+        block: BlockPosition,
+        scan: &Scan,
+        row: u32,
+        first: u32,
     ) -> (u32, u32) {
-        let (_, _, across) = self.shapes[part];
-        let (x, y) = (index % across, index / across);
+        let (_, _, across) = self.shapes[block.component];
+        let (x, y) = (block.index % across, block.index / across);
         let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let part = &scan.parts[part];
-        ((first * part.across + small(x)) * 8, (row * part.down + small(y)) * 8)
+        let component = &scan.components[block.component];
+        ((first * component.across + small(x)) * 8, (row * component.down + small(y)) * 8)
     }
 
     /// The blocks of each component, row by row.
@@ -178,9 +197,9 @@ impl Strip {
         &self.blocks
     }
 
-    /// A block.
-    pub(super) fn block(&self, (part, index): (usize, usize)) -> &Block {
-        &self.blocks[part][index]
+    /// The coefficients of one block.
+    pub(super) fn block(&self, at: BlockPosition) -> &Block {
+        &self.blocks[at.component][at.index]
     }
 
     /// Turns the coefficients into samples of row `row` of MCUs.
@@ -202,8 +221,8 @@ impl Strip {
         row: usize,
         divisors: &[crate::dct::Divisors],
     ) {
-        let parts = self.blocks.iter_mut().zip(&self.shapes).zip(grids).zip(divisors);
-        for (((blocks, (_, down, across)), grid), divisors) in parts {
+        let components = self.blocks.iter_mut().zip(&self.shapes).zip(grids).zip(divisors);
+        for (((blocks, (_, down, across)), grid), divisors) in components {
             for (y, blocks) in blocks.chunks_exact_mut(*across).enumerate() {
                 let start = (row * down + y) * 8 * grid.stride;
                 let samples = &grid.data[start..start + 8 * grid.stride];
@@ -213,28 +232,38 @@ impl Strip {
     }
 }
 
-/// From where a rectangle's samples of colour are counted on an axis.
+/// The end of an axis from which the chroma samples of a rectangle are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
-    /// Its start: the usual way.
+pub enum CountedFrom {
+    /// The left or upper edge: the usual case.
     Start,
-    /// Its end, for a picture that will be turned so that its end comes first.
+    /// The right or lower edge, for a picture that will be mirrored or turned so that this edge
+    /// comes first.
     End,
 }
 
 impl Samples {
-    /// Cuts `rect` out, in pixels as stored; it is what was given to [`decode`].
+    /// Cuts out `rect`, in pixels as stored, which is what was given to [`decode`].
     ///
-    /// The picture has planes. `from` says for both axes where cells of colour start.
-    pub fn planes(&self, scan: &Scan, rect: Rect, from: (From, From)) -> Result<Planes, Unfit> {
-        let (space, chroma) = scan.planes.ok_or(Unfit::Sampling)?;
+    /// `from` says for the horizontal and the vertical axis where chroma cells start.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError::Sampling`] when the picture has no planes ([`Scan::planes`]).
+    pub fn planes(
+        &self,
+        scan: &Scan,
+        rect: Rect,
+        from: (CountedFrom, CountedFrom),
+    ) -> Result<Planes, ScanError> {
+        let (space, chroma) = scan.planes.ok_or(ScanError::Sampling)?;
         let size = rect.size();
         let layout = Planes::layout(size, space, chroma);
         let mut data = vec![0; Planes::samples(&layout)];
-        for ((plane, grid), part) in layout.iter().zip(&self.grids).zip(&scan.parts) {
+        for ((plane, grid), component) in layout.iter().zip(&self.grids).zip(&scan.components) {
             let out = &mut data[plane.start..plane.start + plane.width * plane.height];
-            let across = Axis::new((rect.x, rect.width), part.cell.0, plane.width, from.0);
-            let down = Axis::new((rect.y, rect.height), part.cell.1, plane.height, from.1);
+            let across = Axis::new(rect.x, rect.width, component.cell.0, plane.width, from.0);
+            let down = Axis::new(rect.y, rect.height, component.cell.1, plane.height, from.1);
             grid.cut(*plane, &across, &down, out);
         }
         Ok(Planes { size, space, chroma, data })
@@ -251,13 +280,13 @@ struct Axis {
 }
 
 impl Axis {
-    fn new((start, length): (u32, u32), cell: u32, samples: usize, from: From) -> Self {
+    fn new(start: u32, length: u32, cell: u32, samples: usize, from: CountedFrom) -> Self {
         let samples = u32::try_from(samples).unwrap_or(u32::MAX);
         let pixel = match from {
-            From::End => {
+            CountedFrom::End => {
                 i64::from(start) + i64::from(length) - i64::from(samples) * i64::from(cell)
             }
-            From::Start => i64::from(start),
+            CountedFrom::Start => i64::from(start),
         };
         let cells = i64::from(cell);
         let behind = u32::try_from(pixel.rem_euclid(cells)).unwrap_or(0);

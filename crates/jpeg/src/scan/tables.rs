@@ -4,7 +4,7 @@
 //! the order of their codes; codes of one length count up, and a longer code continues where the
 //! shorter ones ended. The code of all ones is never used.
 
-use crate::scan::Unfit;
+use crate::scan::ScanError;
 
 /// Class of tables for DC differences.
 pub const DC: usize = 0;
@@ -14,7 +14,7 @@ pub const AC: usize = 1;
 /// Bits that one look into [`Table`] covers; longer codes are rare and walk their lengths.
 pub(super) const LOOK: u32 = 11;
 
-/// Bits that one look covers when codes are only passed over.
+/// Bits that one look covers when codes are only skipped.
 pub(super) const PAIR: u32 = 12;
 
 /// [`Step::advance`] of the code that ends a block: beyond any position.
@@ -71,12 +71,12 @@ fn symbols(class: usize) -> Box<dyn Iterator<Item = u8>> {
     Box::new([0, SIXTEEN_ZEROS].into_iter().chain(runs))
 }
 
-/// What the first bits of the buffer mean, in one word: the chain from one code to the next is what
-/// reading a scan waits for, and it must be short.
+/// What the first bits of the buffer mean, in one word: the chain from one code to the next is
+/// what reading a scan waits for, and it must be short.
 ///
-/// From the lowest bit: 8 bits with the length of the code and the value behind it together, 8 with
-/// that of the code, 8 with that of the value, 8 with the number of coefficients that an AC symbol
-/// moves on by, [`END`] for the end of the block.
+/// From the lowest bit: 8 bits with the length of the code and the value behind it together, 8
+/// with that of the code, 8 with that of the value, 8 with the number of coefficients that an AC
+/// symbol moves on by, [`END`] for the end of the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Step(u32);
 
@@ -115,7 +115,7 @@ impl Step {
     }
 }
 
-/// What one or two AC codes at the top of the buffer mean together, for passing blocks over.
+/// What one or two AC codes at the top of the buffer mean together, for skipping blocks.
 ///
 /// From the lowest bit: 6 bits with the length of codes and values, 8 with the coefficients that
 /// they move on by, [`END`] more if the second one, or the only one, ends the block. Zero if there
@@ -155,7 +155,7 @@ impl Table {
     ///
     /// Fails on counts that make no prefix code or use the code of all ones, and on symbols that
     /// no baseline picture has.
-    pub fn new(spec: &Spec, class: usize) -> Result<Self, Unfit> {
+    pub fn new(spec: &Spec, class: usize) -> Result<Self, ScanError> {
         let look = Box::new([Step::default(); 1 << LOOK]);
         let pairs = Box::new([Pair::default(); 1 << PAIR]);
         let mut table = Self { look, pairs, lengths: [(0, 0, 0); 16], steps: Vec::new() };
@@ -163,16 +163,16 @@ impl Table {
         for (length, count) in (1u8..).zip(spec.counts) {
             table.lengths[usize::from(length) - 1] = (code, u32::from(count), index);
             for _ in 0..count {
-                let symbol = *spec.symbols.get(index).ok_or(Unfit::Tables)?;
+                let symbol = *spec.symbols.get(index).ok_or(ScanError::Tables)?;
                 // All ones must stay free, so the code after this one must exist.
                 if code + 1 >= 1 << length || !is_known(symbol, class) {
-                    return Err(Unfit::Tables);
+                    return Err(ScanError::Tables);
                 }
                 let step = Step::new(length, symbol, class);
                 table.steps.push(step);
                 if u32::from(length) <= LOOK {
                     let shift = LOOK - u32::from(length);
-                    let first = usize::try_from(code << shift).map_err(|_| Unfit::Tables)?;
+                    let first = usize::try_from(code << shift).map_err(|_| ScanError::Tables)?;
                     table.look[first..first + (1 << shift)].fill(step);
                 }
                 (code, index) = (code + 1, index + 1);
@@ -310,7 +310,7 @@ mod tests {
             for (length, count) in counts {
                 spec.counts[length - 1] = *count;
             }
-            assert_eq!(Table::new(&spec, AC).err(), Some(Unfit::Tables), "{counts:?}");
+            assert_eq!(Table::new(&spec, AC).err(), Some(ScanError::Tables), "{counts:?}");
         };
         check(&[(1, 2)], &[0, 1]);
         check(&[(1, 3)], &[0, 1, 2]);

@@ -1,7 +1,7 @@
 //! Scans for the tests of this unit and of those that use it.
 
-use super::bits::{Unstuffed, Writer};
-use super::cut::{coders, headers, recode_mcu};
+use super::bits::Unstuffed;
+use super::cut::{Recoder, headers};
 use super::region::Strip;
 use super::walk::Block;
 use super::{COMPONENTS_MAX, to_usize};
@@ -13,12 +13,12 @@ impl IndexedJpeg {
     /// All coefficients, dequantised: per component, its blocks row by row of MCUs.
     pub(crate) fn coefficients(&self) -> Vec<Vec<Block>> {
         let (scan, index) = (&self.scan, &self.index);
-        let mut out = vec![Vec::new(); scan.parts.len()];
+        let mut out = vec![Vec::new(); scan.components.len()];
         let mut data = Unstuffed::default();
         for row in 0..scan.down {
             let span = row * scan.across..(row + 1) * scan.across;
             index.fill(&mut data, &self.bytes(), span.clone()).unwrap();
-            let mut walk = index.enter(scan, &data, span.start).unwrap();
+            let mut walk = index.seek(scan, &data, span.start).unwrap();
             let mut strip = Strip::new(scan, to_usize(scan.across));
             for column in 0..to_usize(scan.across) {
                 walk.begin().unwrap();
@@ -36,22 +36,21 @@ impl IndexedJpeg {
         let scan = &self.scan;
         let mut data = Unstuffed::default();
         self.index.fill(&mut data, &self.bytes(), 0..scan.mcus()).unwrap();
-        let mut walk = self.index.enter(scan, &data, 0).unwrap();
-        let (coders, mut writer) = (coders(scan).unwrap(), Writer::default());
-        let mut last = [0; COMPONENTS_MAX];
+        let mut walk = self.index.seek(scan, &data, 0).unwrap();
+        let mut recoder = Recoder::new(scan).unwrap();
         for mcu in 0..scan.mcus() {
             walk.begin().unwrap();
             if mcu > 0 && mcu.is_multiple_of(u32::from(interval)) {
                 let [number, ..] = (mcu / u32::from(interval) - 1).to_le_bytes();
-                writer.restart(number & 7);
-                last = [0; COMPONENTS_MAX];
+                recoder.writer.restart(number & 7);
+                recoder.last = [0; COMPONENTS_MAX];
             }
-            recode_mcu(&mut walk, &data, (&coders, &mut writer, &mut last)).unwrap();
+            recoder.recode_mcu(&data, &mut walk).unwrap();
         }
         let mut jpeg = vec![0xFF, 0xD8];
         jpeg.extend_from_slice(&self.colour);
         jpeg.extend(headers(scan, scan.size, interval).unwrap());
-        writer.finish_into(&mut jpeg);
+        recoder.writer.finish_into(&mut jpeg);
         jpeg.extend_from_slice(&[0xFF, 0xD9]);
         Self::open(jpeg, &LIMITS).unwrap()
     }

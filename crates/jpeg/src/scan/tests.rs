@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::bands::{are_exact, band, split};
 use super::cut::{cut, is_on_grid, surroundings};
 use super::patch::patch;
-use super::region::{From, Samples, decode as decode_region, needs};
+use super::region::{CountedFrom, Samples, decode as decode_region, needs};
 use super::*;
 use crate::IndexedJpeg;
 use crate::codec::tests::{as_optimised, as_progressive};
@@ -47,7 +47,7 @@ fn picture(size: Size, kind: usize, coding: Coding, seed: u32) -> IndexedJpeg {
     }
 }
 
-fn part(pixels: &Pixels, region: Rect) -> Vec<u8> {
+fn crop_of(pixels: &Pixels, region: Rect) -> Vec<u8> {
     let row = |y: u32| {
         let start = to_usize(y * pixels.size.width + region.x) * pixels.channels;
         &pixels.data[start..][..to_usize(region.width) * pixels.channels]
@@ -85,7 +85,7 @@ fn expected(full: &Planes, number: usize, cell: (u32, u32), pixel: (i64, i64)) -
     u8::try_from((upper * (cy - dy) + lower * dy + cx * cy / 2) / (cx * cy)).unwrap()
 }
 
-fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (From, From)) {
+fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (CountedFrom, CountedFrom)) {
     let IndexedJpeg { scan, index, jpeg, .. } = indexed;
     let bytes = only(indexed, needs(scan, index, rect).expect("inside"));
     let full = decode_planes(jpeg).expect("planes").value;
@@ -93,14 +93,14 @@ fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (From, From)) {
         let samples = decode_region(scan, index, &bytes, rect, dct).expect("decoded");
         let planes = samples.planes(scan, rect, from).expect("planes");
         let layout = Planes::layout(planes.size, planes.space, planes.chroma);
-        for (number, (plane, part)) in layout.iter().zip(&scan.parts).enumerate() {
+        for (number, (plane, component)) in layout.iter().zip(&scan.components).enumerate() {
             let start = |from, start: u32, length: u32, cell: u32, samples: usize| match from {
-                From::End => {
+                CountedFrom::End => {
                     i64::from(start + length) - i64::try_from(samples).unwrap() * i64::from(cell)
                 }
-                From::Start => i64::from(start),
+                CountedFrom::Start => i64::from(start),
             };
-            let (cx, cy) = part.cell;
+            let (cx, cy) = component.cell;
             let left = start(from.0, rect.x, rect.width, cx, plane.width);
             let top = start(from.1, rect.y, rect.height, cy, plane.height);
             for y in 0..plane.height {
@@ -111,7 +111,7 @@ fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (From, From)) {
                     let wanted = expected(
                         &full,
                         number,
-                        part.cell,
+                        component.cell,
                         (pixel(left, x, cx), pixel(top, y, cy)),
                     );
                     let found = planes.data[plane.start + y * plane.width + x];
@@ -133,7 +133,7 @@ fn check_cut_pixels(indexed: &IndexedJpeg, rect: Rect) -> Vec<u8> {
     assert_eq!((decoded.warning, decoded.value.size), (None, shows.size()));
     let inner = Rect { x: rect.x - shows.x, y: rect.y - shows.y, ..rect };
     let full = decode(jpeg, Scale::FULL).expect("decoded").value;
-    assert!(part(&decoded.value, inner) == part(&full, rect), "{rect:?} differs");
+    assert!(crop_of(&decoded.value, inner) == crop_of(&full, rect), "{rect:?} differs");
     small
 }
 
@@ -151,13 +151,13 @@ fn check_cut(indexed: &IndexedJpeg, rect: Rect) {
 /// The coefficients of a cut are those of the original, block for block.
 fn check_coefficients(indexed: &IndexedJpeg, rect: Rect, small: &IndexedJpeg) {
     let (all, cut) = (indexed.coefficients(), small.coefficients());
-    let parts = indexed.scan.parts.iter().zip(&small.scan.parts);
-    for ((part, small_part), (all, cut)) in parts.zip(all.iter().zip(&cut)) {
-        assert_eq!(part.quant, small_part.quant);
-        let row = |scan: &Scan| to_usize(scan.across * part.across);
+    let components = indexed.scan.components.iter().zip(&small.scan.components);
+    for ((component, cut_component), (all, cut)) in components.zip(all.iter().zip(&cut)) {
+        assert_eq!(component.quant, cut_component.quant);
+        let row = |scan: &Scan| to_usize(scan.across * component.across);
         let (left, top) = (
-            to_usize(rect.x / indexed.scan.mcu.width * part.across),
-            to_usize(rect.y / indexed.scan.mcu.height * part.down),
+            to_usize(rect.x / indexed.scan.mcu.width * component.across),
+            to_usize(rect.y / indexed.scan.mcu.height * component.down),
         );
         for (y, blocks) in cut.chunks_exact(row(&small.scan)).enumerate() {
             let start = (top + y) * row(&indexed.scan) + left;
@@ -168,13 +168,13 @@ fn check_coefficients(indexed: &IndexedJpeg, rect: Rect, small: &IndexedJpeg) {
 
 /// Turns the samples of luma inside `rect` dark and those of colour grey.
 fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut Samples) {
-    let parts = scan.parts.clone();
+    let components = scan.components.clone();
     move |samples| {
-        for (number, (grid, part)) in samples.grids.iter_mut().zip(&parts).enumerate() {
+        for (number, (grid, component)) in samples.grids.iter_mut().zip(&components).enumerate() {
             let span =
                 |start: u32, length: u32, cell: u32| start / cell..(start + length).div_ceil(cell);
-            let columns = span(rect.x, rect.width, part.cell.0);
-            let rows = span(rect.y, rect.height, part.cell.1);
+            let columns = span(rect.x, rect.width, component.cell.0);
+            let rows = span(rect.y, rect.height, component.cell.1);
             let width = to_usize(grid.size.width);
             for (y, row) in grid.data.chunks_exact_mut(width).enumerate() {
                 for (x, sample) in row.iter_mut().enumerate() {
@@ -192,7 +192,7 @@ fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut Samples) {
 fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     let IndexedJpeg { scan, index, jpeg, .. } = indexed;
     let bytes = only(indexed, [patch::needs(scan, index, rect).expect("inside")]);
-    let make = |dct| patch(scan, index, &bytes, rect, (dct, &mut darken(scan, rect)));
+    let make = |dct| patch(scan, index, &bytes, rect, dct, &mut darken(scan, rect));
     let patched = make(Dct::detect()).expect("patched");
     assert_eq!(Ok(&patched), make(Dct::scalar()).as_ref());
     let at = |offset: u64| usize::try_from(offset).unwrap();
@@ -208,16 +208,16 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     let patched = IndexedJpeg::open(file, &LIMITS).expect("a file of our own");
     let (before, after) = (indexed.coefficients(), patched.coefficients());
     let mut changed = 0;
-    for ((part, before), after) in scan.parts.iter().zip(&before).zip(&after) {
-        let across = to_usize(scan.across * part.across);
+    for ((component, before), after) in scan.components.iter().zip(&before).zip(&after) {
+        let across = to_usize(scan.across * component.across);
         for (number, (before, after)) in before.iter().zip(after).enumerate() {
             let small = |value: usize| u32::try_from(value).unwrap() * 8;
             let (x, y) = (small(number % across), small(number / across));
             let inside = |at: u32, cell: u32, start: u32, length: u32| {
                 at * cell < start + length && (at + 8) * cell > start
             };
-            let touched = inside(x, part.cell.0, rect.x, rect.width)
-                && inside(y, part.cell.1, rect.y, rect.height);
+            let touched = inside(x, component.cell.0, rect.x, rect.width)
+                && inside(y, component.cell.1, rect.y, rect.height);
             assert!(touched || before == after, "block at {x},{y} changed, {rect:?}");
             changed += u32::from(before != after);
         }
@@ -284,8 +284,8 @@ fn corners_and_the_whole_are_exact_in_every_kind_of_file() {
                 check_cut(&indexed, rect);
                 check_patch(&indexed, rect);
                 if indexed.has_planes() {
-                    check_region(&indexed, rect, (From::Start, From::Start));
-                    check_region(&indexed, rect, (From::End, From::End));
+                    check_region(&indexed, rect, (CountedFrom::Start, CountedFrom::Start));
+                    check_region(&indexed, rect, (CountedFrom::End, CountedFrom::End));
                 }
             }
         }
@@ -300,7 +300,7 @@ fn pictures_of_one_pixel_are_exact() {
             for rect in rects(size) {
                 check_cut(&indexed, rect);
                 if indexed.has_planes() {
-                    check_region(&indexed, rect, (From::Start, From::End));
+                    check_region(&indexed, rect, (CountedFrom::Start, CountedFrom::End));
                 }
             }
         }
@@ -351,7 +351,7 @@ fn a_working_copy_has_the_pixels_of_its_progressive_original() {
 #[test]
 fn what_is_not_one_baseline_scan_is_unfit() {
     let jpeg = pictures::jpeg(Size::new(40, 40), Space::YCbCr, Chroma::Full, 5);
-    assert_eq!(IndexedJpeg::open(as_progressive(&jpeg), &LIMITS).err(), Some(Unfit::Process));
+    assert_eq!(IndexedJpeg::open(as_progressive(&jpeg), &LIMITS).err(), Some(ScanError::Process));
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn a_scan_that_ends_early_is_damaged() {
         let mut cut = indexed.jpeg[..end].to_vec();
         cut.extend_from_slice(&[0xFF, 0xD9]);
         let found = IndexedJpeg::open(cut, &LIMITS).err();
-        assert!(matches!(found, Some(Unfit::Damaged { .. })), "cut at {end}: {found:?}");
+        assert!(matches!(found, Some(ScanError::Damaged { .. })), "cut at {end}: {found:?}");
     }
 }
 
@@ -372,7 +372,7 @@ fn a_wrong_restart_marker_is_damage() {
     let at = indexed.jpeg.windows(2).position(|pair| pair == [0xFF, 0xD1]).expect("a restart");
     let mut jpeg = indexed.jpeg.clone();
     jpeg[at + 1] = 0xD5;
-    assert_eq!(IndexedJpeg::open(jpeg, &LIMITS).err(), Some(Unfit::Damaged { mcu: 12 }));
+    assert_eq!(IndexedJpeg::open(jpeg, &LIMITS).err(), Some(ScanError::Damaged { mcu: 12 }));
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn a_restart_before_the_first_mcu_is_damage() {
         let mut jpeg = indexed.jpeg.clone();
         let start = usize::try_from(indexed.scan.start).unwrap();
         jpeg.splice(start..start, [0xFF, 0xD0]);
-        assert_eq!(IndexedJpeg::open(jpeg, &LIMITS).err(), Some(Unfit::Damaged { mcu: 0 }));
+        assert_eq!(IndexedJpeg::open(jpeg, &LIMITS).err(), Some(ScanError::Damaged { mcu: 0 }));
     }
 }
 
@@ -395,10 +395,10 @@ fn work_that_is_not_wanted_any_more_ends_at_its_next_row() {
     let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 3;
     let bytes = indexed.bytes().watched(&go_on);
     let found = decode_region(&indexed.scan, &indexed.index, &bytes, whole, Dct::detect());
-    assert_eq!(found.err(), Some(Unfit::Stopped));
+    assert_eq!(found.err(), Some(ScanError::Stopped));
     assert_eq!(asked.load(Ordering::Relaxed), 4, "nothing was done behind the answer no");
     let found = cut(&indexed.scan, &indexed.index, &bytes, whole, &indexed.colour);
-    assert_eq!(found.err(), Some(Unfit::Stopped));
+    assert_eq!(found.err(), Some(ScanError::Stopped));
 }
 
 #[test]
@@ -411,9 +411,9 @@ fn regions_outside_the_picture_are_refused() {
         Rect { x: u32::MAX, y: 0, width: 2, height: 1 },
         Rect { x: 5, y: 5, width: 0, height: 1 },
     ] {
-        assert_eq!(needs(scan, index, rect), Err(Unfit::Outside));
-        assert_eq!(cut::needs(scan, index, rect), Err(Unfit::Outside));
-        assert_eq!(patch::needs(scan, index, rect), Err(Unfit::Outside));
+        assert_eq!(needs(scan, index, rect), Err(ScanError::Outside));
+        assert_eq!(cut::needs(scan, index, rect), Err(ScanError::Outside));
+        assert_eq!(patch::needs(scan, index, rect), Err(ScanError::Outside));
     }
 }
 
@@ -450,8 +450,8 @@ fn any_coding() -> impl Strategy<Value = Coding> {
     ]
 }
 
-fn any_from() -> impl Strategy<Value = (From, From)> {
-    let side = || prop_oneof![Just(From::Start), Just(From::End)];
+fn any_from() -> impl Strategy<Value = (CountedFrom, CountedFrom)> {
+    let side = || prop_oneof![Just(CountedFrom::Start), Just(CountedFrom::End)];
     (side(), side())
 }
 
@@ -496,18 +496,18 @@ proptest! {
         prop_assert_eq!(
             &decoded, &decode_region(scan, index, &indexed.bytes(), rect, Dct::scalar())
         );
-        drop(patch(scan, index, &indexed.bytes(), rect, (Dct::detect(), &mut |_| ())));
+        drop(patch(scan, index, &indexed.bytes(), rect, Dct::detect(), &mut |_| ()));
         if let (Ok(samples), true) = (decoded, indexed.has_planes())
             && let Ok(full) = decode_planes(&indexed.jpeg)
         {
-            let planes = samples.planes(scan, rect, (From::Start, From::Start)).expect("planes");
-            for (number, (plane, part)) in
-                Planes::layout(planes.size, planes.space, planes.chroma).iter().zip(&scan.parts).enumerate()
+            let planes = samples.planes(scan, rect, (CountedFrom::Start, CountedFrom::Start)).expect("planes");
+            for (number, (plane, component)) in
+                Planes::layout(planes.size, planes.space, planes.chroma).iter().zip(&scan.components).enumerate()
             {
-                for y in 0..part.size.height {
-                    for x in 0..part.size.width {
-                        let pixel = (i64::from(x * part.cell.0), i64::from(y * part.cell.1));
-                        let wanted = expected(&full.value, number, part.cell, pixel);
+                for y in 0..component.size.height {
+                    for x in 0..component.size.width {
+                        let pixel = (i64::from(x * component.cell.0), i64::from(y * component.cell.1));
+                        let wanted = expected(&full.value, number, component.cell, pixel);
                         let at = plane.start + to_usize(y) * plane.width + to_usize(x);
                         prop_assert_eq!(planes.data[at], wanted);
                     }
@@ -539,7 +539,9 @@ fn the_engine_is_exact_on_real_photographs() {
             let jpeg = std::fs::read(&path).unwrap();
             seen += 1;
             let jpeg = match IndexedJpeg::open(jpeg.clone(), &LIMITS) {
-                Err(Unfit::Process | Unfit::Scans) => to_baseline(&jpeg).expect("transformed"),
+                Err(ScanError::Process | ScanError::Scans) => {
+                    to_baseline(&jpeg).expect("transformed")
+                }
                 Err(other) => panic!("{}: {other}", path.display()),
                 Ok(_) => jpeg,
             };
@@ -553,7 +555,7 @@ fn the_engine_is_exact_on_real_photographs() {
                 let rect = Rect::new(x, y, size);
                 check_cut_pixels(&indexed, rect);
                 if indexed.has_planes() {
-                    check_region(&indexed, rect, (From::Start, From::Start));
+                    check_region(&indexed, rect, (CountedFrom::Start, CountedFrom::Start));
                 }
             }
         }

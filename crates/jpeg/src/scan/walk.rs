@@ -4,7 +4,7 @@ use crate::scan::bits::{Reader, Unstuffed, Writer};
 use crate::scan::index::Entry;
 use crate::scan::region::Strip;
 use crate::scan::tables::{Codes, END, Step, Table};
-use crate::scan::{COMPONENTS_MAX, Scan, Unfit, ZIGZAG};
+use crate::scan::{COMPONENTS_MAX, Scan, ScanError, ZIGZAG};
 
 /// The greatest size of an AC coefficient that is written.
 const AC_SIZE_MAX: u32 = 10;
@@ -15,7 +15,7 @@ pub type Block = [i16; 64];
 /// What reading one block of an MCU takes.
 #[derive(Clone)]
 struct Plan<'a> {
-    part: usize,
+    component: usize,
     dc: &'a Table,
     ac: &'a Table,
     steps: &'a [u32; 128],
@@ -24,7 +24,7 @@ struct Plan<'a> {
 /// Where a block stands in the data, in bits, and its DC as it was coded: not dequantised.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    pub(super) part: usize,
+    pub(super) component: usize,
     pub(super) dc: i32,
     /// Where the DC's code starts.
     pub(super) start: u64,
@@ -51,22 +51,22 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Starts before MCU `mcu`, which is where `entry` points; `data` holds it.
-    pub(super) fn enter(
+    pub(super) fn at(
         scan: &'a Scan,
         data: &'a Unstuffed,
         entry: &Entry,
         mcu: u32,
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, ScanError> {
         let position = data.from_file(entry.place)?;
-        let plan = |part: &usize| {
-            let (dc, ac) = scan.tables_of(*part)?;
-            Ok(Plan { part: *part, dc, ac, steps: &scan.parts[*part].steps })
+        let plan = |component: &usize| {
+            let (dc, ac) = scan.tables_of(*component)?;
+            Ok(Plan { component: *component, dc, ac, steps: &scan.components[*component].steps })
         };
         let interval = scan.interval;
         Ok(Self {
             data,
             reader: Reader::new(data, position),
-            plans: scan.blocks.iter().map(plan).collect::<Result<_, Unfit>>()?,
+            plans: scan.blocks.iter().map(plan).collect::<Result<_, ScanError>>()?,
             dc: entry.dc.map(i32::from),
             mcu,
             interval,
@@ -75,8 +75,8 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn damaged(&self) -> Unfit {
-        Unfit::Damaged { mcu: self.mcu }
+    fn damaged(&self) -> ScanError {
+        ScanError::Damaged { mcu: self.mcu }
     }
 
     /// The MCU that comes next.
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The predictors of the next MCU.
-    pub(super) fn predictors(&self) -> Result<[i16; COMPONENTS_MAX], Unfit> {
+    pub(super) fn predictors(&self) -> Result<[i16; COMPONENTS_MAX], ScanError> {
         let mut out = [0; COMPONENTS_MAX];
         for (to, from) in out.iter_mut().zip(self.dc) {
             *to = i16::try_from(from).map_err(|_| self.damaged())?;
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
     /// Steps over the restart marker if one must come before the next MCU, and gives its number.
     ///
     /// Must be called once before each MCU.
-    pub(super) fn begin(&mut self) -> Result<Option<u8>, Unfit> {
+    pub(super) fn begin(&mut self) -> Result<Option<u8>, ScanError> {
         if self.interval == 0 {
             return Ok(None);
         }
@@ -126,20 +126,20 @@ impl<'a> Walk<'a> {
     }
 
     /// Fails when more bits were read than there are before the next restart or the end.
-    pub(super) fn check(&self) -> Result<(), Unfit> {
+    pub(super) fn check(&self) -> Result<(), ScanError> {
         let end = self.data.restart(self.next_restart).map_or(self.data.bits(), |(at, _)| at);
         if self.position() <= end { Ok(()) } else { Err(self.damaged()) }
     }
 
-    /// Passes an MCU.
+    /// Skips an MCU.
     #[inline]
-    pub(super) fn skip_mcu(&mut self) -> Result<(), Unfit> {
+    pub(super) fn skip_mcu(&mut self) -> Result<(), ScanError> {
         let mut wild = 0;
         for plan in &self.plans {
-            let dc = &mut self.dc[plan.part];
-            let passed = read_dc(&mut self.reader, plan.dc, dc)
+            let dc = &mut self.dc[plan.component];
+            let skipped = read_dc(&mut self.reader, plan.dc, dc)
                 .and_then(|()| skip_ac(&mut self.reader, plan.ac));
-            passed.ok_or(Unfit::Damaged { mcu: self.mcu })?;
+            skipped.ok_or(ScanError::Damaged { mcu: self.mcu })?;
             wild |= beyond_16_bits(*dc);
         }
         if wild != 0 {
@@ -149,8 +149,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Passes MCUs up to `mcu`, which is not behind.
-    pub(super) fn skip_to(&mut self, mcu: u32) -> Result<(), Unfit> {
+    /// Skips MCUs up to `mcu`, which is not behind.
+    pub(super) fn skip_to(&mut self, mcu: u32) -> Result<(), ScanError> {
         while self.mcu < mcu {
             self.begin()?;
             self.skip_mcu()?;
@@ -160,24 +160,28 @@ impl<'a> Walk<'a> {
 
     /// Decodes an MCU into `column` of a cleared strip; the coefficients are dequantised.
     #[inline]
-    pub(super) fn decode_mcu(&mut self, strip: &mut Strip, column: usize) -> Result<(), Unfit> {
-        self.decode_and_tell(strip, column, &mut |_| ())
+    pub(super) fn decode_mcu(
+        &mut self,
+        strip: &mut Strip,
+        column: usize,
+    ) -> Result<(), ScanError> {
+        self.decode_and_report(strip, column, &mut |_| ())
     }
 
-    /// The same, and tells of each block where it stands.
+    /// Decodes as [`Walk::decode_mcu`] does, and reports where each block stands.
     #[inline(always)]
-    pub(super) fn decode_and_tell(
+    pub(super) fn decode_and_report(
         &mut self,
         strip: &mut Strip,
         column: usize,
         found: &mut impl FnMut(Place),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), ScanError> {
         let mut wild = 0;
         for (number, plan) in self.plans.iter().enumerate() {
-            let part = plan.part;
+            let component = plan.component;
             let block = strip.block_mut(number, column);
             let start = self.reader.position();
-            let dc = &mut self.dc[part];
+            let dc = &mut self.dc[component];
             let decoded = read_dc(&mut self.reader, plan.dc, dc).and_then(|()| {
                 let ac = self.reader.position();
                 // An index of another file can have predictors that no file has.
@@ -185,28 +189,28 @@ impl<'a> Walk<'a> {
                 block[0] = low_16(first);
                 wild |= beyond_16_bits(first) | beyond_16_bits(*dc);
                 wild |= decode_ac(&mut self.reader, plan, block)?;
-                Some(Place { part, dc: *dc, start, ac, end: self.reader.position() })
+                Some(Place { component, dc: *dc, start, ac, end: self.reader.position() })
             });
-            found(decoded.ok_or(Unfit::Damaged { mcu: self.mcu })?);
+            found(decoded.ok_or(ScanError::Damaged { mcu: self.mcu })?);
         }
         if wild != 0 {
-            return Err(Unfit::Range);
+            return Err(ScanError::Range);
         }
         self.mcu += 1;
         Ok(())
     }
 
-    /// Passes an MCU and tells of each block where it stands.
-    pub(super) fn places(&mut self, found: &mut impl FnMut(Place)) -> Result<(), Unfit> {
+    /// Skips an MCU and reports where each of its blocks stands.
+    pub(super) fn places(&mut self, found: &mut impl FnMut(Place)) -> Result<(), ScanError> {
         let damaged = self.damaged();
         for plan in &self.plans {
             let start = self.reader.position();
-            read_dc(&mut self.reader, plan.dc, &mut self.dc[plan.part]).ok_or(damaged)?;
+            read_dc(&mut self.reader, plan.dc, &mut self.dc[plan.component]).ok_or(damaged)?;
             let ac = self.reader.position();
             self.reader.refill();
             skip_ac(&mut self.reader, plan.ac).ok_or(damaged)?;
-            let (part, end) = (plan.part, self.reader.position());
-            found(Place { part, dc: self.dc[part], start, ac, end });
+            let (component, end) = (plan.component, self.reader.position());
+            found(Place { component, dc: self.dc[component], start, ac, end });
         }
         self.mcu += 1;
         self.check()
@@ -225,7 +229,7 @@ fn low_16(value: i32) -> i16 {
     value as i16
 }
 
-/// The divisor in an entry of [`crate::scan::Part`]'s steps.
+/// The divisor in an entry of [`crate::scan::ScanComponent`]'s steps.
 #[inline(always)]
 fn divisor(step: u32) -> i32 {
     (step & 0xFFFF).cast_signed()
@@ -256,7 +260,7 @@ fn read_dc(reader: &mut Reader<'_>, table: &Table, dc: &mut i32) -> Option<()> {
     Some(())
 }
 
-/// Passes the AC codes of a block; at least 26 bits are held.
+/// Skips the AC codes of a block; at least 26 bits are held.
 #[inline(always)]
 fn skip_ac(reader: &mut Reader<'_>, table: &Table) -> Option<()> {
     const END_OF_BLOCK: u32 = END as u32;
@@ -290,12 +294,12 @@ fn decode_ac(reader: &mut Reader<'_>, plan: &Plan<'_>, block: &mut Block) -> Opt
     let (mut at, mut wild) = (1usize, 0);
     loop {
         let step = plan.ac.find(reader.buffer)?;
-        if !take_ac(reader, step, plan.steps, block, (&mut at, &mut wild)) {
+        if !take_ac(reader, step, plan.steps, block, &mut at, &mut wild) {
             break;
         }
         reader.refill();
         let step = plan.ac.find(reader.buffer)?;
-        if !take_ac(reader, step, plan.steps, block, (&mut at, &mut wild)) {
+        if !take_ac(reader, step, plan.steps, block, &mut at, &mut wild) {
             break;
         }
     }
@@ -309,7 +313,8 @@ fn take_ac(
     step: Step,
     steps: &[u32; 128],
     block: &mut Block,
-    (at, wild): (&mut usize, &mut u32),
+    at: &mut usize,
+    wild: &mut u32,
 ) -> bool {
     if step.size() == 0 {
         reader.skip(step.code());
@@ -386,12 +391,12 @@ fn bits_of(value: i32, size: u32) -> u64 {
 
 impl Coder {
     /// Writes a DC difference.
-    pub(super) fn write_dc(&self, writer: &mut Writer, difference: i32) -> Result<(), Unfit> {
+    pub(super) fn write_dc(&self, writer: &mut Writer, difference: i32) -> Result<(), ScanError> {
         let size = size_of(difference);
-        let symbol = u8::try_from(size).map_err(|_| Unfit::Range)?;
+        let symbol = u8::try_from(size).map_err(|_| ScanError::Range)?;
         let (code, length) = self.dc.of(symbol);
         if length == 0 {
-            return Err(Unfit::Tables);
+            return Err(ScanError::Tables);
         }
         writer.put(u64::from(code) << size | bits_of(difference, size), length + size);
         Ok(())
@@ -402,7 +407,7 @@ impl Coder {
     /// A table that was optimised for one picture may have no code for a coefficient. Then a ±1
     /// is put into the zeros before it so that both halves have codes, or the coefficient becomes
     /// smaller, or falls away: what changes is the least that the table can say.
-    pub(super) fn write_ac(&self, writer: &mut Writer, block: &Block) -> Result<(), Unfit> {
+    pub(super) fn write_ac(&self, writer: &mut Writer, block: &Block) -> Result<(), ScanError> {
         let mut rest = non_zero(block) & !1;
         // Zigzag position behind the last coefficient that was written.
         let mut next = 1;
@@ -417,7 +422,7 @@ impl Coder {
         if next < 64 {
             let (code, length) = self.ac.of(0);
             if length == 0 {
-                return Err(Unfit::Tables);
+                return Err(ScanError::Tables);
             }
             writer.put(u64::from(code), length);
         }

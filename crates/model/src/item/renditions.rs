@@ -212,8 +212,8 @@ impl Served<'_> {
     /// The document with our addresses.
     ///
     /// Renditions are those of the item's files and of its associated objects' files, whatever the
-    /// document lists. `held` says what this service has of [`Document::linked_items`]; what has no
-    /// files becomes a mere link.
+    /// document lists. `held` says what this service has of [`Document::linked_items`]; what has
+    /// no files becomes a mere link.
     ///
     /// Fails with [`CropError`] when the crop leaves the hires image.
     pub fn document<L: Links>(
@@ -289,7 +289,7 @@ impl Served<'_> {
             let href = links.file(self.key, association, *name, *extension);
             let told = match extension {
                 RenditionExtension::Image(_) => {
-                    self.picture((files, association), *name, (href, links))?
+                    self.picture(files, association, *name, href, links)?
                 }
                 RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {
                     files.find(*name, *extension).map(|asset| described(asset, &href))
@@ -304,9 +304,11 @@ impl Served<'_> {
 
     fn picture<L: Links>(
         &self,
-        (files, association): (Files<'_>, Option<&AssociationKey>),
+        files: Files<'_>,
+        association: Option<&AssociationKey>,
         name: RenditionName,
-        (href, links): (String, &L),
+        href: String,
+        links: &L,
     ) -> Result<Option<Value>, CropError> {
         let Some(size) = self.sizes.of(files, name) else { return Ok(None) };
         let hires = files.picture(Usage::Hires).map(|picture| picture.upright());

@@ -23,7 +23,8 @@ fn schedule(cron: &str, zone: &str) -> Schedule {
 }
 
 /// The runs of `cron` after `from` and before `to`, on the wall clock of `zone`.
-fn runs(cron: &str, zone: &str, (from, to): (&str, &str)) -> Vec<String> {
+fn runs(cron: &str, zone: &str, span: (&str, &str)) -> Vec<String> {
+    let (from, to) = span;
     let schedule = schedule(cron, zone);
     let walk = std::iter::successors(Some(time(from)), |&last| schedule.next_after(last));
     let walk = walk.skip(1).take_while(|&run| run < time(to));

@@ -2,8 +2,8 @@
 
 use super::table::at;
 
-/// Numbers that an entry holds in itself; most interests have no more, and with so many an entry is
-/// one line of the processor's cache.
+/// Numbers that an entry holds in itself; most interests have no more, and with so many an entry
+/// is one line of the processor's cache.
 const INLINE: usize = 7;
 
 /// An interest as numbers.
@@ -22,8 +22,8 @@ pub(super) struct Entry {
     pub(super) asks: Asks,
 }
 
-/// What it is filed under, the place in the list of each, product codes, excluded ones, agreements,
-/// the query.
+/// What it is filed under, the place in the list of each, product codes, excluded ones,
+/// agreements, the query.
 enum Data {
     Inline(u8, [u32; INLINE]),
     Boxed(Box<[u32]>),
@@ -62,7 +62,8 @@ impl Entry {
     pub(super) fn new(
         number: i64,
         media_type: u8,
-        (under, filed): (Under, &[(u32, u32)]),
+        under: Under,
+        filed: &[(u32, u32)],
         asks: Asks,
         conditions: Conditions<'_>,
     ) -> Self {

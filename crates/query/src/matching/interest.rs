@@ -1,4 +1,4 @@
-//! What a notification asks for, and how one item is looked at for it.
+//! A saved query with its other conditions, and the item that it is matched with.
 
 use std::collections::BTreeSet;
 
@@ -6,45 +6,43 @@ use crate::{Facet, Indexed, Query};
 use model::MediaType;
 use model::account::AgreementId;
 
-/// What one notification asks for.
-///
-/// Spec §4 Notifications: media type, `q`, `p`, `agr`.
+/// A saved query with its other conditions, all of which a matching item meets.
 #[derive(Clone, Debug)]
 pub struct Interest {
-    /// Items of this media type only; none: of every one, as `_all` in a search.
+    /// The media type of items; `None` for items of every type.
     pub media_type: Option<MediaType>,
-    /// The query.
+    /// The query, without inflected forms.
     pub query: Query,
-    /// Product codes of which an item has one; empty: whatever it has.
+    /// Product codes of which an item has at least one; empty for no condition.
     pub products: Vec<String>,
     /// Product codes of which an item has none.
     pub products_excluded: Vec<String>,
-    /// What has to cover an item.
+    /// The agreements that give access to an item.
     pub cover: Cover,
 }
 
-/// What has to cover an item so that it is told of.
+/// The agreements of which one has to cover an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// Nothing: who asks may see every item.
+    /// No agreement is needed: every item may be seen.
     Everything,
-    /// One of these agreements; of none of them, no item is told of.
+    /// One of these agreements; with an empty list no item matches.
     Agreements(Vec<AgreementId>),
 }
 
-/// One item as it is matched.
+/// The facts of one item that interests are matched with.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
-    /// Its media type.
+    /// Media type of the item.
     pub media_type: MediaType,
-    /// What of it is searched; its product codes are the facet [`Facet::ProductCode`].
+    /// The searchable content of the item; its product codes are the facet [`Facet::ProductCode`].
     pub indexed: &'a Indexed,
-    /// The agreements that cover it.
+    /// The agreements that cover the item.
     pub agreements: &'a BTreeSet<AgreementId>,
 }
 
 impl Interest {
-    /// Whether an item meets the interest, by a plain look at everything that it asks for.
+    /// Whether an item meets all conditions, by evaluating each of them.
     #[must_use]
     pub fn matches(&self, item: &Item<'_>) -> bool {
         let codes = &item.indexed.facets[Facet::ProductCode.index()];

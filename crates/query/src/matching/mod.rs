@@ -1,11 +1,10 @@
-//! Which of many saved interests one item meets, in memory (Spec §2 Notification, §4
-//! Notifications).
+//! Matches one item against many saved queries in memory (a *percolator*).
 //!
-//! An interest is filed under what every item that meets it must have: the rarest word of its
-//! query, one of each branch of an `OR`; where no word is required, its product codes, else its
-//! agreements, else its media type. An item is tried on the interests that are filed under what it
-//! has. The answer is that of [`Interest::matches`], which the tests compare it with, and that of
-//! search.
+//! A saved query with its other conditions is an [`Interest`]. An interest is filed under what
+//! every item that meets it must have: the rarest word of its query, one of each branch of an
+//! `OR`; where no word is required, its product codes, else its agreements, else its media type.
+//! An item is tried only on the interests that are filed under what it has. The answer is that of
+//! [`Interest::matches`], which the tests compare it with, and that of a search.
 
 mod entry;
 mod interest;
@@ -30,14 +29,42 @@ use model::account::AgreementId;
 use rarity::Rarity;
 use table::{Table, at};
 
-/// Many interests, each under a number that the caller chose, and an index over them.
+/// Many saved queries with an index over them, to find those that one item matches.
 ///
-/// A million of them take some hundred bytes each; words, phrases and ranges that several have in
-/// common are held once and looked at once for an item.
+/// Each is stored under a number that the caller chooses. A million of them take some hundred
+/// bytes each, and matching an item takes about a millisecond; words, phrases and ranges that
+/// several have in common are stored once and evaluated once per item.
+///
+/// ```
+/// use std::collections::BTreeSet;
+///
+/// use jiff::tz::TimeZone;
+/// use model::{ItemKey, MediaType, item::Document};
+/// use query::matching::{Cover, Interest, Item, Matcher};
+/// use query::{Indexed, parse};
+///
+/// let mut matcher = Matcher::new();
+/// for (number, text) in [(7, "strömmen"), (8, "isbrytare -strömmen")] {
+///     matcher.insert(number, Interest {
+///         media_type: Some(MediaType::Text),
+///         query: parse(text, &TimeZone::UTC)?,
+///         products: Vec::new(),
+///         products_excluded: Vec::new(),
+///         cover: Cover::Everything,
+///     });
+/// }
+/// let key = ItemKey::parse("text/ice-1")?;
+/// let document = Document::parse(&key, r#"{"headline": "Isbrytare i Strömmen"}"#)?;
+/// let indexed = Indexed::of(&key, &document, &TimeZone::UTC);
+/// let agreements = BTreeSet::new();
+/// let item = Item { media_type: MediaType::Text, indexed: &indexed, agreements: &agreements };
+/// assert_eq!(matcher.matching(&item), [7]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Default)]
 pub struct Matcher {
     numbers: HashMap<i64, u32>,
-    /// None where an interest was taken out.
+    /// `None` where an interest was removed.
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     leaves: Leaves,
@@ -66,27 +93,28 @@ struct Name {
 }
 
 impl Matcher {
-    /// One without interests.
+    /// Makes a matcher without interests.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many interests there are.
+    /// The number of interests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no interests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Adds an interest; one with the same number is replaced.
+    /// Adds an interest, or replaces the one with the same number.
     ///
-    /// It is filed by what [`Self::learn`] has seen so far.
+    /// It is filed under its rarest word, judged by the documents that [`Self::learn`] has counted
+    /// so far.
     #[expect(clippy::needless_pass_by_value, reason = "what is saved is handed over")]
     pub fn insert(&mut self, number: i64, interest: Interest) {
         self.remove(number);
@@ -123,7 +151,7 @@ impl Matcher {
             agreements: agreements.as_deref().unwrap_or_default(),
             program: &program,
         };
-        let entry = Entry::new(number, media_type, (under, &places), asks, conditions);
+        let entry = Entry::new(number, media_type, under, &places, asks, conditions);
         self.entries[at(slot)] = Some(entry);
         self.numbers.insert(number, slot);
     }
@@ -172,7 +200,7 @@ impl Matcher {
         }
     }
 
-    /// Takes an interest out; `false` when there is none with that number.
+    /// Removes an interest; `false` when there is none with that number.
     pub fn remove(&mut self, number: i64) -> bool {
         let Some(slot) = self.numbers.remove(&number) else { return false };
         let entry = self.entries[at(slot)].take().expect("a number names an entry");
@@ -204,14 +232,15 @@ impl Matcher {
         true
     }
 
-    /// Counts the words of a document, so that interests added later are filed under rare ones.
+    /// Counts the words of a document, so that interests added later are filed under rare words.
     ///
-    /// Counts take a fixed amount of memory ([`crate::limits::RARITY_COUNTERS`]).
+    /// Optional: without it matching is slower, and its answers are the same. The counts take a
+    /// fixed amount of memory ([`crate::limits::RARITY_COUNTERS`]).
     pub fn learn(&mut self, indexed: &Indexed) {
         self.rarity.learn(indexed);
     }
 
-    /// The numbers of the interests that an item meets, ascending.
+    /// Finds the interests that an item matches: their numbers, in ascending order.
     pub fn matching(&mut self, item: &Item<'_>) -> Vec<i64> {
         self.item += 1;
         self.leaves.read(item.indexed);
@@ -231,7 +260,7 @@ impl Matcher {
         found
     }
 
-    /// How many interests were tried on the last item.
+    /// The number of interests that were tried on the last item, a measure of cost.
     #[must_use]
     pub fn tried(&self) -> usize {
         self.tried

@@ -4,9 +4,9 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Gives each different key a number while somebody uses it, and keeps a value with it.
+/// Gives each different key a number while it is in use, and stores a value with it.
 ///
-/// A number that is given back is used again. A table that nobody uses holds no memory.
+/// A number that is given back is used again. A table without keys in use holds no memory.
 pub(super) struct Table<K, V> {
     numbers: HashMap<K, u32>,
     slots: Vec<Slot<K, V>>,
@@ -14,7 +14,7 @@ pub(super) struct Table<K, V> {
 }
 
 struct Slot<K, V> {
-    /// None while nobody uses the number.
+    /// `None` while the number is free.
     key: Option<K>,
     uses: u32,
     value: V,
@@ -49,7 +49,7 @@ impl<K: Clone + Eq + Hash, V: Default> Table<K, V> {
         (number, true)
     }
 
-    /// Gives a number back; the key when nobody uses it any more.
+    /// Gives a number back; returns the key when that was its last use.
     pub(super) fn give_back(&mut self, number: u32) -> Option<K> {
         let slot = &mut self.slots[at(number)];
         slot.uses -= 1;
@@ -66,7 +66,7 @@ impl<K: Clone + Eq + Hash, V: Default> Table<K, V> {
         Some(key)
     }
 
-    /// The number of a key that somebody uses.
+    /// The number of a key that is in use.
     pub(super) fn find<Q>(&self, key: &Q) -> Option<u32>
     where
         K: Borrow<Q>,

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jpeg::header::{Header, HeaderLimits};
 use jpeg::rewrite::segment;
-use metadata::{Caption, Keep, Reading, read, write};
+use metadata::{Caption, WriteOptions, Reading, read, write};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 1, segments_max: 100, metadata_bytes_max: 1 << 20 };
@@ -21,7 +21,7 @@ pub fn read_segments(segments: &[u8]) -> Reading {
 /// Writes what was read and reads it again: it must be equal, and nothing may be broken.
 pub fn there_and_back(found: Caption) {
     let _fields = formats::caption::to_fields(&found, &TimeZone::UTC);
-    let segments = write(&found, &[], Keep { orientation: 1, gps: true });
+    let segments = write(&found, &[], WriteOptions { orientation: 1, gps: true });
     let again = read_segments(&segments);
     assert!(again.warnings.is_empty(), "{:?}", again.warnings);
     let text = format!("{found:?}");

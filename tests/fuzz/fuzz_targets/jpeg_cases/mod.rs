@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use jpeg::codec::{Decoded, decode_planes, read_header};
 use jpeg::codec::{Pixels, Planes, Scale, decode};
 use jpeg::header::{Header, HeaderLimits};
-use jpeg::mend::mended;
+use jpeg::repair::repaired;
 use jpeg::rewrite::colour_segments;
 use jpeg::scan::index::{Entry, Index};
 use jpeg::scan::{Bytes, Scan};
@@ -159,13 +159,13 @@ impl Opened {
     }
 
     /// The file as libjpeg-turbo is given it: without what it warns about in headers.
-    pub fn mended(&self) -> Cow<'_, [u8]> {
+    pub fn repaired(&self) -> Cow<'_, [u8]> {
         if read_header(&self.jpeg).is_ok() {
             return Cow::Borrowed(&self.jpeg);
         }
-        let mended = mended(&self.jpeg).expect("there is a scan");
-        read_header(&mended).expect("libjpeg-turbo takes the headers that the engine takes");
-        Cow::Owned(mended)
+        let repaired = repaired(&self.jpeg).expect("there is a scan");
+        read_header(&repaired).expect("libjpeg-turbo takes the headers that the engine takes");
+        Cow::Owned(repaired)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Headers that libjpeg-turbo takes for damage and other readers do not.
+//! Cleans headers that libjpeg-turbo refuses and other readers accept.
 
 use crate::header::{APP0, APP14, Header, HeaderLimits, is_jfif};
 use crate::rewrite::segment;
 
-/// Limits of a file that passed stricter ones when it came in.
+/// Generous limits: the caller has checked the file against its own.
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: u32::MAX, segments_max: 1 << 20, metadata_bytes_max: 1 << 30 };
 
@@ -13,12 +13,13 @@ const VERSION: usize = 5;
 /// Place of the transform in Adobe's payload.
 const TRANSFORM: usize = 11;
 
-/// The same picture with only the headers that decoding needs, and without bytes between them.
+/// Rewrites a file with only the headers that decoding needs, and without stray bytes between
+/// them.
 ///
 /// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other
 /// readers show such files. `None` if there is no scan.
 #[must_use]
-pub fn mended(jpeg: &[u8]) -> Option<Vec<u8>> {
+pub fn repaired(jpeg: &[u8]) -> Option<Vec<u8>> {
     let header = Header::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
     let mut out = vec![0xFF, 0xD8];
     for part in &header.segments {
@@ -48,7 +49,7 @@ pub fn mended(jpeg: &[u8]) -> Option<Vec<u8>> {
 
 /// Whether the marker starts a table, a frame or the restart interval (T.81 table B.1).
 ///
-/// The library refuses files with reserved markers, which other readers pass over.
+/// The library refuses files with reserved markers, which other readers skip.
 fn is_picture(marker: u8) -> bool {
     matches!(marker, 0xC0..=0xC7 | 0xC9..=0xCF | 0xDB | 0xDD)
 }
@@ -64,7 +65,7 @@ mod tests {
         let mut dirty = vec![0xFF, 0xD8, 9, 9];
         dirty.extend(segment(0xE1, &[b"Exif\0\0"]));
         dirty.extend_from_slice(&clean[2..]);
-        assert_eq!(mended(&dirty), Some(clean));
+        assert_eq!(repaired(&dirty), Some(clean));
     }
 
     #[test]
@@ -72,7 +73,7 @@ mod tests {
         let clean = file(&[]);
         for marker in [0x02, 0xBF, 0xC8, 0xDE, 0xDF, 0xF0, 0xFD] {
             assert_eq!(
-                mended(&file(&segment(marker, &[b"?"]))).as_ref(),
+                repaired(&file(&segment(marker, &[b"?"]))).as_ref(),
                 Some(&clean),
                 "{marker:02X}"
             );
@@ -81,10 +82,10 @@ mod tests {
 
     #[test]
     fn an_unknown_adobe_transform_gets_its_usual_meaning() {
-        assert_eq!(mended(&file(&adobe(7))), Some(file(&adobe(1))));
-        assert_eq!(mended(&file(&adobe(0))), Some(file(&adobe(0))));
+        assert_eq!(repaired(&file(&adobe(7))), Some(file(&adobe(1))));
+        assert_eq!(repaired(&file(&adobe(0))), Some(file(&adobe(0))));
         // The file has three components; 2 is known, but for four.
-        assert_eq!(mended(&file(&adobe(2))), Some(file(&adobe(1))));
+        assert_eq!(repaired(&file(&adobe(2))), Some(file(&adobe(1))));
     }
 
     #[test]
@@ -92,15 +93,15 @@ mod tests {
         let mut dirty = jfif();
         dirty[4 + VERSION] = 2;
         let [clean, dirty] = [jfif(), dirty].map(|jfif| file(&[jfif, adobe(0)].concat()));
-        assert_eq!(mended(&dirty), Some(clean));
+        assert_eq!(repaired(&dirty), Some(clean));
     }
 
     #[test]
     fn every_prefix_of_a_file_is_mended_or_refused_without_panic() {
         let jpeg = file(&adobe(7));
         for end in 0..jpeg.len() {
-            let mended = mended(&jpeg[..end]);
-            assert!(mended.is_none_or(|mended| mended.len() <= end));
+            let repaired = repaired(&jpeg[..end]);
+            assert!(repaired.is_none_or(|repaired| repaired.len() <= end));
         }
     }
 }
