@@ -15,6 +15,7 @@ mod connection;
 mod engine;
 mod follow;
 mod lock;
+mod migrations;
 mod moving;
 mod postgres;
 #[cfg(test)]
@@ -72,7 +73,8 @@ use crate::runtime::error::{Error, Kind, Result};
 use crate::storage::audit::{self, Action};
 use crate::storage::secrets::{KeyId, KeySource, Keyring, SecretError, SecretKey};
 use connection::Place;
-use sqlite::copy::{Standing, copy, latest, look, look_to_read};
+use migrations::{LATEST, Standing};
+use sqlite::copy::{copy, look, look_to_read};
 use threads::Threads;
 use written::WrittenItems;
 
@@ -230,14 +232,8 @@ impl Db {
             Standing::Older(found) => {
                 drop(lock);
                 let alone = Lock::alone(dir)?;
-                let latest = latest()?;
-                upgraded = Some((i64::from(found), i64::from(latest)));
-                tracing::warn!(
-                    from = found,
-                    to = latest,
-                    "the schema of the database is brought up to date; earlier versions of \
-                     wirephoto cannot use it then, and a backup from before is the way back"
-                );
+                upgraded = Some((found, LATEST));
+                migrations::log_upgrade(found, LATEST, "backup");
                 let first = sqlite::migrate(&path)?;
                 drop(alone);
                 lock = Lock::share(dir)?;
@@ -261,9 +257,7 @@ impl Db {
         let words = match standing {
             Standing::Current => None,
             Standing::New => Some("there is no database".to_owned()),
-            Standing::Older(found) => {
-                Some(format!("it has schema {found}, this is {}", latest()?))
-            }
+            Standing::Older(found) => Some(format!("it has schema {found}, this is {LATEST}")),
         };
         if let Some(words) = words {
             return Err(DbError::Schema(format!(

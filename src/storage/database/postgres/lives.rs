@@ -68,7 +68,8 @@ impl Lives {
     pub(super) fn watch(
         session: &mut Session,
         server: &Server,
-        (schema, span): (i64, Span),
+        schema: i64,
+        span: Span,
     ) -> Result<Self, DbError> {
         let mut lives = Self { ours: Uuid::new_v4(), schema, seen: HashMap::new() };
         let outcome = lives.see_still(session, server, span);
