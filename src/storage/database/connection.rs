@@ -3,9 +3,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::engine::Engine;
-use super::statements::{ClaimTx, WriteTx};
+use super::error::DbError;
 use super::threads::Read;
-use super::{DbError, postgres, sqlite};
+use super::transactions::{ClaimTx, WriteTx};
+use super::{postgres, sqlite};
 use crate::storage::audit::Event;
 
 /// Where the database is.

@@ -6,7 +6,10 @@
 
 use std::{fmt, ops::ControlFlow};
 
-use super::{DatabaseFacts, DbError, Flaw, postgres, sqlite};
+use super::error::DbError;
+use super::statements::check::Flaw;
+use super::statements::facts::DatabaseFacts;
+use super::{postgres, sqlite};
 use crate::runtime::telemetry;
 
 /// An error of an engine's driver.

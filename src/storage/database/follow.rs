@@ -1,8 +1,10 @@
 //! Notices what any process wrote: a cheap look that reads the log only when there is something.
 
+use super::account_change::AccountChange;
 use super::connection::{Connection, Place, Purpose};
 use super::engine::{Engine, Row, params};
-use super::{AccountChange, DbError, ReadTx};
+use super::error::DbError;
+use super::transactions::ReadTx;
 use crate::runtime::limits::LOG_ROWS_MAX;
 use model::ItemKey;
 

@@ -8,8 +8,11 @@
 
 use std::sync::Arc;
 
+use super::error::DbError;
+use super::handle::Db;
+use super::statements::check::Named;
 use super::statements::moving::{ITEM_LOG, ITEMS, Portion, TABLES, Table};
-use super::{Db, DbError, Named, ReadTx};
+use super::transactions::ReadTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS, MOVED_TRIES_MAX};
 

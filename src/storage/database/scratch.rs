@@ -3,8 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use super::connection::{Place, Purpose};
+use super::error::DbError;
+use super::handle::Db;
+use super::postgres;
 use super::threads::Threads;
-use super::{Db, DbError, postgres};
 use model::Hash;
 
 /// The variable that names a database of locale C in which tests may make schemas.

@@ -12,7 +12,9 @@ use std::{
 };
 
 use super::connection::{Connection, Place, Purpose};
-use super::{DbError, ReadTx, WriteTx, lock::Lock};
+use super::error::DbError;
+use super::lock::Lock;
+use super::transactions::{ReadTx, WriteTx};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{
     DB_FIRST_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX,

@@ -11,8 +11,8 @@ use tokio_postgres::{
 use super::server::Postgres;
 use super::session::Desk;
 use crate::runtime::limits::DB_PORTION_ROWS;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Engine, Param, Params, params};
+use crate::storage::database::error::DbError;
 
 /// The bytes of a value as the server sends them, and what they are.
 #[derive(Clone, Copy)]

@@ -2,8 +2,9 @@
 
 use super::client::Client;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::facts::DatabaseFacts;
 use crate::storage::database::statements::time;
-use crate::storage::database::{DatabaseFacts, DbError};
 
 /// Tables of this schema that the role may not use as the service does.
 const LACKING: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()

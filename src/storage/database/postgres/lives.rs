@@ -20,8 +20,8 @@ use super::session::{Desk, Session};
 use super::{Client, latest, number};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{NODE_BEAT, NODE_BEATS_MIN, NODE_STILL};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Engine, params};
+use crate::storage::database::error::DbError;
 
 /// The first schema that knows of nodes.
 const NODES_SINCE: i64 = 9;

@@ -10,8 +10,9 @@ use super::session::{Desk, Session};
 use super::{Client, SCHEMA, TAKE_TURN, aside, number};
 use crate::runtime::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
 use crate::storage::database::connection::Purpose;
+use crate::storage::database::engine::EngineError;
+use crate::storage::database::error::DbError;
 use crate::storage::database::migrations::{LATEST, Migration, POSTGRES, Standing, log_upgrade};
-use crate::storage::database::{DbError, EngineError};
 
 /// The table that is there first: whose turn it is to write, how much was written, and the number of
 /// the schema.

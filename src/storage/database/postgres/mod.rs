@@ -66,10 +66,11 @@ pub(super) use server::Server;
 
 use super::connection::Purpose;
 use super::engine::Engine;
-use super::statements::{ClaimTx, ReadTx, WriteTx};
-use super::{DbError, threads::Read};
+use super::threads::Read;
+use super::transactions::{ClaimTx, ReadTx, WriteTx};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
+use crate::storage::database::error::DbError;
 use session::{Desk, Session};
 
 /// Takes the turn of the one who writes; the number is that of the schema by now.

@@ -19,7 +19,8 @@ use crate::runtime::config::Secret;
 use crate::runtime::limits::{
     DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_LOOK,
 };
-use crate::storage::database::{DbError, EngineError};
+use crate::storage::database::engine::EngineError;
+use crate::storage::database::error::DbError;
 
 /// An error of the server, or of the way to it.
 #[derive(Debug, thiserror::Error)]

@@ -23,8 +23,8 @@ use crate::runtime::limits::{
     DB_ANSWER_TIME, DB_BUSY_MS, DB_CONNECT_TIME, DB_IDLE_MS, DB_KEEPALIVE_S, DB_KEEPALIVES,
     DB_STATEMENT_MS, DB_STATEMENTS_MAX, DB_TURN_IDLE_MS,
 };
-use crate::storage::database::DbError;
 use crate::storage::database::connection::Purpose;
+use crate::storage::database::error::DbError;
 
 /// A session.
 pub(super) struct Session {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::client::Client;
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::params;
-use crate::storage::database::statements::check::list_flaws;
-use crate::storage::database::{DbError, Flaw};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::check::{Flaw, list_flaws};
 
 impl Client<'_> {
     /// What one of SQLite's own checks finds, with the name of each table.

@@ -9,8 +9,8 @@ use rusqlite::{
 
 pub(in crate::storage::database) use rusqlite::types::FromSql as FromColumn;
 
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Engine, Param, Params, params};
+use crate::storage::database::error::DbError;
 
 /// A row that was found.
 #[derive(Clone, Copy)]

@@ -14,8 +14,10 @@ use rusqlite::{
 
 use super::Client;
 use crate::runtime::limits::{COPY_PAGES, COPY_TRIES_MAX, DB_BUSY_MS};
+use crate::storage::database::error::DbError;
 use crate::storage::database::migrations::{LATEST, Standing};
-use crate::storage::database::{DbError, Flaw, ReadTx};
+use crate::storage::database::statements::check::Flaw;
+use crate::storage::database::transactions::ReadTx;
 
 /// Opens the database at `path` without making or changing it.
 fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {

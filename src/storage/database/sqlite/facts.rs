@@ -2,7 +2,8 @@
 
 use super::client::Client;
 use crate::storage::database::engine::params;
-use crate::storage::database::{DatabaseFacts, DbError};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::facts::DatabaseFacts;
 
 impl Client<'_> {
     pub(in crate::storage::database) fn facts(self) -> Result<DatabaseFacts, DbError> {

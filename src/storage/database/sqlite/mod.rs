@@ -21,9 +21,11 @@ use rusqlite::{ErrorCode, OpenFlags, TransactionBehavior};
 pub(super) use client::{Client, FromColumn, Row};
 
 use super::engine::{Engine, EngineError, params};
-use super::statements::{ReadTx, WriteTx, moving::moved_to};
-use super::{DbError, threads::Read};
+use super::statements::moving::moved_to;
+use super::threads::Read;
+use super::transactions::{ReadTx, WriteTx};
 use crate::runtime::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
+use crate::storage::database::error::DbError;
 
 /// An error of the driver.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use super::{ReadTx, WriteTx, int, time};
 use crate::runtime::config::Addresses;
 use crate::runtime::limits::AUDIT_ROWS_MAX;
 use crate::storage::audit::{self, Action, Actor, Event, Outcome};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::account::UserId;
 
 /// Which events are listed; what is `None` asks for nothing.

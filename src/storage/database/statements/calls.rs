@@ -1,8 +1,8 @@
 //! Calls that pages made lately in the name of their visitors, for as long as the session lasts.
 
 use super::{ReadTx, WriteTx};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 
 impl ReadTx<'_> {

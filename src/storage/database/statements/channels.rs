@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{ReadTx, WriteTx, damaged, import::Put};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
 
 /// A channel to be written.

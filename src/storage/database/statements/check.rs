@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use super::{ReadTx, int, time};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Engine, Row, params};
+use crate::storage::database::error::DbError;
 use model::item::{Asset, Document};
 use model::{Hash, ItemKey};
 

@@ -10,7 +10,8 @@ use super::collections::LostItem;
 use super::{ReadTx, WriteTx};
 use crate::runtime::limits::COLLECTION_REMOVED_CHARS_MAX;
 use crate::storage::database::engine::params;
-use crate::storage::database::{DbError, NewItem};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::items::NewItem;
 use model::ItemKey;
 use model::item::Document;
 

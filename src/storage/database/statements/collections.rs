@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::COLLECTION_REMOVED_MAX;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::UserId;
 

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use model::{CropSpec, CropSyntaxError, ItemKey, token};
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::ReadTx;
-use crate::storage::database::DbError;
+use crate::storage::database::error::DbError;
 
 /// The engine and how it is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

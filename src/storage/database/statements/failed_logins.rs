@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, sessions::read_hash, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 
 /// The failures of one counter since the first of its window.

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, int, time, tokens::read_scopes};
 use crate::runtime::limits::FAMILIES_MAX;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{Client, FamilyId, Scopes, UserId};
 

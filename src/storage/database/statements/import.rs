@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, accounts::AccountChange, damaged};
-use crate::storage::database::DbError;
+use super::{ReadTx, WriteTx, damaged};
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{
     Access, AgreementId, AgreementType, Approver, Client, Grant, Money, Organization,

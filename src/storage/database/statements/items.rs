@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::SWEEP_ROWS;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::item::{Asset, Held, PubStatus};
 

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, import::NewApiKey, int, operator::ListedKey};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::account::UserId;
 
 impl ReadTx<'_> {

@@ -4,8 +4,8 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, int, sessions::read_hash, time, tokens::read_scopes};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{FamilyId, Scopes, UserId};
 

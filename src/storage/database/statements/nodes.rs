@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 
 /// A node as the others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]

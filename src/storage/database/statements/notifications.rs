@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, numbers};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::MediaType;
 use model::account::{AgreementId, Notification, NotificationKind, Question, UserId, Way};
 

@@ -4,12 +4,13 @@ use jiff::Timestamp;
 
 use super::{
     ReadTx, WriteTx,
-    accounts::{AccountChange, USER_COLUMNS, read_user},
+    accounts::{USER_COLUMNS, read_user},
     damaged, int, numbers, time,
 };
 use crate::runtime::limits::ENDED_TOKENS_LOGGED_MAX;
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{Row, ToParam, params};
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{AgreementId, Client, Grant, User, UserId};
 

@@ -5,11 +5,12 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::accounts::{AccountChange, read_product};
+use super::accounts::read_product;
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::{ORDERS_LISTED_MAX, USERS_LOGGED_MAX};
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::{
     AgreementId, AgreementType, Approver, License, Money, Order, OrderAgreement, OrderId,

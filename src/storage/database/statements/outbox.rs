@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use super::{ClaimTx, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::MESSAGES_FREED_MAX;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Engine, Hold, Row, params};
+use crate::storage::database::error::DbError;
 use model::account::{Lane, Message, MessageContent, MessageState, UserId};
 
 /// The number of the notification in a message that belongs to none.

@@ -5,8 +5,8 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::account::{OrganizationId, PasswordLinkKind, UserId};
 
 /// A link by which a user sets a password.

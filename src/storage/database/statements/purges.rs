@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::ItemKey;
 
 /// Name of a lane's place in the item log up to which it was read for keys: this and the lane.

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::storage::database::engine::{Row, params};
-use crate::storage::database::{DbError, StoredItem};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::account::UserId;
 

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::UserId;
 

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
+use super::WriteTx;
 use super::import::{NewAgreement, NewProduct};
-use super::{WriteTx, accounts::AccountChange};
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{Organization, UserId};
 

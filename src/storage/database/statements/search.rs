@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::storage::database::engine::{Row, params};
-use crate::storage::database::{DbError, StoredItem};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::item::PubStatus;
 

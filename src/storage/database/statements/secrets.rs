@@ -9,7 +9,8 @@ use std::fmt::Display;
 use super::{ReadTx, WriteTx, channels::settings_place, damaged, sessions::signing_key_place};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::params;
-use crate::storage::database::{DbError, Flaw};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::check::Flaw;
 use crate::storage::secrets::{KeyId, SecretError, sealed_by};
 
 /// The row of `state` that names the key in force.

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, accounts::AccountChange, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::SESSIONS_MAX;
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::UserId;
 

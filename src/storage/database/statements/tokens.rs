@@ -3,17 +3,16 @@
 use jiff::Timestamp;
 
 use super::{
-    ALL_BEHIND, ReadTx, WriteTx,
-    accounts::AccountChange,
-    damaged,
+    ALL_BEHIND, ReadTx, WriteTx, damaged,
     grants::{FAMILY_COLUMNS, RefreshToken, read_family},
     int,
     sessions::read_hash,
     time,
 };
 use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{FamilyId, Scopes, UserId};
 

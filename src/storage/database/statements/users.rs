@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::accounts::{AccountChange, USER_COLUMNS, read_user};
+use super::accounts::{USER_COLUMNS, read_user};
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
 
 /// A user of an organization to be written; it is active and has no password.

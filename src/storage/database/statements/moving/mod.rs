@@ -11,7 +11,8 @@ use std::ops::{ControlFlow, RangeInclusive};
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::runtime::limits::{MOVED_BYTES, MOVED_ROWS, MOVED_VALUES_MAX};
 use crate::storage::database::engine::{Engine, Param, Row, ToParam, params};
-use crate::storage::database::{DbError, Named};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::check::Named;
 use model::Hash;
 use model::item::Asset;
 
