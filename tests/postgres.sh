@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs tests on a PostgreSQL server of its own, which is gone afterwards: those of the database and of
 # what is above it, and a part of the suite. With --all it is the whole suite; other arguments go to
-# the test runner: tests/postgres.sh --lib db::
+# the test runner: tests/postgres.sh --lib storage::database::
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,7 +40,7 @@ if [ "$#" -gt 0 ]; then
     cargo test --locked "$@"
     exit
 fi
-cargo test --locked --lib -- db:: search:: nodes:: delivery:: activity:: orders:: users:: collections:: accounts:: cdn:: oauth:: notifications:: auth::
+cargo test --locked --lib -- storage::database:: search:: nodes:: delivery:: activity:: orders:: users:: collections:: accounts:: cdn:: oauth:: notifications:: auth::
 cargo test --locked --test suite -- \
     accounts:: collections:: items:: keys_and_channels:: media:: notifications:: oauth:: purchases:: \
     purges:: scrub:: search:: stream:: users:: nodes:: nodes_work:: withdrawal:: deliveries:: \

@@ -127,7 +127,7 @@ impl Deliveries {
         let mut failing = false;
         loop {
             let outcome = outcome.clone();
-            match self.db().write(move |tx| tx.end_claim((claim, id), &outcome, now)).await {
+            match self.db().write(move |tx| tx.end_claim(claim, id, &outcome, now)).await {
                 Ok(true) => return,
                 Ok(false) if failing => {
                     tracing::warn!(
@@ -185,8 +185,7 @@ impl Deliveries {
         loop {
             tokio::time::sleep(lease / 3).await;
             let (until, life) = (clock::now() + lease, self.inner.node.life());
-            let renewed =
-                self.db().write(move |tx| tx.renew_claim((claim, id), life, until)).await;
+            let renewed = self.db().write(move |tx| tx.renew_claim(claim, id, life, until)).await;
             match &renewed {
                 Ok(false) => return,
                 Err(cause) if !failing => {

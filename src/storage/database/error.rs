@@ -1,8 +1,87 @@
-//! Why the database did not do what was asked.
+//! Errors of the database and of its engines.
 
-use super::engine::EngineError;
 use crate::runtime::error::{Error, Kind};
+use crate::runtime::telemetry;
 use crate::storage::secrets::SecretError;
+
+/// An error of an engine's driver.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct EngineError {
+    pub(super) class: ErrorClass,
+    /// The SQLSTATE, where the engine gives one.
+    pub(super) code: Option<String>,
+    pub(super) text: String,
+}
+
+/// What an error of an engine means for callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ErrorClass {
+    /// The database cannot be reached.
+    Unreachable,
+    /// A statement or a transaction took too long.
+    TimedOut,
+    /// The write lock was not granted in time, and nothing was done.
+    Locked,
+    /// Another transaction changed the same rows.
+    Conflict,
+    /// What is stored cannot be read as it was written.
+    Damaged,
+    /// A disk, memory or another resource is exhausted or fails.
+    Resource,
+    /// The statement, its parameters or its columns are wrong.
+    Mistake,
+}
+
+impl EngineError {
+    /// Whether the engine cannot work now: a state that passes, not a mistake.
+    #[must_use]
+    pub fn is_resource(&self) -> bool {
+        self.class != ErrorClass::Mistake
+    }
+
+    /// Whether the database cannot be reached.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        self.class == ErrorClass::Unreachable
+    }
+
+    /// Whether what is stored cannot be read as it was written.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        self.class == ErrorClass::Damaged
+    }
+
+    /// Whether the write lock was not granted in time, and nothing was done.
+    pub(super) fn is_busy(&self) -> bool {
+        self.class == ErrorClass::Locked
+    }
+
+    /// Whether the engine gave one of these codes.
+    pub(super) fn has_code(&self, codes: &[&str]) -> bool {
+        self.code.as_deref().is_some_and(|code| codes.contains(&code))
+    }
+
+    /// The label of the metric that counts errors that pass.
+    fn kind(&self) -> &'static str {
+        match self.class {
+            ErrorClass::Unreachable => "away",
+            ErrorClass::TimedOut => "timeout",
+            ErrorClass::Locked | ErrorClass::Conflict => "busy",
+            ErrorClass::Damaged | ErrorClass::Resource | ErrorClass::Mistake => "other",
+        }
+    }
+}
+
+impl From<EngineError> for DbError {
+    /// Counts it where the engine cannot work now.
+    fn from(error: EngineError) -> Self {
+        if error.is_resource() {
+            metrics::counter!(telemetry::DATABASE_ERRORS, "kind" => error.kind()).increment(1);
+        }
+        Self::Engine(error)
+    }
+}
 
 /// Why the database did not do what was asked.
 #[derive(Debug, thiserror::Error)]

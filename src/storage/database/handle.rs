@@ -4,17 +4,17 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
-use super::connection::Place;
+use super::engine::WriteMode;
 use super::error::DbError;
 use super::follow::{Feed, Follower, Pulse};
 use super::lock::Lock;
 use super::migrations::{self, LATEST, Standing};
-use super::sqlite::copy::{copy, look, look_to_read};
+use super::postgres;
+use super::sqlite::{self, DatabaseFile};
 use super::statements::secrets::SealedCount;
 use super::threads::Threads;
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
 use super::written::WrittenItems;
-use super::{postgres, sqlite};
 use crate::runtime::config::Secret;
 use crate::storage::audit::{self, Action};
 use crate::storage::secrets::{KeyId, KeySource, Keyring, SecretKey};
@@ -63,7 +63,7 @@ impl Db {
         let mut lock = Lock::share(dir)?;
         // What is open stays open until the threads' connections are: whoever closes the last one removes
         // the log, and a full disk has no room for a new one.
-        let (standing, looked) = look(&path)?;
+        let (standing, looked) = sqlite::look(&path)?;
         let mut upgraded = None;
         let first = match standing {
             Standing::New => make(&path)?,
@@ -79,7 +79,8 @@ impl Db {
                 first
             }
         };
-        let threads = Threads::start(&Place::File(path), Some(lock))?;
+        let threads =
+            Threads::start(Arc::new(DatabaseFile { path, only_reads: false }), Some(lock))?;
         drop((looked, first));
         Ok(Self::over(threads, false, upgraded))
     }
@@ -92,7 +93,7 @@ impl Db {
     pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE);
         let lock = Lock::share(dir)?;
-        let (standing, looked) = look_to_read(&path)?;
+        let (standing, looked) = sqlite::look_to_read(&path)?;
         let words = match standing {
             Standing::Current => None,
             Standing::New => Some("there is no database".to_owned()),
@@ -104,7 +105,8 @@ impl Db {
                 path.display()
             )));
         }
-        let threads = Threads::start(&Place::FileToRead(path), Some(lock))?;
+        let threads =
+            Threads::start(Arc::new(DatabaseFile { path, only_reads: true }), Some(lock))?;
         drop(looked);
         Ok(Self::over(threads, true, None))
     }
@@ -120,7 +122,7 @@ impl Db {
     pub fn connect(url: &str, password: &Secret) -> Result<Self, DbError> {
         let server = Arc::new(postgres::Server::parse(url)?.with_password(password));
         let upgraded = postgres::migrate(&server)?;
-        let threads = Threads::start(&Place::Server(server), None)?;
+        let threads = Threads::start(server, None)?;
         Ok(Self::over(threads, false, upgraded))
     }
 
@@ -133,11 +135,11 @@ impl Db {
         let server = postgres::Server::parse(url)?.with_password(password);
         let server = Arc::new(server.for_reading());
         postgres::look(&server)?;
-        let threads = Threads::start(&Place::Server(server), None)?;
+        let threads = Threads::start(server, None)?;
         Ok(Self::over(threads, true, None))
     }
 
-    fn over(threads: Threads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
+    pub(super) fn over(threads: Threads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
         let (keys, written) = (Keyring::default(), Arc::default());
         Self { threads, only_reads, keys, upgraded, written }
     }
@@ -153,7 +155,7 @@ impl Db {
     /// others read and write it; `report` hears how many of how many pages are done. Gives the
     /// number of the schema.
     pub fn copy(dir: &Path, to: &Path, report: &mut dyn FnMut(u64, u64)) -> Result<u32, DbError> {
-        copy(&dir.join(DATABASE), to, report)
+        sqlite::copy(&dir.join(DATABASE), to, report)
     }
 
     /// Runs `read` on a reader thread against one consistent state.
@@ -164,7 +166,7 @@ impl Db {
     {
         let ((sender, receiver), keys) = (oneshot::channel(), self.keys.clone());
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&tx.with(&keys)))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with(&keys)))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
@@ -177,7 +179,7 @@ impl Db {
     {
         let ((sender, receiver), keys) = (std::sync::mpsc::sync_channel(1), self.keys.clone());
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&tx.with(&keys)))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with(&keys)))));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
@@ -195,7 +197,7 @@ impl Db {
                 // Nobody waits for it any more.
                 return;
             }
-            drop(sender.send(outcome.and_then(|tx| search(&tx))));
+            drop(sender.send(outcome.and_then(|tx| search(&ReadTx::new(tx)))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
@@ -213,7 +215,11 @@ impl Db {
         let (written, write) =
             (Arc::clone(&self.written), with_item_row(self.keys.clone(), write));
         self.threads.submit_write(Box::new(move |connection| {
-            drop(sender.send(connection.write(write).map(|outcome| note_row(&written, outcome))));
+            let committed = connection.write(WriteMode::Normal, write);
+            drop(sender.send(committed.map(|(outcome, row)| {
+                written.note(row);
+                outcome
+            })));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
@@ -228,8 +234,10 @@ impl Db {
         if self.only_reads {
             return Err(DbError::ReadsOnly);
         }
-        let outcome = self.threads.write(with_item_row(self.keys.clone(), write))?;
-        Ok(note_row(&self.written, outcome))
+        let write = with_item_row(self.keys.clone(), write);
+        let (outcome, row) = self.threads.write(WriteMode::Normal, write)?;
+        self.written.note(row);
+        Ok(outcome)
     }
 
     /// The same before all other writes of this process that wait: for the few that others wait for.
@@ -241,8 +249,10 @@ impl Db {
         if self.only_reads {
             return Err(DbError::ReadsOnly);
         }
-        let outcome = self.threads.write_first(with_item_row(self.keys.clone(), write))?;
-        Ok(note_row(&self.written, outcome))
+        let write = with_item_row(self.keys.clone(), write);
+        let (outcome, row) = self.threads.write_first(write)?;
+        self.written.note(row);
+        Ok(outcome)
     }
 
     /// Runs `claim`, which takes up what waits in a queue, as one transaction. In SQLite it is a write like
@@ -345,7 +355,7 @@ impl Db {
         }
         let keys = self.keys.clone();
         let event = audit::event(Action::SecretsEncrypted).with(format!("with key {with}"));
-        let sealed = self.threads.write_over(move |tx| {
+        let sealed = self.threads.write(WriteMode::Overwriting, move |tx| {
             let count = tx.with(&keys).seal_all(before, with)?;
             // A rotation is an event of its command.
             if before.is_none() && count.total() > 0 {
@@ -360,19 +370,13 @@ impl Db {
     /// The hosts to which this database is reached over a network without TLS.
     #[must_use]
     pub fn in_clear_text(&self) -> Vec<String> {
-        match self.threads.place() {
-            Place::File(_) | Place::FileToRead(_) => Vec::new(),
-            Place::Server(server) => server.in_clear_text(),
-        }
+        self.threads.engine().in_clear_text()
     }
 
     /// Whether the database is another program's, perhaps on another machine.
     #[must_use]
     pub fn is_far(&self) -> bool {
-        match self.threads.place() {
-            Place::File(_) | Place::FileToRead(_) => false,
-            Place::Server(_) => true,
-        }
+        self.threads.engine().is_far()
     }
 
     /// The newest row of the item log that was written through this handle; 0 while there is none.
@@ -400,17 +404,17 @@ impl Db {
 
     /// A connection of its own that tells whether something was written.
     pub fn pulse(&self) -> Result<Pulse, DbError> {
-        Pulse::open(self.threads.place())
+        Pulse::open(self.threads.engine())
     }
 
     /// A connection of its own that reads for as long as it takes.
     pub fn feed(&self) -> Result<Feed, DbError> {
-        Feed::open(self.threads.place())
+        Feed::open(self.threads.engine())
     }
 
     /// A connection of its own that tells what other processes and this one changed.
     pub fn follower(&self) -> Result<Follower, DbError> {
-        Follower::open(self.threads.place())
+        Follower::open(self.threads.engine())
     }
 }
 
@@ -424,10 +428,4 @@ fn with_item_row<T>(
         let outcome = write(&tx)?;
         Ok((outcome, tx.item_row()))
     }
-}
-
-/// Notes the row of a transaction that is committed.
-fn note_row<T>(written: &WrittenItems, (outcome, row): (T, i64)) -> T {
-    written.note(row);
-    outcome
 }

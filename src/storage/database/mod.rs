@@ -1,7 +1,9 @@
 //! The database: one handle, transactions as closures, no SQL outside.
 //!
-//! `statements` holds what is read and written, in SQL for any engine; `engine` is what it needs of
-//! one; `sqlite` and `postgres` are the engines, `connection` hides which one there is.
+//! `engine` says in traits what is needed of one, and `sqlite` and `postgres` implement them. `statements` holds
+//! what is read and written, in SQL for any engine, as methods of the `transactions`; `migrations` is the schema
+//! of both engines. `handle` opens the engine that the settings name and runs transactions on `threads`. Imports
+//! go in one direction: engines and statements name neither each other nor what is above them.
 //!
 //! One thread owns the write connection and runs one closure as one transaction: it commits on
 //! `Ok` and rolls back on `Err`. Where the engine lets others work beside one that writes, another thread
@@ -15,6 +17,7 @@ mod claim_tests;
 mod connection;
 mod engine;
 mod error;
+mod facts;
 mod follow;
 mod handle;
 mod lock;
@@ -30,20 +33,18 @@ mod transactions;
 mod written;
 
 pub use account_change::AccountChange;
-pub use engine::EngineError;
-pub use error::DbError;
+pub use error::{DbError, EngineError};
+pub use facts::{DatabaseFacts, Flaw};
 pub use follow::{Change, Feed, Follower, Pulse};
 pub use handle::{DATABASE, Db};
 pub use lock::Lock;
 pub use moving::{Carry, HearRows, MovedRows, Moving};
-pub use postgres::Postgres;
-pub use sqlite::copy::Snapshot;
+pub use sqlite::Snapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
-pub use statements::check::{Flaw, Inspection, Named};
+pub use statements::check::{Inspection, Named};
 pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
 pub use statements::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
-pub use statements::facts::DatabaseFacts;
 pub use statements::failed_logins::{FailedLogins, WindowStart};
 pub use statements::grants::{Code, Family, NewCode, NewConsent, NewFamily, RefreshToken};
 pub use statements::import::{
@@ -53,7 +54,7 @@ pub use statements::items::{NewItem, StoredItem, Written};
 pub use statements::logins::{
     Browser, ListedApplication, ListedSession, LoginCount, UsedCredential, session_name,
 };
-pub use statements::nodes::{Begun, NodeRow};
+pub use statements::nodes::{Begun, NewNode, NodeRow};
 pub use statements::notifications::{NewNotification, Watcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, Reported};

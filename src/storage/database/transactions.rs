@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::account_change::AccountChange;
-use super::engine::Engine;
+use super::engine::EngineTransaction;
 #[cfg(test)]
 use super::error::DbError;
 use crate::storage::audit::Event;
@@ -15,14 +15,14 @@ use crate::storage::secrets::Keyring;
 
 /// Reads one consistent state of the database.
 pub struct ReadTx<'a> {
-    pub(super) engine: Engine<'a>,
+    pub(super) tx: &'a dyn EngineTransaction,
     /// What secrets are decrypted with.
     pub(super) keys: Option<&'a Keyring>,
 }
 
 impl<'a> ReadTx<'a> {
-    pub(super) fn new(engine: Engine<'a>) -> Self {
-        Self { engine, keys: None }
+    pub(super) fn new(tx: &'a dyn EngineTransaction) -> Self {
+        Self { tx, keys: None }
     }
 
     /// The same transaction with keys for what is stored encrypted.
@@ -30,13 +30,13 @@ impl<'a> ReadTx<'a> {
     where
         'a: 'k,
     {
-        ReadTx { engine: self.engine, keys: Some(keys) }
+        ReadTx { tx: self.tx, keys: Some(keys) }
     }
 }
 
 /// Reads and writes in one transaction.
 pub struct WriteTx<'a> {
-    pub(super) engine: Engine<'a>,
+    pub(super) tx: &'a dyn EngineTransaction,
     /// What this transaction changed in accounts.
     pub(super) changes: RefCell<Vec<AccountChange>>,
     /// What this transaction recorded in the audit log.
@@ -48,9 +48,9 @@ pub struct WriteTx<'a> {
 }
 
 impl<'a> WriteTx<'a> {
-    pub(super) fn new(engine: Engine<'a>) -> Self {
+    pub(super) fn new(tx: &'a dyn EngineTransaction) -> Self {
         let (changes, events) = (RefCell::default(), Rc::default());
-        Self { engine, changes, events, item_row: Cell::new(0), keys: None }
+        Self { tx, changes, events, item_row: Cell::new(0), keys: None }
     }
 
     /// The same transaction, in which nothing was done yet, with keys for what is stored encrypted.
@@ -60,18 +60,13 @@ impl<'a> WriteTx<'a> {
     {
         // The connection logs the events after the commit, and holds the transaction given here.
         let (changes, events) = (RefCell::default(), Rc::clone(&self.events));
-        WriteTx { engine: self.engine, changes, events, item_row: Cell::new(0), keys: Some(keys) }
+        WriteTx { tx: self.tx, changes, events, item_row: Cell::new(0), keys: Some(keys) }
     }
 
     /// The same transaction for reading.
     #[must_use]
     pub fn as_read(&self) -> ReadTx<'_> {
-        ReadTx { engine: self.engine, keys: self.keys }
-    }
-
-    /// The same transaction for taking up what waits, where nobody else does meanwhile.
-    pub(super) fn as_claim(&self) -> ClaimTx<'_> {
-        ClaimTx { engine: self.engine }
+        ReadTx { tx: self.tx, keys: self.keys }
     }
 
     /// The row of the item log that this transaction wrote last; 0 while there is none.
@@ -87,12 +82,12 @@ impl<'a> WriteTx<'a> {
 /// queues, of which it passes over those that somebody holds. So it waits for nobody and can have no part in
 /// a deadlock, and a life that is ended meanwhile waits for it.
 pub struct ClaimTx<'a> {
-    pub(super) engine: Engine<'a>,
+    pub(super) tx: &'a dyn EngineTransaction,
 }
 
 impl<'a> ClaimTx<'a> {
-    pub(super) fn new(engine: Engine<'a>) -> Self {
-        Self { engine }
+    pub(super) fn new(tx: &'a dyn EngineTransaction) -> Self {
+        Self { tx }
     }
 }
 
@@ -100,7 +95,7 @@ impl<'a> ClaimTx<'a> {
 impl WriteTx<'_> {
     /// Runs statements that set a test's scene.
     pub fn run_sql(&self, sql: &str) -> Result<(), DbError> {
-        self.engine.run_script(sql)
+        self.tx.run_script(sql)
     }
 
     /// Has the engine refuse each new row of a table.
@@ -114,29 +109,11 @@ impl WriteTx<'_> {
     }
 
     fn refuse(&self, what: &str, table: &str) -> Result<(), DbError> {
-        let sql = match self.engine {
-            Engine::Sqlite(_) => format!(
-                "CREATE TRIGGER refuse BEFORE {what} ON {table}
-                 BEGIN SELECT RAISE(ABORT, 'refused'); END"
-            ),
-            Engine::Postgres(_) => format!(
-                "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
-                 AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
-                 CREATE TRIGGER refuse BEFORE {what} ON {table}
-                 FOR EACH ROW EXECUTE FUNCTION refuse()"
-            ),
-        };
-        self.engine.run_script(&sql)
+        self.tx.run_script(&self.tx.refusing_script(what, table))
     }
 
     /// Has it take them again.
     pub fn accept_rows(&self, table: &str) -> Result<(), DbError> {
-        self.engine.run_script(
-            match self.engine {
-                Engine::Sqlite(_) => "DROP TRIGGER refuse".to_owned(),
-                Engine::Postgres(_) => format!("DROP TRIGGER refuse ON {table}"),
-            }
-            .as_str(),
-        )
+        self.tx.run_script(&self.tx.accepting_script(table))
     }
 }

@@ -7,7 +7,7 @@
 
 use std::fmt::Display;
 
-use super::DbError;
+use super::error::DbError;
 
 /// SQLite's migrations; the first one leads to schema 1.
 pub(super) const SQLITE: [&str; 12] = [

@@ -1,16 +1,13 @@
 //! Runs PostgreSQL's migrations.
 
-use std::{cell::Cell, sync::Arc, time::Duration};
-
-use tokio_postgres::Transaction;
+use std::{sync::Arc, time::Duration};
 
 use super::lives::{Lives, Span};
 use super::server::Server;
-use super::session::{Desk, Session};
-use super::{Client, SCHEMA, TAKE_TURN, aside, number};
+use super::session::{Session, aside};
+use super::transaction::ServerTransaction;
 use crate::runtime::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
-use crate::storage::database::connection::Purpose;
-use crate::storage::database::engine::EngineError;
+use crate::storage::database::engine::Purpose;
 use crate::storage::database::error::DbError;
 use crate::storage::database::migrations::{LATEST, Migration, POSTGRES, Standing, log_upgrade};
 
@@ -50,11 +47,10 @@ impl Upgrade<'_> {
     pub(super) fn run(&self) -> Result<Option<(i64, i64)>, DbError> {
         aside(|| {
             let mut session = Session::open(self.server, Purpose::Write)?;
-            check(&mut session, self.server)?;
+            check(&session, self.server)?;
             for _ in 1..DB_MIGRATE_TRIES {
                 match self.attempt(&mut session) {
-                    Err(DbError::Engine(EngineError::Postgres(cause)))
-                        if cause.is_one_of(&BESIDE) => {}
+                    Err(DbError::Engine(cause)) if cause.has_code(&BESIDE) => {}
                     outcome => return outcome,
                 }
             }
@@ -73,41 +69,23 @@ impl Upgrade<'_> {
             true => Some(Lives::watch(session, self.server, found, self.span)?),
             false => None,
         };
-        let outcome = self.transact(session, lives.as_ref());
+        let outcome = ServerTransaction::begin(session)
+            .and_then(|tx| tx.run(|tx| self.bring_up_to_date(tx, lives.as_ref())));
         if let (Err(_), Some(lives)) = (&outcome, &lives) {
             lives.leave(session);
         }
         outcome
     }
 
-    /// Looks at the schema and does what is to be done, in one transaction.
-    fn transact(
-        &self,
-        session: &mut Session,
-        lives: Option<&Lives>,
-    ) -> Result<Option<(i64, i64)>, DbError> {
-        let Session { desk, client } = session;
-        let transaction = desk.wait(client.transaction())?;
-        match self.bring_up_to_date(desk, &transaction, lives) {
-            Ok(done) => {
-                desk.wait(transaction.commit())?;
-                Ok(done)
-            }
-            Err(cause) => {
-                drop(transaction);
-                desk.settle();
-                Err(cause)
-            }
-        }
-    }
-
     fn bring_up_to_date(
         &self,
-        desk: &Desk,
-        transaction: &Transaction<'_>,
+        tx: &ServerTransaction<'_>,
         lives: Option<&Lives>,
     ) -> Result<Option<(i64, i64)>, DbError> {
-        let (found, latest) = (lock_schema(desk, transaction)?, self.latest());
+        if tx.number("SELECT count(*) FROM pg_class WHERE oid = to_regclass('writer')")? == 0 {
+            tx.batch(WRITER)?;
+        }
+        let (found, latest) = (tx.lock_schema()?, self.latest());
         let upgraded = match Standing::of(found, latest, &self.server.name())? {
             Standing::Current => return Ok(None),
             Standing::New => None,
@@ -118,47 +96,28 @@ impl Upgrade<'_> {
                         format!("another process makes the tables of {}", self.server.name());
                     return Err(DbError::InUse(format!("{words}; try again when it has ended")));
                 };
-                let wrote = Cell::new(false);
-                lives.end(Client::new(desk, transaction, &wrote).engine(), self.server)?;
+                lives.end(tx, self.server)?;
                 log_upgrade(found, latest, "dump");
                 Some((found, latest))
             }
         };
-        self.run_behind(found, desk, transaction)?;
-        let sql = format!("UPDATE writer SET schema = {latest}, version = version + 1");
-        desk.wait(transaction.batch_execute(&sql))?;
+        tx.has_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
+        tx.batch(&format!("SET LOCAL statement_timeout = {DB_MIGRATE_MS}"))?;
+        for migration in self.migrations.iter().filter(|one| one.number > found) {
+            tx.batch(migration.sql).map_err(|cause| self.failed(migration, cause))?;
+        }
+        tx.batch(&format!("UPDATE writer SET schema = {latest}, version = version + 1"))?;
         Ok(upgraded)
     }
 
-    /// Runs the migrations behind the schema `found`.
-    fn run_behind(
-        &self,
-        found: i64,
-        desk: &Desk,
-        transaction: &Transaction<'_>,
-    ) -> Result<(), DbError> {
-        desk.has_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
-        let limit = format!("SET LOCAL statement_timeout = {DB_MIGRATE_MS}");
-        desk.wait(transaction.batch_execute(&limit))?;
-        for Migration { number, sql } in self.migrations.iter().filter(|one| one.number > found) {
-            desk.wait(transaction.batch_execute(sql)).map_err(|cause| {
-                let beside = matches!(&cause, DbError::Engine(EngineError::Postgres(cause))
-                    if cause.is_one_of(&BESIDE) || cause.is_resource());
-                let text = format!("{}: step {number}: {cause}", self.server.name());
-                if beside { cause } else { DbError::Schema(text) }
-            })?;
+    /// Why a migration failed: what others do at the same moment and what passes stay what they are.
+    fn failed(&self, migration: &Migration, cause: DbError) -> DbError {
+        if matches!(&cause, DbError::Engine(error) if error.has_code(&BESIDE) || error.is_resource())
+        {
+            return cause;
         }
-        Ok(())
+        DbError::Schema(format!("{}: step {}: {cause}", self.server.name(), migration.number))
     }
-}
-
-/// Makes the table [`WRITER`] where there is none, and takes the turn to write: the number of the schema then.
-fn lock_schema(desk: &Desk, transaction: &Transaction<'_>) -> Result<i64, DbError> {
-    let sql = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('writer')";
-    if number(&desk.wait(transaction.simple_query(sql))?)? == 0 {
-        desk.wait(transaction.batch_execute(WRITER))?;
-    }
-    number(&desk.wait(transaction.simple_query(TAKE_TURN))?)
 }
 
 /// Looks whether the database has the schema of this version, for a process that only reads.
@@ -166,9 +125,9 @@ fn lock_schema(desk: &Desk, transaction: &Transaction<'_>) -> Result<i64, DbErro
 /// Fails with [`DbError::Schema`] when it has another one or none.
 pub(in crate::storage::database) fn look(server: &Arc<Server>) -> Result<(), DbError> {
     aside(|| {
-        let mut session = Session::open(server, Purpose::Read)?;
-        check(&mut session, server)?;
-        let found = schema(&mut session)?;
+        let session = Session::open(server, Purpose::Read)?;
+        check(&session, server)?;
+        let found = schema(&session)?;
         if found == LATEST {
             return Ok(());
         }
@@ -180,12 +139,10 @@ pub(in crate::storage::database) fn look(server: &Arc<Server>) -> Result<(), DbE
 }
 
 /// The number of the schema; 0 where there is none.
-fn schema(session: &mut Session) -> Result<i64, DbError> {
-    let Session { desk, client } = session;
-    let sql = "SELECT CASE WHEN to_regclass('writer') IS NULL THEN 0 ELSE 1 END";
-    match number(&desk.wait(client.simple_query(sql))?)? {
+fn schema(session: &Session) -> Result<i64, DbError> {
+    match session.number("SELECT CASE WHEN to_regclass('writer') IS NULL THEN 0 ELSE 1 END")? {
         0 => Ok(0),
-        _ => number(&desk.wait(client.simple_query(SCHEMA))?),
+        _ => session.number("SELECT schema FROM writer"),
     }
 }
 
@@ -206,25 +163,11 @@ pub(super) fn expect(server: &Server, found: i64) -> Result<(), DbError> {
     Err(cause)
 }
 
-/// Runs statements that set a test's scene, each by itself.
-#[cfg(test)]
-pub(in crate::storage::database) fn run(
-    server: &Arc<Server>,
-    purpose: Purpose,
-    sql: &str,
-) -> Result<(), DbError> {
-    aside(|| {
-        let Session { desk, client } = Session::open(server, purpose)?;
-        desk.wait(client.batch_execute(sql))
-    })
-}
-
 /// Whether statements mean there what they mean here.
-fn check(session: &mut Session, server: &Server) -> Result<(), DbError> {
-    let Session { desk, client } = session;
+fn check(session: &Session, server: &Server) -> Result<(), DbError> {
     let wrong = |why: String| Err(DbError::Schema(format!("{}: {why}", server.name())));
     let sql = "SELECT current_setting('server_version_num')";
-    let version = number(&desk.wait(client.simple_query(sql))?)?;
+    let version = session.number(sql)?;
     if version < 150_000 {
         return wrong(format!("PostgreSQL 15 or later is needed, this is {}", version / 10_000));
     }
@@ -232,8 +175,7 @@ fn check(session: &mut Session, server: &Server) -> Result<(), DbError> {
     let sql = "SELECT CASE WHEN current_setting('server_encoding') = 'UTF8'
              AND 'B' < 'a' AND 'a' < U&'\\00e5' AND U&'\\00e5' < U&'\\0105'
              AND lower(U&'\\00c5') = U&'\\00c5' THEN 1 ELSE 0 END";
-    let is_usable = desk.wait(client.simple_query(sql)).and_then(|found| number(&found));
-    if !is_usable.is_ok_and(|number| number == 1) {
+    if !session.number(sql).is_ok_and(|number| number == 1) {
         return wrong(
             "its encoding must be UTF8 and its locale C: CREATE DATABASE name ENCODING 'UTF8' \
              LOCALE 'C' TEMPLATE template0"

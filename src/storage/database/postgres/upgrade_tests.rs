@@ -11,12 +11,13 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::lives::Span;
-use super::migrations::{Upgrade, migrate, run};
+use super::migrations::{Upgrade, migrate};
+use super::session::run;
 use crate::runtime::error::{Error, Kind};
-use crate::storage::database::connection::Purpose;
+use crate::storage::database::engine::Purpose;
 use crate::storage::database::migrations::{LATEST, Migration, POSTGRES};
 use crate::storage::database::scratch::scratch_server;
-use crate::storage::database::{Begun, ClaimedBy, Db, DbError, NewMessage};
+use crate::storage::database::{Begun, ClaimedBy, Db, DbError, NewMessage, NewNode};
 use model::account::{Lane, Message, MessageContent, UserId};
 
 const LIFE: Uuid = Uuid::from_u128(1);
@@ -68,7 +69,7 @@ fn sql(db: &Db, sql: &str) -> Result<(), DbError> {
 
 fn live(db: &Db) {
     let begin = |tx: &crate::storage::database::WriteTx<'_>| {
-        tx.begin_life((LIFE, "node-1"), ("all", 0, ("{}", "")), &[], now())
+        tx.begin_life(&NewNode::bare(LIFE, "node-1"), &[], now())
     };
     assert_eq!(db.write_blocking(begin).unwrap(), Begun::Lives);
 }
@@ -124,7 +125,7 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
         while !stop.load(Ordering::SeqCst) {
             if nodes(&db) > 1 {
                 // It may have to wait for its turn for too long.
-                drop(db.write_blocking(|tx| tx.beat(LIFE, (0, ""), now())));
+                drop(db.write_blocking(|tx| tx.beat(LIFE, 0, "", now())));
             }
             thread::yield_now();
         }
@@ -144,7 +145,7 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     assert!(words.contains("stop"), "{words}");
     // It is as it was, and goes on.
     assert_eq!(nodes(&db), 1);
-    assert!(db.write_blocking(|tx| tx.beat(LIFE, (0, ""), now())).unwrap());
+    assert!(db.write_blocking(|tx| tx.beat(LIFE, 0, "", now())).unwrap());
 }
 
 #[test]

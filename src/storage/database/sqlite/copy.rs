@@ -12,11 +12,11 @@ use rusqlite::{
     backup::{Backup, StepResult},
 };
 
-use super::Client;
+use super::check;
 use crate::runtime::limits::{COPY_PAGES, COPY_TRIES_MAX, DB_BUSY_MS};
 use crate::storage::database::error::DbError;
+use crate::storage::database::facts::Flaw;
 use crate::storage::database::migrations::{LATEST, Standing};
-use crate::storage::database::statements::check::Flaw;
 use crate::storage::database::transactions::ReadTx;
 
 /// Opens the database at `path` without making or changing it.
@@ -142,12 +142,12 @@ impl Snapshot {
         &self,
         read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
-        read(&ReadTx::new(Client(&self.connection).engine()))
+        read(&ReadTx::new(&self.connection))
     }
 
     /// What is wrong with its pages; whether each index holds what its table holds is left to
     /// [`crate::storage::database::Inspection`].
     pub fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
-        Client(&self.connection).page_flaws("quick_check")
+        check::page_flaws(&self.connection, "quick_check")
     }
 }

@@ -14,8 +14,9 @@
 //! - Texts sort by their bytes, and `lower` changes only ASCII: a database with the locale `C`.
 //! - `licenses.rowid` numbers licences in the order in which they came in.
 //!
-//! What has no such form is a method of [`Engine`]: checks of the engine's own files, references that hold only at the end of a transaction. Schemas, copies and the noticing of
-//! what others wrote belong to an engine altogether.
+//! What has no such form is a method of
+//! [`EngineTransaction`](super::engine::EngineTransaction): checks of the engine's own files, references that hold
+//! only at the end of a transaction. Schemas, copies and the noticing of what others wrote belong to an engine altogether.
 
 pub(super) mod accounts;
 pub(super) mod audit;
@@ -27,7 +28,6 @@ pub(super) mod collections;
 pub(super) mod deliveries;
 #[cfg(test)]
 mod delivery_tests;
-pub(super) mod facts;
 pub(super) mod failed_logins;
 pub(super) mod grants;
 pub(super) mod import;
