@@ -102,7 +102,7 @@ pub fn migrate(
         .to
         .map(|url| {
             let to = Db::connect(&url.0, &config.database_password())?;
-            Moving::begin((&archive.db, &to), rows)
+            Moving::begin(&archive.db, &to, rows)
         })
         .transpose()
         .map_err(refused)?;
@@ -136,7 +136,7 @@ pub fn migrate(
     let late = Arc::new(Mutex::new(Tally::default()));
     let carry = late_originals(there.map(|(stores, _)| stores), &late);
     let switch = wanted.switch.then(|| home(wanted));
-    moved.rows = Some(moving.finish((carried, carry), switch.as_deref()).map_err(refused)?);
+    moved.rows = Some(moving.finish(carried, &carry, switch.as_deref()).map_err(refused)?);
     if let Some(tally) = &mut moved.originals {
         let late = late.lock();
         tally.copied += late.copied;

@@ -151,8 +151,8 @@ impl Scrub {
             log.note(&Ok::<_, DbError>(()));
             pass.report();
             if numbers.is_empty() {
-                let range = (pass.at, pass.last);
-                let read = self.db.read(move |tx| tx.list_item_numbers(range, SCRUB_ITEMS));
+                let (at, last) = (pass.at, pass.last);
+                let read = self.db.read(move |tx| tx.list_item_numbers(at, last, SCRUB_ITEMS));
                 numbers = read.await?.into();
             }
             let Some(number) = numbers.pop_front() else {

@@ -38,7 +38,7 @@ use uuid::Uuid;
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::Role;
 use crate::runtime::error::{Error, Kind, Result};
-use crate::storage::database::{Begun, Db, DbError, WriteTx};
+use crate::storage::database::{Begun, Db, DbError, NewNode, WriteTx};
 pub use about::{About, Fault, faults_of};
 use limits::{ALONE_AGAIN, STILL};
 pub use observe::{Observed, observe};
@@ -217,10 +217,10 @@ impl Node {
         if !lives {
             return;
         }
-        let (shown, wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
+        let ((followed, faults), wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
         let taken = self.inner.db.write_first(move |tx| {
             // Before anybody is given anything: who joins must find it.
-            tx.beat(life, (shown.0, &shown.1), now)?;
+            tx.beat(life, followed, &faults, now)?;
             Ok((take_free(tx, &wanted, life)?, tx.as_read().list_nodes()?.len() > 1))
         });
         let is_one_of_many = match taken {
@@ -426,11 +426,12 @@ impl Node {
         let over: Vec<String> = places.map(|place| place.name.clone()).collect();
         let watch = Stopwatch::start();
         drop(state);
-        let (shown, wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
+        let ((followed, faults), wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
         let about = self.inner.about.print();
         let begun = self.inner.db.write_first(move |tx| {
+            let (node, about, faults) = (&*name, &*about, &*faults);
             let begun =
-                tx.begin_life((life, &name), (role, shown.0, (&about, &shown.1)), &over, now)?;
+                tx.begin_life(&NewNode { life, node, role, followed, about, faults }, &over, now)?;
             Ok((begun, take_free(tx, &wanted, life)?))
         })?;
         let mut state = self.state();

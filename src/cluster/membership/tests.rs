@@ -83,11 +83,11 @@ fn a_beat_that_stands_still_is_ended_once_and_one_that_rises_is_not() {
     let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
     let (life, other) = (first.life(), second.life());
     db.write_blocking(move |tx| {
-        assert!(tx.beat(life, (7, ""), clock::now())?);
+        assert!(tx.beat(life, 7, "", clock::now())?);
         assert!(!tx.end_still_life(life, 1, clock::now())?, "it rose meanwhile");
         assert!(tx.end_still_life(life, 2, clock::now())?);
         assert!(!tx.end_still_life(life, 2, clock::now())?);
-        assert!(!tx.beat(life, (7, ""), clock::now())?);
+        assert!(!tx.beat(life, 7, "", clock::now())?);
         assert!(!tx.take_lease("matching", life)?, "who is dead takes nothing");
         assert!(tx.take_lease("matching", other)?);
         Ok(())

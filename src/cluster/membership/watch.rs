@@ -84,8 +84,7 @@ impl Others {
         }
         let (life, now, watch) = (node.life(), clock::now(), Stopwatch::start());
         let (followed, faults) = shown.clone();
-        let lives =
-            node.inner.db.write_first(move |tx| tx.beat(life, (followed, &faults), now))?;
+        let lives = node.inner.db.write_first(move |tx| tx.beat(life, followed, &faults, now))?;
         let mut state = node.state();
         if lives {
             state.confirmed = Some(watch);

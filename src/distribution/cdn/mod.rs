@@ -294,7 +294,7 @@ impl Lane {
         }
         let name = self.name.clone();
         let noted = self.write(move |tx| {
-            let rows = tx.note_purges(&name, (seq, PURGE_LOG_ROWS), now, key_of)?;
+            let rows = tx.note_purges(&name, seq, PURGE_LOG_ROWS, now, key_of)?;
             Ok((tx.as_read().purges_waiting(&name, now)?, rows == PURGE_LOG_ROWS))
         });
         Ok(noted.await?.unwrap_or((waiting, false)))

@@ -163,7 +163,7 @@ impl Deliveries {
         outcome: Outcome,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        if !self.db().write(move |tx| tx.end_claim(held, &outcome, now)).await? {
+        if !self.db().write(move |tx| tx.end_claim(held.0, held.1, &outcome, now)).await? {
             // An earlier try may have been written without an answer.
             tracing::warn!(delivery = %held.1, "a delivery was ended before, or another node claimed it");
         }
@@ -184,8 +184,7 @@ impl Deliveries {
         loop {
             tokio::time::sleep(lease / 3).await;
             let (until, life) = (clock::now() + lease, self.inner.guard.node().life());
-            let renewed =
-                self.db().write(move |tx| tx.renew_claim((claim, id), life, until)).await;
+            let renewed = self.db().write(move |tx| tx.renew_claim(claim, id, life, until)).await;
             match &renewed {
                 Ok(false) => return,
                 Err(cause) if !failing => {

@@ -472,7 +472,7 @@ fn settle(tx: &WriteTx<'_>, taken: &Taken, read: &[(i64, i64)]) -> Result<Option
     }
     let mut stay: Vec<i64> = taken.items.iter().map(|item| item.place).collect();
     for (place, seq) in read {
-        if tx.unqueue_item((*place, *seq), taken.life)? {
+        if tx.unqueue_item(*place, *seq, taken.life)? {
             stay.retain(|one| one != place);
         }
     }

@@ -7,8 +7,7 @@ use std::thread::{self, JoinHandle};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::connection::Place;
-use super::{ClaimTx, ClaimedBy, Db, DbError, NewMessage, Sent, WriteTx};
+use super::{ClaimTx, ClaimedBy, Db, DbError, NewMessage, NewNode, Sent, WriteTx};
 use model::account::{Lane, Message, MessageContent, MessageState, UserId};
 
 const SCENE: &str = "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
@@ -46,7 +45,7 @@ fn put(db: &Db, items: std::ops::Range<usize>) {
 fn live(db: &Db, life: u128) {
     let name = format!("node-{life}");
     let begin = move |tx: &WriteTx<'_>| {
-        tx.begin_life((Uuid::from_u128(life), &name), ("all", 0, ("{}", "")), &[], now())
+        tx.begin_life(&NewNode::bare(Uuid::from_u128(life), &name), &[], now())
     };
     db.write_blocking(begin).unwrap();
 }
@@ -72,10 +71,7 @@ fn in_state(db: &Db, state: MessageState) -> usize {
 
 /// Whether claims go on beside one that writes.
 fn goes_on(db: &Db) -> bool {
-    match db.threads.place() {
-        Place::File(_) | Place::FileToRead(_) => false,
-        Place::Server(_) => true,
-    }
+    db.is_far()
 }
 
 /// A transaction that has done its work and does not end yet.

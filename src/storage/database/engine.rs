@@ -1,75 +1,87 @@
-//! A transaction of whichever engine, as statements see it.
+//! What is needed of a database engine, as traits that `sqlite` and `postgres` implement.
 //!
-//! What is in `statements` runs on any engine: it names no driver, so what differs between engines is
-//! a method of [`Engine`] and nothing else. An engine is an arm of [`Engine`] and of [`Row`] and a
-//! supertrait of [`Column`].
+//! An [`Engine`] opens an [`EngineConnection`] for each thread, which runs each piece of work as an
+//! [`EngineTransaction`]. Statements are written against that one and name no driver: what differs between
+//! engines is a method of it and nothing else.
 
-use std::{fmt, ops::ControlFlow};
+use std::{fmt, ops::ControlFlow, sync::Arc};
 
-use super::{DatabaseFacts, DbError, Flaw, postgres, sqlite};
-use crate::runtime::telemetry;
+use super::error::DbError;
+use super::facts::{DatabaseFacts, Flaw};
+use crate::runtime::limits::CHECK_FLAWS_MAX;
 
-/// An error of an engine's driver.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// SQLite reports it.
-    #[error(transparent)]
-    Sqlite(sqlite::Sqlite),
-    /// PostgreSQL reports it, or cannot be reached.
-    #[error(transparent)]
-    Postgres(postgres::Postgres),
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It reads.
+    Read,
+    /// It writes.
+    Write,
+    /// It claims what waits in queues, beside one that writes.
+    Claim,
+    /// It notices what others write.
+    Follow,
 }
 
-impl EngineError {
-    /// Whether the engine cannot work now: a state that passes, not a mistake.
-    #[must_use]
-    pub fn is_resource(&self) -> bool {
-        match self {
-            Self::Sqlite(cause) => cause.is_resource(),
-            Self::Postgres(cause) => cause.is_resource(),
-        }
+/// A database: where it is, and how connections to it are opened.
+pub(super) trait Engine: Send + Sync {
+    /// Opens a connection. One to a server is made when it is first used, and again when it broke.
+    fn open(self: Arc<Self>, purpose: Purpose) -> Result<Box<dyn EngineConnection>, DbError>;
+
+    /// Whether the database is another program's, perhaps on another machine. Claims run beside writes there, on
+    /// a connection of their own.
+    fn is_far(&self) -> bool {
+        false
     }
 
-    /// What those who watch are told of one that passes: `away`, `timeout`, `busy` or `other`.
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Sqlite(cause) => cause.kind(),
-            Self::Postgres(cause) => cause.kind(),
-        }
-    }
-
-    /// Whether the database cannot be reached.
-    #[must_use]
-    pub fn is_away(&self) -> bool {
-        self.kind() == "away"
-    }
-
-    /// Whether what is stored cannot be read as it was written.
-    #[must_use]
-    pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Sqlite(cause) => cause.is_damage(),
-            Self::Postgres(cause) => cause.is_one_of(&["XX001", "XX002"]),
-        }
-    }
-
-    /// Whether the turn to write did not come in time, and nothing was done.
-    pub(super) fn is_busy(&self) -> bool {
-        match self {
-            Self::Sqlite(cause) => cause.is_busy(),
-            Self::Postgres(cause) => cause.is_one_of(&["55P03"]),
-        }
+    /// The hosts to which it is reached over a network without TLS.
+    fn in_clear_text(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
-impl From<EngineError> for DbError {
-    /// Counts it where the engine cannot work now.
-    fn from(error: EngineError) -> Self {
-        if error.is_resource() {
-            metrics::counter!(telemetry::DATABASE_ERRORS, "kind" => error.kind()).increment(1);
-        }
-        Self::Engine(error)
+/// A read that is given its transaction, or the reason why there is none.
+pub(super) type Read = Box<dyn FnOnce(Result<&dyn EngineTransaction, DbError>) + Send>;
+/// Work that is done in a transaction.
+pub(super) type Work<'w> =
+    Box<dyn FnOnce(&dyn EngineTransaction) -> Result<(), DbError> + Send + 'w>;
+
+/// How a transaction writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteMode {
+    /// Fails with [`DbError::Moved`] where the archive lives elsewhere.
+    Normal,
+    /// Also where the archive lives elsewhere.
+    EvenMoved,
+    /// With what is changed overwritten in the file, where the engine can do that. A server has its own ways,
+    /// such as `VACUUM`.
+    Overwriting,
+}
+
+/// A connection, which one thread owns.
+pub(super) trait EngineConnection: Send {
+    /// Runs `read` against one state of the database.
+    fn read(&mut self, read: Read);
+
+    /// Runs statements that only read, each against the newest state or all against one.
+    fn look(&mut self, look: Work<'_>) -> Result<(), DbError>;
+
+    /// Runs `write` as one transaction, when those of others that write have ended.
+    fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError>;
+
+    /// Runs `claim` as one transaction: as a write, or beside one where the engine can do that.
+    fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError>;
+
+    /// Folds the write-ahead log into the database and empties it, where there is one.
+    ///
+    /// Fails when somebody reads from it.
+    fn empty_log(&self) -> Result<(), DbError> {
+        Ok(())
     }
+
+    /// A number that changes when another connection committed, and seldom without that; a few
+    /// microseconds.
+    fn data_version(&mut self) -> Result<i64, DbError>;
 }
 
 /// The value of a parameter.
@@ -158,46 +170,48 @@ impl<T: ToParam + ?Sized> ToParam for &T {
     }
 }
 
-/// What a column is read as, by every engine.
-pub(super) trait Column: sqlite::FromColumn + postgres::FromColumn {}
-
-impl Column for i64 {}
-impl Column for u32 {}
-impl Column for bool {}
-impl Column for String {}
-impl Column for Vec<u8> {}
-impl<T: Column> Column for Option<T> {}
-
-/// A row that was found.
-#[derive(Clone, Copy)]
-pub(super) enum Row<'r> {
-    Sqlite(sqlite::Row<'r>),
-    Postgres(postgres::Row<'r>),
-}
-
-impl Row<'_> {
-    /// The column at `at`, the first of which is 0.
-    pub(super) fn get<T: Column>(&self, at: usize) -> Result<T, DbError> {
-        match self {
-            Self::Sqlite(row) => row.get(at),
-            Self::Postgres(row) => row.get(at),
-        }
-    }
+/// A row that was found. The first column is 0.
+pub(super) trait Row {
+    fn is_null(&self, at: usize) -> Result<bool, DbError>;
+    fn int(&self, at: usize) -> Result<i64, DbError>;
+    /// A number below 2^32.
+    fn small_int(&self, at: usize) -> Result<u32, DbError>;
+    fn bool(&self, at: usize) -> Result<bool, DbError>;
+    fn string(&self, at: usize) -> Result<String, DbError>;
+    fn bytes(&self, at: usize) -> Result<Vec<u8>, DbError>;
 
     /// The text at `at` without a copy of it.
-    pub(super) fn text(&self, at: usize) -> Result<&str, DbError> {
-        match self {
-            Self::Sqlite(row) => row.text(at),
-            Self::Postgres(row) => row.text(at),
-        }
-    }
+    fn text(&self, at: usize) -> Result<&str, DbError>;
 
     /// The text at `at`, with marks for what is none: a row that is damaged there has a name too.
-    pub(super) fn lossy(&self, at: usize) -> Result<String, DbError> {
-        match self {
-            Self::Sqlite(row) => row.lossy(at),
-            Self::Postgres(row) => row.lossy(at),
+    fn lossy(&self, at: usize) -> Result<String, DbError>;
+}
+
+impl dyn Row + '_ {
+    /// The column at `at` as what it is read as.
+    pub(super) fn get<T: Column>(&self, at: usize) -> Result<T, DbError> {
+        T::read(self, at)
+    }
+}
+
+/// What a column can be read as.
+pub(super) trait Column: Sized {
+    fn read(row: &dyn Row, at: usize) -> Result<Self, DbError>;
+}
+
+/// Reads a column by the method of [`Row`] for its type.
+macro_rules! column {
+    ($($kind:ty: $read:ident),*) => { $(impl Column for $kind {
+        fn read(row: &dyn Row, at: usize) -> Result<Self, DbError> {
+            row.$read(at)
         }
+    })* };
+}
+column!(i64: int, u32: small_int, bool: bool, String: string, Vec<u8>: bytes);
+
+impl<T: Column> Column for Option<T> {
+    fn read(row: &dyn Row, at: usize) -> Result<Self, DbError> {
+        if row.is_null(at)? { Ok(None) } else { T::read(row, at).map(Some) }
     }
 }
 
@@ -213,35 +227,85 @@ pub(super) enum Hold {
     Alone,
 }
 
-/// A transaction on a connection.
+/// A transaction, as an engine implements it; statements read by the methods of `dyn EngineTransaction` below.
 ///
 /// Statements are prepared once a connection and found again by their text.
-#[derive(Clone, Copy)]
-pub(super) enum Engine<'a> {
-    Sqlite(sqlite::Client<'a>),
-    Postgres(postgres::Client<'a>),
-}
-
-impl Engine<'_> {
+pub(super) trait EngineTransaction {
     /// Runs a statement that gives no rows; how many it wrote.
-    pub(super) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
-        match self {
-            Self::Sqlite(client) => client.execute(sql, params),
-            Self::Postgres(client) => client.execute(sql, params),
-        }
+    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError>;
+
+    /// Gives `read` the first row, if there is one.
+    fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> Result<(), DbError>;
+
+    /// Gives `each` one row after the other, until it breaks. Rows are not gathered.
+    fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> Result<(), DbError>;
+
+    /// Gives `each` all rows, which may be gathered before.
+    fn read_all(&self, sql: &str, params: Params<'_>, each: ReadRow<'_>) -> Result<(), DbError> {
+        self.read_each(sql, params, &mut |row| each(row).map(ControlFlow::Continue))
     }
 
+    /// What stands at the end of a query whose rows are held so. Nothing where a transaction that writes is
+    /// alone anyway.
+    fn holding(&self, _hold: Hold) -> &'static str {
+        ""
+    }
+
+    /// Leaves rows that refer to what is not there alone until the transaction ends.
+    fn defer_references(&self) -> Result<(), DbError>;
+
+    /// The last number that was given in the column of a table, whose row may be gone.
+    fn number_given(&self, table: &str, column: &str) -> Result<i64, DbError>;
+
+    /// Sees to it that the numbers up to `number` are not given again.
+    fn pass_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError>;
+
+    /// What the engine tells of itself.
+    fn facts(&self) -> Result<DatabaseFacts, DbError>;
+
+    /// What is wrong with the engine's own files; nothing where a server and its operator look after them.
+    fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+        Ok(Vec::new())
+    }
+
+    /// Rows that refer to what is not there although the schema forbids it; none where the engine forbids it
+    /// to everybody who writes.
+    fn lost_references(&self) -> Result<Vec<Flaw>, DbError> {
+        Ok(Vec::new())
+    }
+
+    /// Runs statements that set a test's scene.
+    #[cfg(test)]
+    fn run_script(&self, sql: &str) -> Result<(), DbError>;
+
+    /// Statements by which each `change`, `INSERT` or `UPDATE`, of a table is refused.
+    #[cfg(test)]
+    fn refusing_script(&self, change: &str, table: &str) -> String;
+
+    /// The statement that ends that.
+    #[cfg(test)]
+    fn accepting_script(&self, table: &str) -> String;
+}
+
+/// Reads a row.
+pub(super) type ReadRow<'r> = &'r mut dyn FnMut(&dyn Row) -> Result<(), DbError>;
+/// Reads a row, and says whether the next one is wanted.
+pub(super) type VisitRow<'r> = &'r mut dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, DbError>;
+
+impl dyn EngineTransaction + '_ {
     /// Reads the first row that is found.
     pub(super) fn find<T>(
         &self,
         sql: &str,
         params: Params<'_>,
-        read: impl FnOnce(&Row<'_>) -> Result<T, DbError>,
+        read: impl FnOnce(&dyn Row) -> Result<T, DbError>,
     ) -> Result<Option<T>, DbError> {
-        match self {
-            Self::Sqlite(client) => client.first(sql, params, |row| read(&Row::Sqlite(row))),
-            Self::Postgres(client) => client.first(sql, params, |row| read(&Row::Postgres(row))),
-        }
+        let (mut read, mut found) = (Some(read), None);
+        self.read_first(sql, params, &mut |row| {
+            found = read.take().map(|read| read(row)).transpose()?;
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// The same where there is always a row.
@@ -249,7 +313,7 @@ impl Engine<'_> {
         &self,
         sql: &str,
         params: Params<'_>,
-        read: impl FnOnce(&Row<'_>) -> Result<T, DbError>,
+        read: impl FnOnce(&dyn Row) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         self.find(sql, params, read)?.ok_or_else(|| DbError::Damaged {
             what: sql.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -292,12 +356,9 @@ impl Engine<'_> {
         &self,
         sql: &str,
         params: Params<'_>,
-        mut each: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, DbError>,
+        mut each: impl FnMut(&dyn Row) -> Result<ControlFlow<()>, DbError>,
     ) -> Result<(), DbError> {
-        match self {
-            Self::Sqlite(client) => client.each(sql, params, |row| each(&Row::Sqlite(row))),
-            Self::Postgres(client) => client.each(sql, params, |row| each(&Row::Postgres(row))),
-        }
+        self.read_each(sql, params, &mut each)
     }
 
     /// Reads all rows.
@@ -305,20 +366,13 @@ impl Engine<'_> {
         &self,
         sql: &str,
         params: Params<'_>,
-        mut read: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+        mut read: impl FnMut(&dyn Row) -> Result<T, DbError>,
     ) -> Result<Vec<T>, DbError> {
         let mut found = Vec::new();
-        match self {
-            Self::Sqlite(_) => self.each(sql, params, |row| {
-                found.push(read(row)?);
-                Ok(ControlFlow::Continue(()))
-            })?,
-            // One question and one answer.
-            Self::Postgres(client) => client.gathered(sql, params, |row| {
-                found.push(read(&Row::Postgres(row))?);
-                Ok(())
-            })?,
-        }
+        self.read_all(sql, params, &mut |row| {
+            found.push(read(row)?);
+            Ok(())
+        })?;
         Ok(found)
     }
 
@@ -330,83 +384,31 @@ impl Engine<'_> {
     ) -> Result<Vec<T>, DbError> {
         self.list(sql, params, |row| row.get(0))
     }
-}
 
-/// What each engine does its own way.
-impl Engine<'_> {
-    /// What stands at the end of a query whose rows are held so. Nothing where a transaction that writes is
-    /// alone anyway.
-    pub(super) fn holding(&self, hold: Hold) -> &'static str {
-        match self {
-            Self::Sqlite(_) => "",
-            Self::Postgres(_) => match hold {
-                Hold::Free => "FOR UPDATE SKIP LOCKED",
-                Hold::Kept => "FOR KEY SHARE SKIP LOCKED",
-                Hold::Alone => "FOR UPDATE",
-            },
-        }
-    }
-
-    /// Leaves rows that refer to what is not there alone until the transaction ends.
-    pub(super) fn defer_references(&self) -> Result<(), DbError> {
-        match self {
-            Self::Sqlite(client) => client.defer_references(),
-            Self::Postgres(client) => client.defer_references(),
-        }
-    }
-
-    /// The last number that was given in the column of a table, whose row may be gone.
-    pub(super) fn number_given(&self, table: &str, column: &str) -> Result<i64, DbError> {
-        match self {
-            Self::Sqlite(client) => client.number_given(table, column),
-            Self::Postgres(client) => client.number_given(table, column),
-        }
-    }
-
-    /// Sees to it that the numbers up to `number` are not given again.
-    pub(super) fn pass_numbers(
+    /// The flaws that `flaw` makes of rows, of which no more than the limit are read.
+    pub(super) fn list_flaws(
         &self,
-        table: &str,
-        column: &str,
-        number: i64,
-    ) -> Result<(), DbError> {
-        match self {
-            Self::Sqlite(client) => client.pass_numbers(table, column, number),
-            Self::Postgres(client) => client.pass_numbers(table, column, number),
-        }
+        sql: &str,
+        of: &str,
+        flaw: impl Fn(&dyn Row) -> Result<Flaw, DbError>,
+    ) -> Result<Vec<Flaw>, DbError> {
+        let mut flaws = Vec::new();
+        self.each(sql, params![], |row| {
+            if flaws.len() == CHECK_FLAWS_MAX {
+                flaws.push(Flaw::More(format!("there are more {of}")));
+                return Ok(ControlFlow::Break(()));
+            }
+            flaws.push(flaw(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(flaws)
     }
 
-    /// What is wrong with the engine's own files.
-    pub(super) fn facts(&self) -> Result<DatabaseFacts, DbError> {
-        match self {
-            Self::Sqlite(client) => client.facts(),
-            Self::Postgres(client) => client.facts(),
-        }
-    }
-
-    pub(super) fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
-        match self {
-            Self::Sqlite(client) => client.page_flaws("integrity_check"),
-            // Its files are looked after by the server and whoever keeps it.
-            Self::Postgres(_) => Ok(Vec::new()),
-        }
-    }
-
-    /// Rows that refer to what is not there although the schema forbids it.
-    pub(super) fn lost_references(&self) -> Result<Vec<Flaw>, DbError> {
-        match self {
-            Self::Sqlite(client) => client.lost_references(),
-            // It keeps them whoever writes.
-            Self::Postgres(_) => Ok(Vec::new()),
-        }
-    }
-
-    /// Runs statements that set a test's scene.
-    #[cfg(test)]
-    pub(super) fn run_script(&self, sql: &str) -> Result<(), DbError> {
-        match self {
-            Self::Sqlite(client) => client.run_script(sql),
-            Self::Postgres(client) => client.run_script(sql),
-        }
+    /// Where the archive of this database lives now, if it has moved.
+    pub(super) fn moved_to(&self) -> Result<Option<String>, DbError> {
+        self.find_value("SELECT value FROM state WHERE name = ?1", params![MOVED])
     }
 }
+
+/// The row of `state` in a database whose archive lives elsewhere now; its value says where.
+pub(super) const MOVED: &str = "moved to";

@@ -1,8 +1,12 @@
 //! Notices what any process wrote: a cheap look that reads the log only when there is something.
 
-use super::connection::{Connection, Place, Purpose};
-use super::engine::{Engine, Row, params};
-use super::{AccountChange, DbError, ReadTx};
+use std::sync::Arc;
+
+use super::account_change::AccountChange;
+use super::connection::Connection;
+use super::engine::{Engine, EngineTransaction, Purpose, Row, params};
+use super::error::DbError;
+use super::transactions::ReadTx;
 use crate::runtime::limits::LOG_ROWS_MAX;
 use model::ItemKey;
 
@@ -27,8 +31,8 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    pub(super) fn open(place: &Place) -> Result<Self, DbError> {
-        Ok(Self { connection: Connection::open(place, Purpose::Follow)?, data_version: -1 })
+    pub(super) fn open(engine: &Arc<dyn Engine>) -> Result<Self, DbError> {
+        Ok(Self { connection: Connection::open(engine, Purpose::Follow)?, data_version: -1 })
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
@@ -42,8 +46,8 @@ impl Pulse {
 pub struct Feed(Pulse);
 
 impl Feed {
-    pub(super) fn open(place: &Place) -> Result<Self, DbError> {
-        Pulse::open(place).map(Self)
+    pub(super) fn open(engine: &Arc<dyn Engine>) -> Result<Self, DbError> {
+        Pulse::open(engine).map(Self)
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
@@ -59,7 +63,7 @@ impl Feed {
     {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.0.connection.read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&tx))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx)))));
         }));
         receiver.recv().map_err(|_| DbError::Closed)?
     }
@@ -78,8 +82,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub(super) fn open(place: &Place) -> Result<Self, DbError> {
-        let mut connection = Connection::open(place, Purpose::Follow)?;
+    pub(super) fn open(engine: &Arc<dyn Engine>) -> Result<Self, DbError> {
+        let mut connection = Connection::open(engine, Purpose::Follow)?;
         let (seq, account_seq) = connection.look(ends)?;
         Ok(Self { connection, data_version: -1, seq, account_seq })
     }
@@ -99,9 +103,9 @@ impl Follower {
             return Ok(Change::default());
         }
         let (after, accounts_after) = (self.seq, self.account_seq);
-        let (mut change, items, accounts) = self.connection.look(|engine| {
+        let (mut change, items, accounts) = self.connection.look(|tx| {
             let mut change = Change::default();
-            let ends = ends(engine)?;
+            let ends = ends(tx)?;
             if ends.0 < after || ends.1 < accounts_after {
                 change.lost = true;
                 change.accounts.push(AccountChange::Everything);
@@ -109,14 +113,14 @@ impl Follower {
             }
             let sql =
                 "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-            let items = log_behind(engine, sql, after, |row| {
+            let items = log_behind(tx, sql, after, |row| {
                 // A row that names no item cannot be in any cache.
                 let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
                 change.items.extend(key.ok());
                 Ok(())
             })?;
             let sql = "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-            let accounts = log_behind(engine, sql, accounts_after, |row| {
+            let accounts = log_behind(tx, sql, accounts_after, |row| {
                 change.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
                 Ok(())
             })?;
@@ -134,19 +138,19 @@ impl Follower {
 }
 
 /// The newest rows of the item log and of the account log.
-fn ends(engine: Engine<'_>) -> Result<(i64, i64), DbError> {
-    engine.load(ENDS, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+fn ends(tx: &dyn EngineTransaction) -> Result<(i64, i64), DbError> {
+    tx.load(ENDS, params![], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// Reads a log on behind the row `after`: where it stands then, and how many rows were read.
 fn log_behind(
-    engine: Engine<'_>,
+    tx: &dyn EngineTransaction,
     sql: &str,
     after: i64,
-    mut each: impl FnMut(&Row<'_>) -> Result<(), DbError>,
+    mut each: impl FnMut(&dyn Row) -> Result<(), DbError>,
 ) -> Result<(i64, usize), DbError> {
     let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
-    let read: Vec<i64> = engine.list(sql, params![after, limit], |row| {
+    let read: Vec<i64> = tx.list(sql, params![after, limit], |row| {
         each(row)?;
         row.get(0)
     })?;

@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use super::DbError;
+use super::error::DbError;
 use crate::runtime::modes;
 
 /// The name of the file, which stays when nobody holds it.

@@ -1,7 +1,9 @@
 //! The database: one handle, transactions as closures, no SQL outside.
 //!
-//! `statements` holds what is read and written, in SQL for any engine; `engine` is what it needs of
-//! one; `sqlite` and `postgres` are the engines, `connection` hides which one there is.
+//! `engine` says in traits what is needed of one, and `sqlite` and `postgres` implement them. `statements` holds
+//! what is read and written, in SQL for any engine, as methods of the `transactions`; `migrations` is the schema
+//! of both engines. `handle` opens the engine that the settings name and runs transactions on `threads`. Imports
+//! go in one direction: engines and statements name neither each other nor what is above them.
 //!
 //! One thread owns the write connection and runs one closure as one transaction: it commits on
 //! `Ok` and rolls back on `Err`. Where the engine lets others work beside one that writes, another thread
@@ -9,12 +11,17 @@
 //! channels, so no async thread ever blocks. Other processes may write the same database; the
 //! [`Follower`] notices.
 
+mod account_change;
 #[cfg(test)]
 mod claim_tests;
 mod connection;
 mod engine;
+mod error;
+mod facts;
 mod follow;
+mod handle;
 mod lock;
+mod migrations;
 mod moving;
 mod postgres;
 #[cfg(test)]
@@ -22,25 +29,22 @@ mod scratch;
 mod sqlite;
 mod statements;
 mod threads;
+mod transactions;
 mod written;
 
-use std::{path::Path, sync::Arc, time::Duration};
-
-use tokio::sync::oneshot;
-
-pub use engine::EngineError;
+pub use account_change::AccountChange;
+pub use error::{DbError, EngineError};
+pub use facts::{DatabaseFacts, Flaw};
 pub use follow::{Change, Feed, Follower, Pulse};
+pub use handle::{DATABASE, Db};
 pub use lock::Lock;
 pub use moving::{Carry, HearRows, MovedRows, Moving};
-pub use postgres::Postgres;
-pub use sqlite::copy::Snapshot;
-pub use statements::accounts::AccountChange;
+pub use sqlite::Snapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
-pub use statements::check::{Flaw, Inspection, Named};
+pub use statements::check::{Inspection, Named};
 pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
 pub use statements::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
-pub use statements::facts::DatabaseFacts;
 pub use statements::failed_logins::{FailedLogins, WindowStart};
 pub use statements::grants::{Code, Family, NewCode, NewConsent, NewFamily, RefreshToken};
 pub use statements::import::{
@@ -50,7 +54,7 @@ pub use statements::items::{NewItem, StoredItem, Written};
 pub use statements::logins::{
     Browser, ListedApplication, ListedSession, LoginCount, UsedCredential, session_name,
 };
-pub use statements::nodes::{Begun, NodeRow};
+pub use statements::nodes::{Begun, NewNode, NodeRow};
 pub use statements::notifications::{NewNotification, Watcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, Reported};
@@ -65,536 +69,4 @@ pub use statements::secrets::SealedCount;
 pub use statements::sessions::{ListedSigningKey, LoginOrigin, Session, SigningKey};
 pub use statements::tokens::Token;
 pub use statements::users::{NewMember, UserRequestLimits};
-pub use statements::{ClaimTx, ReadTx, WriteTx};
-
-use crate::runtime::config::Secret;
-use crate::runtime::error::{Error, Kind, Result};
-use crate::storage::audit::{self, Action};
-use crate::storage::secrets::{KeyId, KeySource, Keyring, SecretError, SecretKey};
-use connection::Place;
-use sqlite::copy::{Standing, copy, latest, look, look_to_read};
-use threads::Threads;
-use written::WrittenItems;
-
-/// Tries to make a database that others may be making, and the time between two.
-const MAKE_TRIES_MAX: u32 = 20;
-const MAKE_AGAIN: Duration = Duration::from_millis(50);
-/// The name of the database in a data directory.
-pub const DATABASE: &str = "wirephoto.db";
-
-/// Why the database did not do what was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum DbError {
-    /// The engine reports an error.
-    #[error("database: {0}")]
-    Engine(EngineError),
-    /// A row holds what this version did not write.
-    #[error("database: {what} is damaged: {why}")]
-    Damaged {
-        /// Table and row.
-        what: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// Too many calls wait.
-    #[error("too many database calls wait")]
-    Overloaded,
-    /// The database was closed.
-    #[error("the database is closed")]
-    Closed,
-    /// The schema is of another version of the product, or became one while this process ran, or could
-    /// not be brought up to date.
-    #[error("database schema: {0}")]
-    Schema(String),
-    /// Others work on the data directory in a way that does not allow this.
-    #[error("{0}")]
-    InUse(String),
-    /// The archive lives elsewhere now.
-    #[error("this archive has moved to {0}")]
-    Moved(String),
-    /// A copy of the database cannot be written.
-    #[error("{0}")]
-    File(String),
-    /// The address of a database is none.
-    #[error("{0}")]
-    Address(String),
-    /// This process only reads, and what was asked for writes.
-    #[error("this node only reads the database")]
-    ReadsOnly,
-    /// A secret cannot be encrypted or decrypted.
-    #[error("{0}")]
-    Secret(SecretError),
-}
-
-impl DbError {
-    /// Whether this process will not write again.
-    #[must_use]
-    pub fn is_final(&self) -> bool {
-        match self {
-            Self::Moved(_) | Self::Schema(_) | Self::ReadsOnly | Self::Closed => true,
-            Self::Engine(_)
-            | Self::Damaged { .. }
-            | Self::Overloaded
-            | Self::InUse(_)
-            | Self::File(_)
-            | Self::Address(_)
-            | Self::Secret(_) => false,
-        }
-    }
-}
-
-impl From<SecretError> for DbError {
-    fn from(cause: SecretError) -> Self {
-        Self::Secret(cause)
-    }
-}
-
-impl From<DbError> for Error {
-    fn from(cause: DbError) -> Self {
-        match &cause {
-            DbError::Overloaded => {
-                Self::overloaded("database_queue", "The service is busy").because(cause)
-            }
-            DbError::Closed => Self::new(Kind::Unavailable, "The service is busy").because(cause),
-            DbError::Engine(engine) if engine.is_resource() => {
-                Self::new(Kind::Unavailable, "The database cannot be used now").because(cause)
-            }
-            DbError::InUse(words) | DbError::File(words) => {
-                Self::new(Kind::Unavailable, words.clone())
-            }
-            // Where to is not for everybody who asks.
-            DbError::Moved(_) => {
-                Self::new(Kind::Unavailable, "This archive has moved").because(cause)
-            }
-            DbError::Address(words) => Self::new(Kind::InvalidArgument, words.clone()),
-            DbError::ReadsOnly => Self::forbidden(
-                "read_only_node",
-                "This node only reads: purchases, deliveries and changes are made at another one",
-            ),
-            // Another version works on it, or is about to.
-            DbError::Schema(_) => {
-                Self::new(Kind::Unavailable, "The database cannot be used now").because(cause)
-            }
-            // Which key is missing is for the operator's eyes.
-            DbError::Secret(_) => {
-                Self::new(Kind::Unavailable, "A stored secret cannot be read now").because(cause)
-            }
-            DbError::Engine(_) | DbError::Damaged { .. } => Self::internal(cause),
-        }
-    }
-}
-
-/// Makes a database. Of several processes that find none and begin at once one is the first, and the others
-/// find it half made or made.
-fn make(path: &Path) -> Result<sqlite::Connection, DbError> {
-    for _ in 1..MAKE_TRIES_MAX {
-        match sqlite::migrate(path) {
-            Ok(made) => return Ok(made),
-            Err(cause) => tracing::debug!("the database is not made yet: {cause}"),
-        }
-        std::thread::park_timeout(MAKE_AGAIN);
-    }
-    sqlite::migrate(path)
-}
-
-/// The database: that of a data directory, or one of a PostgreSQL server.
-#[derive(Clone)]
-pub struct Db {
-    threads: Threads,
-    /// Whether every write is refused.
-    only_reads: bool,
-    /// The keys of what is stored encrypted.
-    keys: Keyring,
-    /// The schema that the database had and the one that it has since, where this handle brought it up to date.
-    upgraded: Option<(i64, i64)>,
-    written: Arc<WrittenItems>,
-}
-
-impl Db {
-    /// Opens `wirephoto.db` in `dir`, makes it when missing and brings its schema up to date.
-    ///
-    /// An older schema is brought up to date by whoever is alone with the directory: what runs
-    /// there was made for the older one. Fails with [`DbError::Schema`] when a later version of the
-    /// product made the schema, and leaves the database as it is; with [`DbError::InUse`] when
-    /// somebody else works on the directory who must be alone, or must not be there.
-    pub fn open(dir: &Path) -> Result<Self, DbError> {
-        let path = dir.join(DATABASE);
-        let mut lock = Lock::share(dir)?;
-        // What is open stays open until the threads' connections are: whoever closes the last one removes
-        // the log, and a full disk has no room for a new one.
-        let (standing, looked) = look(&path)?;
-        let mut upgraded = None;
-        let first = match standing {
-            Standing::New => make(&path)?,
-            Standing::Current => sqlite::migrate(&path)?,
-            Standing::Older(found) => {
-                drop(lock);
-                let alone = Lock::alone(dir)?;
-                let latest = latest()?;
-                upgraded = Some((i64::from(found), i64::from(latest)));
-                tracing::warn!(
-                    from = found,
-                    to = latest,
-                    "the schema of the database is brought up to date; earlier versions of \
-                     wirephoto cannot use it then, and a backup from before is the way back"
-                );
-                let first = sqlite::migrate(&path)?;
-                drop(alone);
-                lock = Lock::share(dir)?;
-                first
-            }
-        };
-        let threads = Threads::start(&Place::File(path), Some(lock))?;
-        drop((looked, first));
-        Ok(Self::over(threads, false, upgraded))
-    }
-
-    /// Opens the database in `dir` for a process that only reads: every write through this handle fails
-    /// with [`DbError::ReadsOnly`] before it reaches the engine.
-    ///
-    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product: who only reads
-    /// brings nothing up to date.
-    pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
-        let path = dir.join(DATABASE);
-        let lock = Lock::share(dir)?;
-        let (standing, looked) = look_to_read(&path)?;
-        let words = match standing {
-            Standing::Current => None,
-            Standing::New => Some("there is no database".to_owned()),
-            Standing::Older(found) => {
-                Some(format!("it has schema {found}, this is {}", latest()?))
-            }
-        };
-        if let Some(words) = words {
-            return Err(DbError::Schema(format!(
-                "{}: {words}; start a node that writes first",
-                path.display()
-            )));
-        }
-        let threads = Threads::start(&Place::FileToRead(path), Some(lock))?;
-        drop(looked);
-        Ok(Self::over(threads, true, None))
-    }
-
-    /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, makes its tables
-    /// when they are missing and brings its schema up to date; `password` counts where it is not
-    /// empty.
-    ///
-    /// Fails with [`DbError::Address`] when `url` is none; with [`DbError::Schema`] when a later
-    /// version of the product made the schema, or when it is no database for this; with
-    /// [`DbError::InUse`] when the schema is an older one and nodes live on it. To see that takes seconds
-    /// where nodes were killed.
-    pub fn connect(url: &str, password: &Secret) -> Result<Self, DbError> {
-        let server = Arc::new(postgres::Server::parse(url)?.with_password(password));
-        let upgraded = postgres::migrate(&server)?;
-        let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self::over(threads, false, upgraded))
-    }
-
-    /// The same for a process that only reads, with rights to no more than that, at a server that may take
-    /// no writes: every write through this handle fails with [`DbError::ReadsOnly`] before it reaches the
-    /// engine.
-    ///
-    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product.
-    pub fn connect_to_read(url: &str, password: &Secret) -> Result<Self, DbError> {
-        let server = postgres::Server::parse(url)?.with_password(password);
-        let server = Arc::new(server.for_reading());
-        postgres::look(&server)?;
-        let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self::over(threads, true, None))
-    }
-
-    fn over(threads: Threads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
-        let (keys, written) = (Keyring::default(), Arc::default());
-        Self { threads, only_reads, keys, upgraded, written }
-    }
-
-    /// The schema that the database had and the one that it has since, where this handle brought it up to
-    /// date.
-    #[must_use]
-    pub fn upgraded(&self) -> Option<(i64, i64)> {
-        self.upgraded
-    }
-
-    /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while
-    /// others read and write it; `report` hears how many of how many pages are done. Gives the
-    /// number of the schema.
-    pub fn copy(dir: &Path, to: &Path, report: &mut dyn FnMut(u64, u64)) -> Result<u32, DbError> {
-        copy(&dir.join(DATABASE), to, report)
-    }
-
-    /// Runs `read` on a reader thread against one consistent state.
-    pub async fn read<T, F>(&self, read: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        let ((sender, receiver), keys) = (oneshot::channel(), self.keys.clone());
-        self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&tx.with(&keys)))));
-        }))?;
-        receiver.await.map_err(|_| DbError::Closed)?
-    }
-
-    /// Runs `read` and blocks the calling thread; never called on an async thread.
-    pub fn read_blocking<T, F>(&self, read: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        let ((sender, receiver), keys) = (std::sync::mpsc::sync_channel(1), self.keys.clone());
-        self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&tx.with(&keys)))));
-        }))?;
-        receiver.recv().map_err(|_| DbError::Closed)?
-    }
-
-    /// Runs `search` on a thread for searches against one consistent state: searches may take
-    /// long, and readers of single rows do not wait for them.
-    pub async fn search<T, F>(&self, search: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        let (sender, receiver) = oneshot::channel();
-        self.threads.submit_search(Box::new(move |outcome| {
-            if sender.is_closed() {
-                // Nobody waits for it any more.
-                return;
-            }
-            drop(sender.send(outcome.and_then(|tx| search(&tx))));
-        }))?;
-        receiver.await.map_err(|_| DbError::Closed)?
-    }
-
-    /// Runs `write` as one transaction; its outcome comes when it is on disk.
-    pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let (sender, receiver) = oneshot::channel();
-        let (written, write) =
-            (Arc::clone(&self.written), with_item_row(self.keys.clone(), write));
-        self.threads.submit_write(Box::new(move |connection| {
-            drop(sender.send(connection.write(write).map(|outcome| note_row(&written, outcome))));
-        }))?;
-        receiver.await.map_err(|_| DbError::Closed)?
-    }
-
-    /// Runs `write` as one transaction and blocks the calling thread until it is on disk; never
-    /// called on an async thread.
-    pub fn write_blocking<T, F>(&self, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let outcome = self.threads.write(with_item_row(self.keys.clone(), write))?;
-        Ok(note_row(&self.written, outcome))
-    }
-
-    /// The same before all other writes of this process that wait: for the few that others wait for.
-    pub fn write_first<T, F>(&self, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let outcome = self.threads.write_first(with_item_row(self.keys.clone(), write))?;
-        Ok(note_row(&self.written, outcome))
-    }
-
-    /// Runs `claim`, which takes up what waits in a queue, as one transaction. In SQLite it is a write like
-    /// another one; in PostgreSQL it waits neither for one that writes nor for claims of others, and who
-    /// follows what is written does not hear of it.
-    ///
-    /// After an error it is open whether it was done, as with a write.
-    pub async fn claim<T, F>(&self, claim: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let (sender, receiver) = oneshot::channel();
-        self.threads.submit_claim(Box::new(move |connection| {
-            drop(sender.send(connection.claim(claim)));
-        }))?;
-        receiver.await.map_err(|_| DbError::Closed)?
-    }
-
-    /// The same for a test that blocks.
-    #[cfg(test)]
-    pub(crate) fn claim_blocking<T, F>(&self, claim: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.threads.submit_claim(Box::new(move |connection| {
-            drop(sender.send(connection.claim(claim)));
-        }))?;
-        receiver.recv().map_err(|_| DbError::Closed)?
-    }
-
-    /// Asks a connection of each kind that is not for single reads whether it reaches the database: one that
-    /// searches, and those that write, without their turn to write. The answers come when what each does
-    /// now is done.
-    #[must_use]
-    pub fn reach(&self) -> Vec<oneshot::Receiver<Result<(), DbError>>> {
-        // Where a queue is full the sender is dropped, and nothing is known.
-        let (sender, searches) = oneshot::channel();
-        drop(self.threads.submit_search(Box::new(move |outcome| {
-            drop(sender.send(outcome.map(drop)));
-        })));
-        if self.only_reads {
-            return vec![searches];
-        }
-        let (sender, writes) = oneshot::channel();
-        drop(self.threads.submit_write(Box::new(move |connection| {
-            drop(sender.send(connection.look(|_| Ok(()))));
-        })));
-        let (sender, claims) = oneshot::channel();
-        drop(self.threads.submit_claim(Box::new(move |connection| {
-            drop(sender.send(connection.look(|_| Ok(()))));
-        })));
-        vec![searches, writes, claims]
-    }
-
-    /// Opens the connections that read and search, which would else be opened with their first use. Blocks, for
-    /// some seconds at most.
-    pub fn open_connections(&self) {
-        self.threads.open_readers();
-    }
-
-    /// Whether every write through this handle is refused.
-    #[must_use]
-    pub fn only_reads(&self) -> bool {
-        self.only_reads
-    }
-
-    /// The key that secrets are encrypted with; `None` while they are stored as they are.
-    pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
-        self.read_blocking(|tx| tx.secrets_key())
-    }
-
-    /// Takes `keys`, which come from `source`, into use for what is stored encrypted.
-    pub fn load_keys(&self, source: KeySource, keys: Vec<SecretKey>) {
-        self.keys.load(source, keys);
-    }
-
-    /// Refuses what needs a key, for the reason `why`, which continues a sentence.
-    pub fn refuse_secrets(&self, why: String) {
-        self.keys.refuse(why);
-    }
-
-    /// Encrypts every secret with the key of that id, in one transaction, and leaves nothing of what
-    /// was there before in SQLite's files. Keys that are needed for that are loaded. The audit log has
-    /// an event where secrets of before encryption were among them.
-    ///
-    /// Fails with [`DbError::InUse`] when the key in force is not `before`.
-    pub fn encrypt_secrets(
-        &self,
-        before: Option<KeyId>,
-        with: KeyId,
-    ) -> Result<SealedCount, DbError> {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let keys = self.keys.clone();
-        let event = audit::event(Action::SecretsEncrypted).with(format!("with key {with}"));
-        let sealed = self.threads.write_over(move |tx| {
-            let count = tx.with(&keys).seal_all(before, with)?;
-            // A rotation is an event of its command.
-            if before.is_none() && count.total() > 0 {
-                tx.write_audit(&event)?;
-            }
-            Ok(count)
-        })?;
-        self.threads.empty_log();
-        Ok(sealed)
-    }
-
-    /// The hosts to which this database is reached over a network without TLS.
-    #[must_use]
-    pub fn in_clear_text(&self) -> Vec<String> {
-        match self.threads.place() {
-            Place::File(_) | Place::FileToRead(_) => Vec::new(),
-            Place::Server(server) => server.in_clear_text(),
-        }
-    }
-
-    /// Whether the database is another program's, perhaps on another machine.
-    #[must_use]
-    pub fn is_far(&self) -> bool {
-        match self.threads.place() {
-            Place::File(_) | Place::FileToRead(_) => false,
-            Place::Server(_) => true,
-        }
-    }
-
-    /// The newest row of the item log that was written through this handle; 0 while there is none.
-    #[must_use]
-    pub fn written_row(&self) -> i64 {
-        self.written.row()
-    }
-
-    /// Says that rows of the item log up to `row` count as written through this handle: searches wait for
-    /// the index to hold them.
-    pub fn note_written(&self, row: i64) {
-        self.written.note(row);
-    }
-
-    /// The same, where the item log lost rows behind `row` that were written before.
-    pub fn restart_written(&self, row: i64) {
-        self.written.restart(row);
-    }
-
-    /// Blocks the calling thread until a row of the item log behind `row` was written through this handle,
-    /// for `time` at most.
-    pub fn wait_for_items(&self, row: i64, time: Duration) {
-        self.written.wait_beyond(row, time);
-    }
-
-    /// A connection of its own that tells whether something was written.
-    pub fn pulse(&self) -> Result<Pulse, DbError> {
-        Pulse::open(self.threads.place())
-    }
-
-    /// A connection of its own that reads for as long as it takes.
-    pub fn feed(&self) -> Result<Feed, DbError> {
-        Feed::open(self.threads.place())
-    }
-
-    /// A connection of its own that tells what other processes and this one changed.
-    pub fn follower(&self) -> Result<Follower, DbError> {
-        Follower::open(self.threads.place())
-    }
-}
-
-/// The transaction `write`, which also gives the row of the item log that it wrote last.
-fn with_item_row<T>(
-    keys: Keyring,
-    write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
-) -> impl FnOnce(&WriteTx<'_>) -> Result<(T, i64), DbError> {
-    move |tx| {
-        let tx = tx.with(&keys);
-        let outcome = write(&tx)?;
-        Ok((outcome, tx.item_row()))
-    }
-}
-
-/// Notes the row of a transaction that is committed.
-fn note_row<T>(written: &WrittenItems, (outcome, row): (T, i64)) -> T {
-    written.note(row);
-    outcome
-}
+pub use transactions::{ClaimTx, ReadTx, WriteTx};

@@ -8,8 +8,12 @@
 
 use std::sync::Arc;
 
+use super::engine::WriteMode;
+use super::error::DbError;
+use super::handle::Db;
+use super::statements::check::Named;
 use super::statements::moving::{ITEM_LOG, ITEMS, Portion, TABLES, Table};
-use super::{Db, DbError, Named, ReadTx};
+use super::transactions::ReadTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS, MOVED_TRIES_MAX};
 
@@ -45,7 +49,7 @@ pub struct Moving {
     hear: HearRows,
 }
 
-fn differs(table: &str, (here, there): (usize, usize)) -> DbError {
+fn differs(table: &str, here: usize, there: usize) -> DbError {
     DbError::Damaged {
         what: format!("the new database, table {table}"),
         why: format!("it has {there} rows where the old one has {here}"),
@@ -66,7 +70,7 @@ impl Moving {
     /// Begins the way: `to` must be empty, or what an earlier way of this kind left.
     ///
     /// Fails with [`DbError::InUse`] when `to` holds an archive of its own.
-    pub fn begin((from, to): (&Db, &Db), hear: HearRows) -> Result<Self, DbError> {
+    pub fn begin(from: &Db, to: &Db, hear: HearRows) -> Result<Self, DbError> {
         to.write_blocking(|tx| {
             let read = tx.as_read();
             if !read.is_being_filled()? && !read.is_empty()? {
@@ -135,7 +139,8 @@ impl Moving {
     /// A database that has moved already, whose way was cut short at its end, may go it again.
     pub fn finish(
         &self,
-        (carried, carry): (i64, Carry),
+        carried: i64,
+        carry: &Carry,
         switch: Option<&str>,
     ) -> Result<MovedRows, DbError> {
         let home = self.from.read_blocking(|tx| tx.moved_to())?;
@@ -145,8 +150,7 @@ impl Moving {
         }
         let mut tries = 1;
         let moved = loop {
-            let late = (carried, Arc::clone(&carry));
-            match self.bring_rest(late, switch.filter(|_| !has_moved)) {
+            match self.bring_rest(carried, carry, switch.filter(|_| !has_moved)) {
                 Err(DbError::Engine(cause)) if cause.is_busy() && tries < MOVED_TRIES_MAX => {
                     tries += 1;
                     tracing::warn!("the old database was busy for long, once more: {cause}");
@@ -164,7 +168,8 @@ impl Moving {
     /// Takes over all that is left; while nobody writes, if the archive is to live elsewhere.
     fn bring_rest(
         &self,
-        (carried, carry): (i64, Carry),
+        carried: i64,
+        carry: &Carry,
         switch: Option<&str>,
     ) -> Result<MovedRows, DbError> {
         // What takes long and may be done before anybody waits. A transaction each, so that no reference is
@@ -175,7 +180,7 @@ impl Moving {
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
         }
         self.catch_up()?;
-        let (way, wanted) = (self.clone(), switch.map(str::to_owned));
+        let (way, carry, wanted) = (self.clone(), Arc::clone(carry), switch.map(str::to_owned));
         let rest = move |here: &ReadTx<'_>| -> Result<(MovedRows, Stopwatch), DbError> {
             let held = Stopwatch::start();
             Ok((way.rest(here, carried, &carry)?, held))
@@ -260,7 +265,7 @@ impl Moving {
             let rows = here.rows_of(table)?;
             let there = self.to.read_blocking(move |tx| tx.rows_of(table))?;
             if rows != there {
-                return Err(differs(table.name(), (rows, there)));
+                return Err(differs(table.name(), rows, there));
             }
             tables.push((table.name(), rows));
         }
@@ -305,7 +310,7 @@ impl Db {
 
     /// Says that the archive of this database lives here after all.
     pub fn stay(&self) -> Result<(), DbError> {
-        self.threads.write_anyway(|tx| tx.note_moved(None))
+        self.threads.write(WriteMode::EvenMoved, |tx| tx.note_moved(None))
     }
 }
 
@@ -315,6 +320,7 @@ mod tests {
 
     use super::*;
     use crate::runtime::clock;
+    use crate::storage::database::NewNode;
     use model::ItemKey;
     use model::item::PubStatus;
     use uuid::Uuid;
@@ -345,11 +351,12 @@ mod tests {
     }
 
     fn begin(from: &Db, to: &Db) -> Result<Moving, DbError> {
-        Moving::begin((from, to), Arc::new(|_, _| {}))
+        Moving::begin(from, to, Arc::new(|_, _| {}))
     }
 
     fn finish(moving: &Moving, switch: Option<&str>) -> Result<MovedRows, DbError> {
-        moving.finish((i64::MAX, Arc::new(|_| Ok(()))), switch)
+        let carry: Carry = Arc::new(|_| Ok(()));
+        moving.finish(i64::MAX, &carry, switch)
     }
 
     fn headlines(db: &Db) -> Vec<String> {
@@ -412,10 +419,8 @@ mod tests {
             assert!(!to.is_being_filled().unwrap(), "{words}");
         };
         let (life, now) = (Uuid::new_v4(), clock::now());
-        to.write_blocking(move |tx| {
-            tx.begin_life((life, "node-1"), ("all", 0, ("{}", "")), &[], now)
-        })
-        .unwrap();
+        to.write_blocking(move |tx| tx.begin_life(&NewNode::bare(life, "node-1"), &[], now))
+            .unwrap();
         refuses("node-1");
         to.write_blocking(move |tx| tx.end_life(life, now)).unwrap();
         to.write_blocking(|tx| tx.run_sql("INSERT INTO state (name, value) VALUES ('a', 'b')"))
@@ -448,7 +453,7 @@ mod tests {
             write(&beside, "two", "words");
             Ok(())
         });
-        let moved = moving.finish((i64::MAX, carry), None).unwrap();
+        let moved = moving.finish(i64::MAX, &carry, None).unwrap();
         assert_eq!(moved.of("items"), 1, "one state went over");
         assert_eq!(finish(&moving, Some("elsewhere")).unwrap().of("items"), 2);
     }

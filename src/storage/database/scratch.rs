@@ -2,9 +2,11 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::connection::{Place, Purpose};
+use super::engine::Purpose;
+use super::error::DbError;
+use super::handle::Db;
+use super::postgres;
 use super::threads::Threads;
-use super::{Db, DbError, postgres};
 use model::Hash;
 
 /// The variable that names a database of locale C in which tests may make schemas.
@@ -30,7 +32,7 @@ impl Db {
     pub(crate) fn scratch(dir: &Path) -> Result<Self, DbError> {
         let Some(server) = scratch_server(dir)? else { return Self::open(dir) };
         let upgraded = postgres::migrate(&server)?;
-        let threads = Threads::start(&Place::Server(server), None)?;
+        let threads = Threads::start(server, None)?;
         Ok(Self::over(threads, false, upgraded))
     }
 }

@@ -11,8 +11,11 @@ use std::{
     time::Duration,
 };
 
-use super::connection::{Connection, Place, Purpose};
-use super::{DbError, ReadTx, WriteTx, lock::Lock};
+use super::connection::Connection;
+use super::engine::{Engine, Purpose, Read, WriteMode};
+use super::error::DbError;
+use super::lock::Lock;
+use super::transactions::WriteTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{
     DB_FIRST_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX,
@@ -21,8 +24,6 @@ use crate::runtime::telemetry;
 
 /// Time that a connection may take to be opened before others are waited for no longer.
 const OPEN_MAX: Duration = Duration::from_secs(2);
-/// A read, given its transaction or the reason why there is none.
-pub(super) type Read = Box<dyn FnOnce(Result<ReadTx<'_>, DbError>) + Send>;
 /// A write, given the connection that it opens its transaction on.
 pub(super) type Write = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -54,7 +55,7 @@ pub(super) struct Threads {
 }
 
 struct Shared {
-    place: Place,
+    engine: Arc<dyn Engine>,
     /// Empty once the last handle is dropped.
     queues: Option<Queues>,
     threads: Vec<JoinHandle<()>>,
@@ -87,31 +88,30 @@ impl Drop for Shared {
 impl Threads {
     /// Opens the connections; the threads end with the last handle, and so does the hold on the
     /// data directory.
-    pub(super) fn start(place: &Place, lock: Option<Lock>) -> Result<Self, DbError> {
+    pub(super) fn start(engine: Arc<dyn Engine>, lock: Option<Lock>) -> Result<Self, DbError> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
         let (reads, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
-        threads.extend(readers(place, ("db-read", DB_READERS), waiting)?);
+        threads.extend(readers(&engine, "db-read", DB_READERS, waiting)?);
         let (searches, waiting) = mpsc::sync_channel(SEARCH_QUEUE_MAX);
-        threads.extend(readers(place, ("db-search", DB_SEARCHERS), waiting)?);
+        threads.extend(readers(&engine, "db-search", DB_SEARCHERS, waiting)?);
         let (writes, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
         let (first, pressing) = mpsc::sync_channel(DB_FIRST_MAX);
-        threads.push(writer(place, ("db-write", Purpose::Write), (waiting, Some(pressing)))?);
-        let claims = match place {
-            Place::File(_) | Place::FileToRead(_) => None,
-            Place::Server(_) => {
-                let (claims, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
-                threads.push(writer(place, ("db-claim", Purpose::Claim), (waiting, None))?);
-                Some(claims)
-            }
+        let connection = Connection::open(&engine, Purpose::Write)?;
+        threads.push(writer("db-write", connection, waiting, Some(pressing))?);
+        let claims = if engine.is_far() {
+            let (claims, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
+            let connection = Connection::open(&engine, Purpose::Claim)?;
+            threads.push(writer("db-claim", connection, waiting, None)?);
+            Some(claims)
+        } else {
+            None
         };
         let queues = Some(Queues { reads, searches, writes, first, claims });
-        Ok(Self {
-            shared: Arc::new(Shared { place: place.clone(), queues, threads, _lock: lock }),
-        })
+        Ok(Self { shared: Arc::new(Shared { engine, queues, threads, _lock: lock }) })
     }
 
-    pub(super) fn place(&self) -> &Place {
-        &self.shared.place
+    pub(super) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.shared.engine
     }
 
     pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
@@ -167,7 +167,7 @@ impl Threads {
         submit(claims, Queued::new("claim", claim))
     }
 
-    pub(super) fn write<T, F>(&self, write: F) -> Result<T, DbError>
+    pub(super) fn write<T, F>(&self, mode: WriteMode, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
@@ -176,7 +176,7 @@ impl Threads {
         self.run(
             &receiver,
             Box::new(move |connection| {
-                drop(sender.send(connection.write(write)));
+                drop(sender.send(connection.write(mode, write)));
             }),
         )
     }
@@ -189,7 +189,7 @@ impl Threads {
     {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.submit_first(Box::new(move |connection| {
-            drop(sender.send(connection.write(write)));
+            drop(sender.send(connection.write(WriteMode::Normal, write)));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
@@ -201,35 +201,6 @@ impl Threads {
         let wake: Write = Box::new(|_| {});
         drop(queues.writes.try_send(Queued { work: wake, waits: None }));
         Ok(())
-    }
-
-    /// The same in a database whose archive may live elsewhere.
-    pub(super) fn write_anyway<F>(&self, write: F) -> Result<(), DbError>
-    where
-        F: FnOnce(&WriteTx<'_>) -> Result<(), DbError> + Send + 'static,
-    {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        self.run(
-            &receiver,
-            Box::new(move |connection| {
-                drop(sender.send(connection.write_anyway(write)));
-            }),
-        )
-    }
-
-    /// The same, with what was there before overwritten in the file where the engine can do that.
-    pub(super) fn write_over<T, F>(&self, write: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        self.run(
-            &receiver,
-            Box::new(move |connection| {
-                drop(sender.send(connection.write_over(write)));
-            }),
-        )
     }
 
     /// Empties the write-ahead log, where there is one and nobody reads from it; else it goes when the
@@ -264,11 +235,11 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
 /// Starts a thread that does one transaction after the other, on a connection of its own; those that
 /// press go first.
 fn writer(
-    place: &Place,
-    (name, purpose): (&str, Purpose),
-    (waiting, pressing): (Receiver<Queued<Write>>, Option<Receiver<Queued<Write>>>),
+    name: &str,
+    mut connection: Connection,
+    waiting: Receiver<Queued<Write>>,
+    pressing: Option<Receiver<Queued<Write>>>,
 ) -> Result<JoinHandle<()>, DbError> {
-    let mut connection = Connection::open(place, purpose)?;
     spawn(name, move || {
         for write in waiting {
             let first = pressing.iter().flat_map(Receiver::try_iter).take(DB_FIRST_MAX);
@@ -286,13 +257,14 @@ fn writer(
 
 /// Starts `count` threads that take reads from one queue, each on a connection of its own.
 fn readers(
-    place: &Place,
-    (name, count): (&str, usize),
+    engine: &Arc<dyn Engine>,
+    name: &str,
+    count: usize,
     waiting: Receiver<Queued<Read>>,
 ) -> Result<Vec<JoinHandle<()>>, DbError> {
     let waiting = Arc::new(Mutex::new(waiting));
     let start = |index| {
-        let connection = Connection::open(place, Purpose::Read)?;
+        let connection = Connection::open(engine, Purpose::Read)?;
         let waiting = Arc::clone(&waiting);
         spawn(&format!("{name}-{index}"), move || read_loop(connection, &waiting))
     };
@@ -318,12 +290,13 @@ fn read_loop(mut connection: Connection, waiting: &Mutex<Receiver<Queued<Read>>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::database::sqlite::DatabaseFile;
 
     #[test]
     fn what_others_wait_for_is_written_before_what_waits() {
         let dir = tempfile::tempdir().expect("folder");
-        let place = Place::File(dir.path().join("some.db"));
-        let threads = Threads::start(&place, None).expect("started");
+        let file = DatabaseFile { path: dir.path().join("some.db"), only_reads: false };
+        let threads = Threads::start(Arc::new(file), None).expect("started");
         let order = Arc::new(Mutex::new(Vec::new()));
         let note = |what: &'static str| -> Write {
             let order = Arc::clone(&order);

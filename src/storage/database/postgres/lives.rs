@@ -10,18 +10,17 @@
 //! the turn that is kept comes a last look, and then all lives end, in the transaction that changes the schema. What
 //! goes on all the same finds another schema with its next turn, and its claims find no life.
 
-use std::{cell::Cell, collections::HashMap, sync::mpsc, time::Duration};
+use std::{collections::HashMap, sync::mpsc, time::Duration};
 
-use tokio_postgres::Transaction;
 use uuid::Uuid;
 
 use super::server::Server;
-use super::session::{Desk, Session};
-use super::{Client, latest, number};
+use super::session::Session;
+use super::transaction::ServerTransaction;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{NODE_BEAT, NODE_BEATS_MIN, NODE_STILL};
-use crate::storage::database::DbError;
-use crate::storage::database::engine::{Engine, params};
+use crate::storage::database::engine::{EngineTransaction, params};
+use crate::storage::database::error::DbError;
 
 /// The first schema that knows of nodes.
 const NODES_SINCE: i64 = 9;
@@ -68,7 +67,8 @@ impl Lives {
     pub(super) fn watch(
         session: &mut Session,
         server: &Server,
-        (schema, span): (i64, Span),
+        schema: i64,
+        span: Span,
     ) -> Result<Self, DbError> {
         let mut lives = Self { ours: Uuid::new_v4(), schema, seen: HashMap::new() };
         let outcome = lives.see_still(session, server, span);
@@ -112,38 +112,17 @@ impl Lives {
 
     /// Shows this process and lists the lives of nodes; nothing where the schema is another one by now.
     fn look(&self, session: &mut Session) -> Result<Option<Vec<Life>>, DbError> {
-        let Session { desk, client } = session;
-        let transaction = desk.wait(latest(client))?;
-        match self.look_within(desk, &transaction) {
-            Ok(found) => {
-                desk.wait(transaction.commit())?;
-                Ok(found)
+        ServerTransaction::begin(session)?.run(|tx| {
+            if tx.lock_schema()? != self.schema {
+                return Ok(None);
             }
-            Err(cause) => {
-                drop(transaction);
-                desk.settle();
-                Err(cause)
-            }
-        }
-    }
-
-    fn look_within(
-        &self,
-        desk: &Desk,
-        transaction: &Transaction<'_>,
-    ) -> Result<Option<Vec<Life>>, DbError> {
-        let turn = "SELECT schema FROM writer FOR UPDATE";
-        if number(&desk.wait(transaction.simple_query(turn))?)? != self.schema {
-            return Ok(None);
-        }
-        let wrote = Cell::new(false);
-        let engine = Client::new(desk, transaction, &wrote).engine();
-        // Nobody waits for it to follow the item log.
-        let sql = "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
-             VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
-             ON CONFLICT (life) DO UPDATE SET beat = nodes.beat + 1, seen_ms = excluded.seen_ms";
-        engine.execute(sql, params![self.ours.to_string(), ROLE, i64::MAX])?;
-        list(engine).map(Some)
+            // Nobody waits for it to follow the item log.
+            let sql = "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
+                 VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
+                 ON CONFLICT (life) DO UPDATE SET beat = nodes.beat + 1, seen_ms = excluded.seen_ms";
+            tx.execute(sql, params![self.ours.to_string(), ROLE, i64::MAX])?;
+            list(tx).map(Some)
+        })
     }
 
     /// Fails when one of the lives that were found has begun or gone on since the first look.
@@ -166,33 +145,32 @@ impl Lives {
     /// Ends all lives, in the transaction that has the turn to write and changes the schema.
     ///
     /// Fails with [`DbError::InUse`] when one went on until now.
-    pub(super) fn end(&self, engine: Engine<'_>, server: &Server) -> Result<(), DbError> {
+    pub(super) fn end(&self, tx: &dyn EngineTransaction, server: &Server) -> Result<(), DbError> {
         if self.schema < NODES_SINCE {
             return Ok(());
         }
-        self.refuse(server, &list(engine)?)?;
+        self.refuse(server, &list(tx)?)?;
         // What they held is free when the next life begins.
-        engine.execute("DELETE FROM nodes", params![]).map(drop)
+        tx.execute("DELETE FROM nodes", params![]).map(drop)
     }
 
     /// Does not show this process any more. Nobody waits for what it holds, which is nothing, so it needs no
     /// turn; where it cannot be done nodes take it for dead in time.
-    pub(super) fn leave(&self, session: &mut Session) {
+    pub(super) fn leave(&self, session: &Session) {
         if self.schema < NODES_SINCE {
             return;
         }
-        let Session { desk, client } = session;
         let sql = format!("DELETE FROM nodes WHERE life = '{}'", self.ours);
-        if let Err(cause) = desk.wait(client.batch_execute(&sql)) {
+        if let Err(cause) = session.batch(&sql) {
             tracing::debug!("a look at nodes stays in their table: {cause}");
         }
     }
 }
 
 /// The lives of nodes.
-fn list(engine: Engine<'_>) -> Result<Vec<Life>, DbError> {
+fn list(tx: &dyn EngineTransaction) -> Result<Vec<Life>, DbError> {
     let sql = "SELECT life, node, role, beat FROM nodes WHERE role <> ?1 ORDER BY node";
-    engine.list(sql, params![ROLE], |row| {
+    tx.list(sql, params![ROLE], |row| {
         let [life, node, role] = [0, 1, 2].map(|at| row.get(at));
         Ok(Life { life: life?, node: node?, role: role?, beat: row.get(3)? })
     })

@@ -13,120 +13,13 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 use uuid::Uuid;
 
-use super::client::Mismatch;
+use super::error::unreachable;
 use super::tls::Tls;
 use crate::runtime::config::Secret;
 use crate::runtime::limits::{
     DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_LOOK,
 };
-use crate::storage::database::{DbError, EngineError};
-
-/// An error of the server, or of the way to it.
-#[derive(Debug, thiserror::Error)]
-pub enum Postgres {
-    /// The server reports it.
-    #[error("{message} (SQLSTATE {code})")]
-    Reported {
-        /// PostgreSQL's code of five characters.
-        code: String,
-        /// What the server says of it. Its details may repeat what is in a row: they are left out.
-        message: String,
-    },
-    /// There is no connection, or it broke.
-    #[error("{0}")]
-    Unreachable(String),
-    /// A parameter or a column is not what was expected.
-    #[error("{0}")]
-    Value(String),
-}
-
-/// Codes and their beginnings that stand for a state that passes: the connection, resources,
-/// conflicts, the operator's doing, files, damage; a lock that took too long, a transaction that did,
-/// a server that only reads.
-const PASSING: [&str; 10] =
-    ["08", "53", "40", "57", "58", "XX001", "XX002", "55P03", "25P03", "25006"];
-
-/// Those behind which a connection is of no use any more: a server that only reads is not the one
-/// that writes.
-const ENDING: [&str; 5] = ["08", "57P0", "25P03", "25006", "0A000"];
-
-/// Those of a server that ends connections or takes none, or is not the one that writes.
-const AWAY: [&str; 3] = ["08", "57P0", "25006"];
-
-/// Those of a statement, and of a transaction that said nothing, that the server ended after its time.
-const LATE: [&str; 2] = ["57014", "25P03"];
-
-/// Those of a row that others held for too long, or changed.
-const HELD: [&str; 2] = ["55P03", "40"];
-
-impl Postgres {
-    /// Whether the database cannot be used now: a state that passes, not a mistake.
-    #[must_use]
-    pub fn is_resource(&self) -> bool {
-        match self {
-            Self::Reported { code, .. } => PASSING.iter().any(|known| code.starts_with(known)),
-            Self::Unreachable(_) => true,
-            Self::Value(_) => false,
-        }
-    }
-
-    /// What those who watch are told of one that passes.
-    pub(in crate::storage::database) fn kind(&self) -> &'static str {
-        let is_one_of =
-            |codes: &[&str], found: &str| codes.iter().any(|one| found.starts_with(one));
-        match self {
-            Self::Unreachable(_) => "away",
-            Self::Reported { code, .. } if is_one_of(&AWAY, code) => "away",
-            Self::Reported { code, .. } if is_one_of(&LATE, code) => "timeout",
-            Self::Reported { code, .. } if is_one_of(&HELD, code) => "busy",
-            Self::Reported { .. } | Self::Value(_) => "other",
-        }
-    }
-
-    pub(super) fn ends_session(&self) -> bool {
-        match self {
-            Self::Reported { code, .. } => ENDING.iter().any(|known| code.starts_with(known)),
-            Self::Unreachable(_) => true,
-            Self::Value(_) => false,
-        }
-    }
-
-    /// Whether the server reports one of these codes.
-    pub(in crate::storage::database) fn is_one_of(&self, codes: &[&str]) -> bool {
-        matches!(self, Self::Reported { code, .. } if codes.contains(&code.as_str()))
-    }
-}
-
-impl From<tokio_postgres::Error> for Postgres {
-    fn from(error: tokio_postgres::Error) -> Self {
-        if let Some(reported) = error.as_db_error() {
-            let code = reported.code().code().to_owned();
-            return Self::Reported { code, message: reported.message().to_owned() };
-        }
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(one) = cause {
-            if one.is::<Mismatch>() {
-                return Self::Value(one.to_string());
-            }
-            text = format!("{text}: {one}");
-            cause = one.source();
-        }
-        Self::Unreachable(text)
-    }
-}
-
-impl From<Postgres> for DbError {
-    fn from(error: Postgres) -> Self {
-        EngineError::Postgres(error).into()
-    }
-}
-
-impl From<tokio_postgres::Error> for DbError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Postgres::from(error).into()
-    }
-}
+use crate::storage::database::error::{DbError, EngineError};
 
 /// A database of a server, with what it takes to be let in.
 pub(in crate::storage::database) struct Server {
@@ -211,11 +104,11 @@ impl Server {
     }
 
     /// The settings of a host with the password as it is now.
-    pub(super) fn login(&self, config: &Config) -> Result<Config, Postgres> {
+    pub(super) fn login(&self, config: &Config) -> Result<Config, EngineError> {
         let mut config = config.clone();
         if let Some(password) = &self.password {
             let password = password.read();
-            config.password(password.map_err(|cause| Postgres::Unreachable(cause.to_string()))?);
+            config.password(password.map_err(|cause| unreachable(cause.to_string()))?);
         }
         Ok(config)
     }
@@ -232,7 +125,7 @@ impl Server {
 
     /// The hosts that are reached over a network without TLS: neither a socket of this machine nor a
     /// loopback address.
-    pub(in crate::storage::database) fn in_clear_text(&self) -> Vec<String> {
+    pub(super) fn hosts_in_clear_text(&self) -> Vec<String> {
         let is_clear = |config: &&Config| config.get_ssl_mode() == SslMode::Disable;
         let name = |config: &Config| {
             if let Some(address) = config.get_hostaddrs().first() {
@@ -292,7 +185,7 @@ impl Server {
     }
 
     /// Says once that the server notifies nobody.
-    pub(super) fn tell_deaf(&self, cause: &Postgres) {
+    pub(super) fn tell_deaf(&self, cause: &EngineError) {
         if !self.told_deaf.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "{}: no notifications, what other nodes write is looked for four times a second: \
@@ -420,7 +313,7 @@ mod tests {
     #[test]
     fn a_host_over_a_network_without_tls_is_named() {
         let check = |url: &str, expected: &[&str]| {
-            assert_eq!(Server::parse(url).unwrap().in_clear_text(), expected, "{url}");
+            assert_eq!(Server::parse(url).unwrap().hosts_in_clear_text(), expected, "{url}");
         };
         check("postgres://wp@db1,db2/x", &["db1", "db2"]);
         check("postgres://wp@db1/x?sslmode=disable", &["db1"]);
@@ -429,26 +322,6 @@ mod tests {
         check("postgres://wp@localhost,127.0.0.1,10.0.0.7/x", &["10.0.0.7"]);
         check("postgres://wp@db1/x?hostaddr=127.0.0.1", &[]);
         check("postgres:///x?host=/run/postgresql", &[]);
-    }
-
-    #[test]
-    fn ok_what_passes_is_of_a_kind() {
-        for (code, kind) in [
-            ("08006", "away"),
-            ("57P01", "away"),
-            ("25006", "away"),
-            ("57014", "timeout"),
-            ("25P03", "timeout"),
-            ("55P03", "busy"),
-            ("40P01", "busy"),
-            ("53100", "other"),
-            ("XX001", "other"),
-        ] {
-            let error = Postgres::Reported { code: code.to_owned(), message: String::new() };
-            assert!(error.is_resource(), "{code}");
-            assert_eq!(error.kind(), kind, "{code}");
-        }
-        assert_eq!(Postgres::Unreachable(String::new()).kind(), "away");
     }
 
     #[test]

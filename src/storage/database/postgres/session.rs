@@ -4,10 +4,12 @@ use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
     future::{Future, poll_fn},
+    panic::resume_unwind,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::Duration,
 };
 
@@ -18,23 +20,24 @@ use tokio::{
 };
 use tokio_postgres::{AsyncMessage, SimpleQueryMessage, Statement, Transaction};
 
-use super::server::{Postgres, Server};
+use super::error::unreachable;
+use super::server::Server;
 use crate::runtime::limits::{
     DB_ANSWER_TIME, DB_BUSY_MS, DB_CONNECT_TIME, DB_IDLE_MS, DB_KEEPALIVE_S, DB_KEEPALIVES,
     DB_STATEMENT_MS, DB_STATEMENTS_MAX, DB_TURN_IDLE_MS,
 };
-use crate::storage::database::DbError;
-use crate::storage::database::connection::Purpose;
+use crate::storage::database::engine::Purpose;
+use crate::storage::database::error::{DbError, EngineError};
 
 /// A session.
 pub(super) struct Session {
-    /// Goes first: then the desk still says goodbye to the server.
+    /// Goes first: then the driver still says goodbye to the server.
     pub(super) client: tokio_postgres::Client,
-    pub(super) desk: Desk,
+    pub(super) driver: ConnectionDriver,
 }
 
 /// What a session works with beside the driver's client.
-pub(super) struct Desk {
+pub(super) struct ConnectionDriver {
     /// Drives the socket while somebody waits for an answer; empty once it ends.
     runtime: Option<Runtime>,
     /// By the text of the statement as it is written in `statements`.
@@ -53,7 +56,7 @@ struct Heard {
     end: OnceLock<String>,
 }
 
-impl Drop for Desk {
+impl Drop for ConnectionDriver {
     fn drop(&mut self) {
         if Handle::try_current().is_err() {
             self.settle();
@@ -69,7 +72,7 @@ impl Session {
     /// Connects to the first host that takes it: one that writes, unless this process only reads.
     pub(super) fn open(server: &Server, purpose: Purpose) -> Result<Self, DbError> {
         let unusable = |why: &dyn std::fmt::Display| {
-            DbError::from(Postgres::Unreachable(format!("{}: {why}", server.name())))
+            DbError::from(unreachable(format!("{}: {why}", server.name())))
         };
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|cause| unusable(&cause))?;
@@ -80,32 +83,46 @@ impl Session {
                 Ok(config) => config,
                 Err(cause) => return Err(unusable(&cause)),
             };
-            let greeting = greet((server, &config), purpose, Arc::clone(&heard));
+            let greeting = greet(server, &config, purpose, Arc::clone(&heard));
             // The time of the driver is that of a socket; a server may take it and then say nothing.
             match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, greeting).await }) {
                 Ok(Ok(client)) => {
                     server.answered(at);
                     let patience = Cell::new(DB_ANSWER_TIME);
                     let (runtime, prepared) = (Some(runtime), RefCell::default());
-                    return Ok(Self { desk: Desk { runtime, prepared, heard, patience }, client });
+                    return Ok(Self {
+                        driver: ConnectionDriver { runtime, prepared, heard, patience },
+                        client,
+                    });
                 }
-                Ok(Err(cause)) => refused.push(Postgres::from(cause).to_string()),
+                Ok(Err(cause)) => refused.push(EngineError::from(cause).to_string()),
                 Err(_) => refused.push("it does not answer".to_owned()),
             }
         }
         Err(unusable(&refused.join("; ")))
     }
 
+    /// The one number that a query gives, in no transaction.
+    pub(super) fn number(&self, sql: &str) -> Result<i64, DbError> {
+        number(&self.driver.wait(self.client.simple_query(sql))?)
+    }
+
+    /// Runs statements, in no transaction.
+    pub(super) fn batch(&self, sql: &str) -> Result<(), DbError> {
+        self.driver.wait(self.client.batch_execute(sql))
+    }
+
     /// Whether the server has not ended it, as far as that was noticed.
     pub(super) fn is_alive(&self) -> bool {
-        self.desk.settle();
-        self.desk.heard.end.get().is_none() && !self.client.is_closed()
+        self.driver.settle();
+        self.driver.heard.end.get().is_none() && !self.client.is_closed()
     }
 }
 
 /// Connects to a host and says what holds for the session.
 async fn greet(
-    (server, config): (&Server, &tokio_postgres::Config),
+    server: &Server,
+    config: &tokio_postgres::Config,
     purpose: Purpose,
     heard: Arc<Heard>,
 ) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
@@ -133,7 +150,7 @@ async fn listen(
     if !code.is_some_and(|code| DEAF.contains(&code)) {
         return Err(cause);
     }
-    server.tell_deaf(&Postgres::from(cause));
+    server.tell_deaf(&EngineError::from(cause));
     Ok(())
 }
 
@@ -173,14 +190,14 @@ where
             Ok(_) => {}
             Err(cause) => {
                 // The first reason counts; there is no second one.
-                drop(heard.end.set(Postgres::from(cause).to_string()));
+                drop(heard.end.set(EngineError::from(cause).to_string()));
                 return;
             }
         }
     }
 }
 
-impl Desk {
+impl ConnectionDriver {
     /// Waits for an answer of the server.
     pub(super) fn wait<T>(
         &self,
@@ -192,10 +209,10 @@ impl Desk {
             // What still comes belongs to nobody: the session is over.
             let why = format!("the server did not answer within {} s", limit.as_secs());
             drop(self.heard.end.set(why.clone()));
-            return Err(Postgres::Unreachable(why).into());
+            return Err(unreachable(why).into());
         };
         answered.map_err(|cause| match self.heard.end.get() {
-            Some(why) if cause.is_closed() => Postgres::Unreachable(why.clone()).into(),
+            Some(why) if cause.is_closed() => unreachable(why.clone()).into(),
             Some(_) | None => cause.into(),
         })
     }
@@ -241,6 +258,27 @@ impl Desk {
     }
 }
 
+/// The one number that a query gives.
+pub(super) fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
+    let number = found.iter().find_map(|message| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
+        row.get(0)?.parse().ok()
+    });
+    number.ok_or_else(|| DbError::Damaged {
+        what: "table writer".to_owned(),
+        why: "it does not have its one row".to_owned(),
+    })
+}
+
+/// Runs `work` where it may block: on a thread of its own if this one drives async tasks.
+pub(super) fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    if Handle::try_current().is_err() {
+        return work();
+    }
+    let outcome = thread::scope(|scope| scope.spawn(work).join());
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
 /// The statement with `$1` for `?1`.
 fn numbered(sql: &str) -> String {
     let mut text = String::with_capacity(sql.len());
@@ -252,6 +290,16 @@ fn numbered(sql: &str) -> String {
         text.push(if is_parameter { '$' } else { c });
     }
     text
+}
+
+/// Runs statements that set a test's scene, each by itself.
+#[cfg(test)]
+pub(in crate::storage::database) fn run(
+    server: &Server,
+    purpose: Purpose,
+    sql: &str,
+) -> Result<(), DbError> {
+    aside(|| Session::open(server, purpose)?.batch(sql))
 }
 
 #[cfg(test)]

@@ -11,11 +11,13 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::lives::Span;
-use super::migrations::{STEPS, Step, latest, migrate, migrate_by, run};
+use super::migrations::{Upgrade, migrate};
+use super::session::run;
 use crate::runtime::error::{Error, Kind};
-use crate::storage::database::connection::Purpose;
+use crate::storage::database::engine::Purpose;
+use crate::storage::database::migrations::{LATEST, Migration, POSTGRES};
 use crate::storage::database::scratch::scratch_server;
-use crate::storage::database::{Begun, ClaimedBy, Db, DbError, NewMessage};
+use crate::storage::database::{Begun, ClaimedBy, Db, DbError, NewMessage, NewNode};
 use model::account::{Lane, Message, MessageContent, UserId};
 
 const LIFE: Uuid = Uuid::from_u128(1);
@@ -54,10 +56,10 @@ fn now() -> Timestamp {
 }
 
 /// The steps that there are, and one more.
-fn later() -> Vec<Step> {
-    let mut steps = STEPS.to_vec();
-    steps.push((latest() + 1, LATER));
-    steps
+fn later() -> Vec<Migration> {
+    let mut migrations = POSTGRES.to_vec();
+    migrations.push(Migration { number: LATEST + 1, sql: LATER });
+    migrations
 }
 
 fn sql(db: &Db, sql: &str) -> Result<(), DbError> {
@@ -67,7 +69,7 @@ fn sql(db: &Db, sql: &str) -> Result<(), DbError> {
 
 fn live(db: &Db) {
     let begin = |tx: &crate::storage::database::WriteTx<'_>| {
-        tx.begin_life((LIFE, "node-1"), ("all", 0, ("{}", "")), &[], now())
+        tx.begin_life(&NewNode::bare(LIFE, "node-1"), &[], now())
     };
     assert_eq!(db.write_blocking(begin).unwrap(), Begun::Lives);
 }
@@ -88,7 +90,7 @@ fn is_refused(outcome: Result<(), DbError>, found: i64) {
     assert!(matches!(cause, DbError::Schema(_)), "{cause:?}");
     let words = cause.to_string();
     assert!(words.contains(&format!("has schema {found}")), "{words}");
-    assert!(words.contains(&latest().to_string()), "{words}");
+    assert!(words.contains(&LATEST.to_string()), "{words}");
     assert_eq!(Error::from(cause).kind(), Kind::Unavailable);
 }
 
@@ -98,7 +100,7 @@ fn who_was_made_for_another_schema_writes_nothing_and_names_both() {
     let Some(server) = scratch_server(dir.path()).unwrap() else { return };
     let db = Db::scratch(dir.path()).unwrap();
     let note = "INSERT INTO state (name, value) VALUES ('noted', 'b')";
-    for other in [latest() + 1, latest() - 1] {
+    for other in [LATEST + 1, LATEST - 1] {
         let to = |schema: i64| {
             let sql = format!("UPDATE writer SET schema = {schema}");
             run(&server, Purpose::Write, &sql).unwrap();
@@ -106,7 +108,7 @@ fn who_was_made_for_another_schema_writes_nothing_and_names_both() {
         to(other);
         is_refused(sql(&db, note), other);
         assert!(db.read_blocking(|tx| tx.list_states("noted")).unwrap().is_empty());
-        to(latest());
+        to(LATEST);
     }
     sql(&db, note).unwrap();
 }
@@ -117,13 +119,13 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     let Some(server) = scratch_server(dir.path()).unwrap() else { return };
     let db = Db::scratch(dir.path()).unwrap();
     live(&db);
-    let (steps, stop) = (later(), AtomicBool::new(false));
+    let (migrations, stop) = (later(), AtomicBool::new(false));
     // As a node that is alone: it shows itself when it sees another one.
     let beats = || {
         while !stop.load(Ordering::SeqCst) {
             if nodes(&db) > 1 {
                 // It may have to wait for its turn for too long.
-                drop(db.write_blocking(|tx| tx.beat(LIFE, (0, ""), now())));
+                drop(db.write_blocking(|tx| tx.beat(LIFE, 0, "", now())));
             }
             thread::yield_now();
         }
@@ -131,19 +133,19 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     let outcome = thread::scope(|scope| {
         scope.spawn(beats);
         let span = Span { still: Duration::from_secs(60), look: Duration::from_millis(20) };
-        let outcome = migrate_by(&server, (&steps, span));
+        let outcome = Upgrade { server: &server, migrations: &migrations, span }.run();
         stop.store(true, Ordering::SeqCst);
         outcome
     });
     let cause = outcome.unwrap_err();
     assert!(matches!(cause, DbError::InUse(_)), "{cause:?}");
     let words = cause.to_string();
-    let has = format!("has schema {}", latest());
+    let has = format!("has schema {}", LATEST);
     assert!(words.contains("node-1 (all)") && words.contains(&has), "{words}");
     assert!(words.contains("stop"), "{words}");
     // It is as it was, and goes on.
     assert_eq!(nodes(&db), 1);
-    assert!(db.write_blocking(|tx| tx.beat(LIFE, (0, ""), now())).unwrap());
+    assert!(db.write_blocking(|tx| tx.beat(LIFE, 0, "", now())).unwrap());
 }
 
 #[test]
@@ -163,28 +165,29 @@ fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
     };
     assert!(db.write_blocking(move |tx| tx.insert_message(&message, 10, now())).unwrap());
     let span = Span { still: Duration::ZERO, look: Duration::ZERO };
-    let upgraded = migrate_by(&server, (&later(), span)).unwrap();
-    assert_eq!(upgraded, Some((latest(), latest() + 1)));
+    let upgraded = Upgrade { server: &server, migrations: &later(), span }.run().unwrap();
+    assert_eq!(upgraded, Some((LATEST, LATEST + 1)));
     let kept = db.read_blocking(|tx| tx.list_states("kept")).unwrap();
     assert_eq!(kept, [("kept".to_owned(), "so".to_owned())]);
     // The one that stood still goes on, and changes nothing: neither as one who writes nor as one who claims.
     assert_eq!(nodes(&db), 0);
-    is_refused(sql(&db, "DELETE FROM state"), latest() + 1);
+    is_refused(sql(&db, "DELETE FROM state"), LATEST + 1);
     assert_eq!(claim(&db).len(), 0);
     assert_eq!(db.read_blocking(|tx| tx.list_messages(None, 10)).unwrap().len(), 1);
     // The next one finds it done and looks for nobody.
     let span = Span { still: Duration::MAX, look: Duration::ZERO };
-    assert_eq!(migrate_by(&server, (&later(), span)).unwrap(), None);
+    assert_eq!(Upgrade { server: &server, migrations: &later(), span }.run().unwrap(), None);
 }
 
 #[test]
 fn filled_tables_of_schema_8_are_brought_up_to_date() {
     let dir = tempfile::tempdir().unwrap();
     let Some(server) = scratch_server(dir.path()).unwrap() else { return };
-    assert_eq!(migrate_by(&server, (&STEPS[..1], Span::default())).unwrap(), None);
+    let upgrade = Upgrade { server: &server, migrations: &POSTGRES[..1], span: Span::default() };
+    assert_eq!(upgrade.run().unwrap(), None);
     run(&server, Purpose::Write, USER).unwrap();
     run(&server, Purpose::Write, ROWS_OF_8).unwrap();
-    assert_eq!(migrate(&server).unwrap(), Some((8, latest())));
+    assert_eq!(migrate(&server).unwrap(), Some((8, LATEST)));
     run(&server, Purpose::Write, KEPT).unwrap();
     let db = Db::scratch(dir.path()).unwrap();
     assert_eq!(db.upgraded(), None);

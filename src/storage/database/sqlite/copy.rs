@@ -12,29 +12,12 @@ use rusqlite::{
     backup::{Backup, StepResult},
 };
 
-use super::{Client, migrations};
+use super::check;
 use crate::runtime::limits::{COPY_PAGES, COPY_TRIES_MAX, DB_BUSY_MS};
-use crate::storage::database::{DbError, Flaw, ReadTx};
-
-/// How the schema of a database stands to the one that this version works with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::storage::database) enum Standing {
-    /// There is no database, or nothing in it.
-    New,
-    /// It is the same.
-    Current,
-    /// It is brought up to date by migrations.
-    Older(u32),
-}
-
-/// The number of the schema that this version works with: SQLite's `user_version`.
-pub(in crate::storage::database) fn latest() -> Result<u32, DbError> {
-    let empty = rusqlite::Connection::open_in_memory()?;
-    let steps = migrations::all().pending_migrations(&empty);
-    steps
-        .map_err(|cause| DbError::Schema(cause.to_string()))
-        .and_then(|steps| u32::try_from(steps).map_err(|cause| DbError::Schema(cause.to_string())))
-}
+use crate::storage::database::error::DbError;
+use crate::storage::database::facts::Flaw;
+use crate::storage::database::migrations::{LATEST, Standing};
+use crate::storage::database::transactions::ReadTx;
 
 /// Opens the database at `path` without making or changing it.
 fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {
@@ -71,7 +54,7 @@ fn look_with(path: &Path, flags: OpenFlags) -> Result<(Standing, Looked), DbErro
         return Ok((Standing::New, Looked(None)));
     }
     let connection = with(path, flags)?;
-    let standing = standing(schema(&connection)?, path)?;
+    let standing = Standing::of(schema(&connection)?.into(), LATEST, &path.display())?;
     Ok((standing, Looked(Some(connection))))
 }
 
@@ -79,22 +62,6 @@ fn look_with(path: &Path, flags: OpenFlags) -> Result<(Standing, Looked), DbErro
 pub(in crate::storage::database) struct Looked(
     #[expect(dead_code, reason = "it is held, not used")] Option<rusqlite::Connection>,
 );
-
-fn standing(found: u32, path: &Path) -> Result<Standing, DbError> {
-    let latest = latest()?;
-    if found > latest {
-        return Err(DbError::Schema(format!(
-            "{} has schema {found} and this version of wirephoto knows schemas up to {latest}: a \
-             later version wrote it, and only that one or a later one can use it",
-            path.display()
-        )));
-    }
-    Ok(match found {
-        0 => Standing::New,
-        found if found < latest => Standing::Older(found),
-        _ => Standing::Current,
-    })
-}
 
 /// Copies the database at `from` into a new file `to`, which only its owner may read; `report`
 /// hears how many of how many pages are done. Gives the number of the schema.
@@ -109,7 +76,7 @@ pub(in crate::storage::database) fn copy(
 ) -> Result<u32, DbError> {
     let source = open(from)?;
     let found = schema(&source)?;
-    standing(found, from)?;
+    Standing::of(found.into(), LATEST, &from.display())?;
     let file = |cause: std::io::Error| DbError::File(format!("{}: {cause}", to.display()));
     drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file)?);
     let mut target = open(to)?;
@@ -166,7 +133,7 @@ impl Snapshot {
     pub fn open(path: &Path) -> Result<Self, DbError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-        standing(schema(&connection)?, path)?;
+        Standing::of(schema(&connection)?.into(), LATEST, &path.display())?;
         Ok(Self { connection })
     }
 
@@ -175,12 +142,12 @@ impl Snapshot {
         &self,
         read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
-        read(&ReadTx::new(Client(&self.connection).engine()))
+        read(&ReadTx::new(&self.connection))
     }
 
     /// What is wrong with its pages; whether each index holds what its table holds is left to
     /// [`crate::storage::database::Inspection`].
     pub fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
-        Client(&self.connection).page_flaws("quick_check")
+        check::page_flaws(&self.connection, "quick_check")
     }
 }

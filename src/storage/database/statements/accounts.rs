@@ -5,56 +5,14 @@ use std::{ops::ControlFlow, sync::Arc};
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{
     Access, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId, Phone,
     Prepaids, Product, ProductId, User, UserId,
 };
-
-/// Something that caches in memory must forget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccountChange {
-    /// An access token ended.
-    Token(Hash),
-    /// An API key ended or has another owner.
-    Key(Hash),
-    /// A session ended.
-    Session(Hash),
-    /// A user changed.
-    User(UserId),
-    /// A signing key of id tokens was added or removed.
-    SigningKeys,
-    /// Something that many accounts depend on changed: an agreement, a product, an organization.
-    Everything,
-}
-
-impl AccountChange {
-    /// Reads a row of the log. What this version does not know counts as everything.
-    pub(in crate::storage::database) fn parse(what: &str, id: &str) -> Self {
-        let hash = |change: fn(Hash) -> Self| id.parse().map(change);
-        match what {
-            "token" => hash(Self::Token).unwrap_or(Self::Everything),
-            "key" => hash(Self::Key).unwrap_or(Self::Everything),
-            "session" => hash(Self::Session).unwrap_or(Self::Everything),
-            "signing-keys" => Self::SigningKeys,
-            "user" => id.parse().map_or(Self::Everything, |id| Self::User(UserId(id))),
-            _ => Self::Everything,
-        }
-    }
-
-    fn print(self) -> (&'static str, String) {
-        match self {
-            Self::Token(hash) => ("token", hash.to_string()),
-            Self::Key(hash) => ("key", hash.to_string()),
-            Self::Session(hash) => ("session", hash.to_string()),
-            Self::User(id) => ("user", id.to_string()),
-            Self::SigningKeys => ("signing-keys", String::new()),
-            Self::Everything => ("everything", String::new()),
-        }
-    }
-}
 
 /// The columns that [`read_user`] reads.
 pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, first_name, last_name, \
@@ -62,7 +20,7 @@ pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, firs
      service_account";
 
 /// Reads the columns [`USER_COLUMNS`].
-pub(super) fn read_user(row: &Row<'_>) -> Result<User, DbError> {
+pub(super) fn read_user(row: &dyn Row) -> Result<User, DbError> {
     let user_name: String = row.get(2)?;
     let roles: String = row.get(9)?;
     let roles =
@@ -84,7 +42,7 @@ pub(super) fn read_user(row: &Row<'_>) -> Result<User, DbError> {
 }
 
 /// Reads the columns `product_id, code, name, description`, the first of them at `at`.
-pub(super) fn read_product(row: &Row<'_>, at: usize) -> Result<Product, DbError> {
+pub(super) fn read_product(row: &dyn Row, at: usize) -> Result<Product, DbError> {
     Ok(Product {
         id: ProductId(row.get(at)?),
         code: row.get(at + 1)?,
@@ -102,8 +60,8 @@ impl ReadTx<'_> {
     pub fn find_key(&self, key: &Hash) -> Result<Option<(UserId, i64)>, DbError> {
         let sql =
             "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
-        let read = |row: &Row<'_>| Ok((UserId(row.get(0)?), row.get(1)?));
-        self.engine.find(sql, params![key.to_string()], read)
+        let read = |row: &dyn Row| Ok((UserId(row.get(0)?), row.get(1)?));
+        self.tx.find(sql, params![key.to_string()], read)
     }
 
     /// The user with its organization and agreements.
@@ -119,7 +77,7 @@ impl ReadTx<'_> {
 
     /// The user.
     pub fn find_user(&self, id: UserId) -> Result<Option<User>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"),
             params![id.0],
             read_user,
@@ -131,7 +89,7 @@ impl ReadTx<'_> {
         &self,
         user_name: &str,
     ) -> Result<Option<(User, Option<String>)>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"),
             params![user_name],
             |row| Ok((read_user(row)?, row.get(14)?)),
@@ -140,7 +98,7 @@ impl ReadTx<'_> {
 
     /// The organization.
     pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
-        self.engine.find(
+        self.tx.find(
             "SELECT name, currency, country, address, phone_direct, mail_domains
              FROM organizations WHERE organization_id = ?1",
             params![id.0],
@@ -167,7 +125,7 @@ impl ReadTx<'_> {
 
     /// The agreements of a user in the order of their numbers, expired ones too.
     pub fn list_agreements_of_user(&self, id: UserId) -> Result<Vec<Agreement>, DbError> {
-        self.engine.list(
+        self.tx.list(
             &format!(
                 "SELECT {AGREEMENT_COLUMNS} FROM agreements JOIN user_agreements USING (agreement_id)
                  WHERE user_id = ?1 ORDER BY agreement_id"
@@ -179,7 +137,7 @@ impl ReadTx<'_> {
 
     /// The agreement.
     pub fn find_agreement(&self, id: AgreementId) -> Result<Option<Agreement>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1"),
             params![id.0],
             |row| self.read_agreement(row),
@@ -195,7 +153,7 @@ impl ReadTx<'_> {
         let (mut last, mut changes) = (after, Vec::new());
         let mut is_whole = false;
         let sql = "SELECT seq, what, id FROM account_log WHERE seq >= ?1 ORDER BY seq";
-        self.engine.each(sql, params![after], |row| {
+        self.tx.each(sql, params![after], |row| {
             let seq: i64 = row.get(0)?;
             if seq == after {
                 is_whole = true;
@@ -215,10 +173,10 @@ impl ReadTx<'_> {
     /// The number of the last row of the account log that was ever written.
     pub fn account_seq(&self) -> Result<i64, DbError> {
         let sql = "SELECT coalesce(max(seq), 0) FROM account_log";
-        self.engine.load_value(sql, params![])
+        self.tx.load_value(sql, params![])
     }
 
-    fn read_agreement(&self, row: &Row<'_>) -> Result<Agreement, DbError> {
+    fn read_agreement(&self, row: &dyn Row) -> Result<Agreement, DbError> {
         let id = AgreementId(row.get(0)?);
         let what = format!("agreement {id}");
         let kind: String = row.get(2)?;
@@ -240,7 +198,7 @@ impl ReadTx<'_> {
     }
 
     fn list_products_of_agreement(&self, id: AgreementId) -> Result<Vec<Product>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT product_id, code, name, description
              FROM products JOIN agreement_products USING (product_id)
              WHERE agreement_id = ?1 ORDER BY product_id",
@@ -259,7 +217,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<(), DbError> {
         let (what, id) = change.print();
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO account_log (what, id, at_ms) VALUES (?1, ?2, ?3)",
             params![what, id, now.as_millisecond()],
         )?;
@@ -276,7 +234,7 @@ impl WriteTx<'_> {
     /// Removes rows of the account log that every process has read long ago, `limit` at most: the first
     /// ones, and never the last one, by which readers see that they missed nothing.
     pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
                  WHERE seq < coalesce((SELECT min(seq) FROM account_log WHERE at_ms >= ?1),
                      (SELECT max(seq) FROM account_log))

@@ -8,8 +8,8 @@ use super::{ReadTx, WriteTx, int, time};
 use crate::runtime::config::Addresses;
 use crate::runtime::limits::AUDIT_ROWS_MAX;
 use crate::storage::audit::{self, Action, Actor, Event, Outcome};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::account::UserId;
 
 /// Which events are listed; what is `None` asks for nothing.
@@ -79,7 +79,7 @@ impl AuditFilter {
     }
 }
 
-fn read_event(row: &Row<'_>) -> Result<ListedEvent, DbError> {
+fn read_event(row: &dyn Row) -> Result<ListedEvent, DbError> {
     let seq: i64 = row.get(0)?;
     Ok(ListedEvent {
         seq,
@@ -116,7 +116,7 @@ impl ReadTx<'_> {
         if limit == 0 {
             return Ok(found);
         }
-        self.engine.each(
+        self.tx.each(
             "SELECT seq, at_ms, action, outcome, user_id, user_name, credential, credential_id,
                  address, object, detail, count
              FROM audit_log
@@ -154,7 +154,7 @@ impl WriteTx<'_> {
             return Ok(());
         }
         let Actor { user, user_name, credential, credential_id, address } = &event.actor;
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO audit_log (at_ms, action, outcome, user_id, user_name, credential,
                  credential_id, address, object, detail, count)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
@@ -194,13 +194,13 @@ impl WriteTx<'_> {
     ) -> Result<usize, DbError> {
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log WHERE at_ms < ?1 ORDER BY at_ms, seq LIMIT ?2)";
-        let removed = self.engine.execute(sql, params![before.as_millisecond(), int(limit)])?;
+        let removed = self.tx.execute(sql, params![before.as_millisecond(), int(limit)])?;
         // Numbers rise with every event, so they bound the rows without counting them.
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log
                   WHERE seq <= (SELECT max(seq) FROM audit_log) - ?1 ORDER BY seq LIMIT ?2)";
         let left = int(limit.saturating_sub(removed));
-        Ok(removed + self.engine.execute(sql, params![rows_max, left])?)
+        Ok(removed + self.tx.execute(sql, params![rows_max, left])?)
     }
 }
 

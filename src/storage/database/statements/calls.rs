@@ -1,22 +1,22 @@
 //! Calls that pages made lately in the name of their visitors, for as long as the session lasts.
 
 use super::{ReadTx, WriteTx};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 
 impl ReadTx<'_> {
     /// What was noted of the session's calls.
     pub fn find_calls(&self, session: &Hash) -> Result<Option<String>, DbError> {
         let sql = "SELECT calls FROM calls WHERE session_hash = ?1";
-        self.engine.find_value(sql, params![session.to_string()])
+        self.tx.find_value(sql, params![session.to_string()])
     }
 }
 
 impl WriteTx<'_> {
     /// Notes a session's calls in place of what was noted before; nothing where the session is over.
     pub fn write_calls(&self, session: &Hash, calls: &str) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO calls (session_hash, calls)
              SELECT session_hash, ?2 FROM sessions WHERE session_hash = ?1
              ON CONFLICT (session_hash) DO UPDATE SET calls = excluded.calls",

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{ReadTx, WriteTx, damaged, import::Put};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
 
 /// A channel to be written.
@@ -35,7 +35,7 @@ pub(super) fn settings_place(channel_id: i64) -> String {
     format!("channels/{channel_id}/settings")
 }
 
-fn read_channel(tx: &ReadTx<'_>, row: &Row<'_>) -> Result<Channel, DbError> {
+fn read_channel(tx: &ReadTx<'_>, row: &dyn Row) -> Result<Channel, DbError> {
     let (owner, name): (String, String) = (row.get(1)?, row.get(2)?);
     let what = format!("channel {name:?} of user {owner:?}");
     let method: String = row.get(3)?;
@@ -55,7 +55,7 @@ fn read_channel(tx: &ReadTx<'_>, row: &Row<'_>) -> Result<Channel, DbError> {
 impl ReadTx<'_> {
     /// The channel, active or not.
     pub fn find_channel(&self, id: &ChannelId) -> Result<Option<Channel>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!(
                 "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
                  WHERE user_name = ?1 AND name = ?2"
@@ -67,7 +67,7 @@ impl ReadTx<'_> {
 
     /// Every channel, or those of one user, in the order of owners and names.
     pub fn list_channels(&self, owner: Option<&str>) -> Result<Vec<Channel>, DbError> {
-        self.engine.list(
+        self.tx.list(
             &format!(
                 "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
                  WHERE user_name = coalesce(?1, user_name) ORDER BY user_name, name"
@@ -80,7 +80,7 @@ impl ReadTx<'_> {
     /// How many channels a user has that it made itself.
     pub fn count_own_channels(&self, id: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM channels WHERE user_id = ?1 AND made_by_user";
-        self.engine.count(sql, params![id.0])
+        self.tx.count(sql, params![id.0])
     }
 }
 
@@ -99,7 +99,7 @@ impl WriteTx<'_> {
             return Ok(Put::Same);
         }
         // The settings follow when the row has its number, which they are encrypted for.
-        let id = self.engine.find_value::<i64>(
+        let id = self.tx.find_value::<i64>(
             "INSERT INTO channels AS old (user_id, name, method, formats, settings, active,
                  created_ms, made_by_user)
              SELECT user_id, ?2, ?3, ?4, ?5, coalesce(?7, TRUE), ?6, ?8 FROM users
@@ -125,7 +125,7 @@ impl WriteTx<'_> {
         let settings = Value::from(new.settings.reveal().clone()).to_string();
         let settings = self.seal_text(&settings_place(id), settings)?;
         let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
-        self.engine.execute(sql, params![id, settings])?;
+        self.tx.execute(sql, params![id, settings])?;
         Ok(if known.is_some() { Put::Updated } else { Put::Created })
     }
 
@@ -133,7 +133,7 @@ impl WriteTx<'_> {
     pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> Result<bool, DbError> {
         let sql = "UPDATE channels SET active = ?3 WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
-        Ok(self.engine.execute(sql, params![id.owner(), id.name(), active])? > 0)
+        Ok(self.tx.execute(sql, params![id.owner(), id.name(), active])? > 0)
     }
 
     /// Removes a channel with its settings; `false` when there is no such channel. What still
@@ -141,6 +141,6 @@ impl WriteTx<'_> {
     pub fn remove_channel(&self, id: &ChannelId) -> Result<bool, DbError> {
         let sql = "DELETE FROM channels WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
-        Ok(self.engine.execute(sql, params![id.owner(), id.name()])? > 0)
+        Ok(self.tx.execute(sql, params![id.owner(), id.name()])? > 0)
     }
 }

@@ -4,40 +4,11 @@ use std::ops::ControlFlow;
 
 use super::{ReadTx, int, time};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use crate::storage::database::DbError;
-use crate::storage::database::engine::{Engine, Row, params};
+use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
+use crate::storage::database::facts::{DatabaseFacts, Flaw};
 use model::item::{Asset, Document};
 use model::{Hash, ItemKey};
-
-/// Something wrong with the database.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flaw {
-    /// A page, table or index of the file is not what it should be.
-    Page(String),
-    /// A row refers to one that is not there.
-    Reference(String),
-    /// A row cannot be read or does not fit its item.
-    Row(String),
-    /// The search index and the items do not agree; it can be made anew.
-    Index(String),
-    /// A secret cannot be decrypted, or is not encrypted.
-    Secret(String),
-    /// There are more of one of these than are told.
-    More(String),
-}
-
-impl std::fmt::Display for Flaw {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Page(text)
-            | Self::Reference(text)
-            | Self::Row(text)
-            | Self::Index(text)
-            | Self::Secret(text)
-            | Self::More(text) => f.write_str(text),
-        }
-    }
-}
 
 /// An original that an item names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,11 +49,16 @@ const NAMING: [(&str, &str, &str); 4] = [
 ];
 
 impl ReadTx<'_> {
+    /// What the engine tells of itself.
+    pub fn database_facts(&self) -> Result<DatabaseFacts, DbError> {
+        self.tx.facts()
+    }
+
     /// Looks at everything; the time is that of reading the whole database.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         let mut found = Inspection { whole: true, ..Inspection::default() };
-        found.note(self.engine.page_flaws());
+        found.note(self.tx.page_flaws());
         found.note(self.reference_flaws());
         found.note(self.secret_flaws());
         let items = self.named(&mut found, true).map(|()| Vec::new());
@@ -105,7 +81,7 @@ impl ReadTx<'_> {
             let sql = format!(
                 "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
             );
-            let lists = self.engine.list(&sql, params![int(items)], |row| row.get::<String>(0))?;
+            let lists = self.tx.list(&sql, params![int(items)], |row| row.get::<String>(0))?;
             // A list that cannot be read names nothing; `check` tells of it.
             let assets =
                 lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
@@ -117,14 +93,14 @@ impl ReadTx<'_> {
     }
 
     fn reference_flaws(&self) -> Result<Vec<Flaw>, DbError> {
-        let mut flaws = self.engine.lost_references()?;
+        let mut flaws = self.tx.lost_references()?;
         for (table, number, id) in NAMING {
             let sql = format!(
                 "SELECT CAST({number} AS TEXT), media_type || '/' || {id} FROM {table} AS naming
                  WHERE NOT EXISTS (SELECT 1 FROM items
                      WHERE items.media_type = naming.media_type AND items.id = naming.{id})"
             );
-            flaws.extend(self.flaws(&sql, &format!("rows of {table}"), |row| {
+            flaws.extend(self.tx.list_flaws(&sql, &format!("rows of {table}"), |row| {
                 let (number, item) = (row.lossy(0)?, row.lossy(1)?);
                 Ok(Flaw::Reference(format!("{table} {number}: there is no item {item}")))
             })?);
@@ -151,7 +127,7 @@ impl ReadTx<'_> {
              FROM items ORDER BY item_id"
         );
         let mut flaws = 0;
-        self.engine.each(&sql, params![], |row| {
+        self.tx.each(&sql, params![], |row| {
             let assets = text(row, 3, "list of files").and_then(|assets| {
                 serde_json::from_str::<Vec<Asset>>(assets)
                     .map_err(|why| format!("its list of files cannot be read: {why}"))
@@ -183,43 +159,15 @@ impl ReadTx<'_> {
             Ok(ControlFlow::Continue(()))
         })
     }
-
-    fn flaws(
-        &self,
-        sql: &str,
-        of: &str,
-        flaw: impl Fn(&Row<'_>) -> Result<Flaw, DbError>,
-    ) -> Result<Vec<Flaw>, DbError> {
-        list_flaws(self.engine, sql, of, flaw)
-    }
-}
-
-/// The flaws that `flaw` makes of rows, of which no more than the limit are read.
-pub(in crate::storage::database) fn list_flaws(
-    engine: Engine<'_>,
-    sql: &str,
-    of: &str,
-    flaw: impl Fn(&Row<'_>) -> Result<Flaw, DbError>,
-) -> Result<Vec<Flaw>, DbError> {
-    let mut flaws = Vec::new();
-    engine.each(sql, params![], |row| {
-        if flaws.len() == CHECK_FLAWS_MAX {
-            flaws.push(Flaw::More(format!("there are more {of}")));
-            return Ok(ControlFlow::Break(()));
-        }
-        flaws.push(flaw(row)?);
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(flaws)
 }
 
 /// The text of a column; `what` it is stands in the reason why it cannot be read.
-fn text<'a>(row: &'a Row<'_>, column: usize, what: &str) -> Result<&'a str, String> {
+fn text<'a>(row: &'a dyn Row, column: usize, what: &str) -> Result<&'a str, String> {
     row.text(column).map_err(|why| format!("its {what} cannot be read: {why}"))
 }
 
 /// Whether the row of an item can be read and fits its document: why not.
-fn item_row(row: &Row<'_>) -> Result<(), String> {
+fn item_row(row: &dyn Row) -> Result<(), String> {
     let (media_type, id) = (text(row, 1, "media type")?, text(row, 2, "id")?);
     let status = text(row, 5, "status")?;
     let time_of = |column| {

@@ -10,7 +10,8 @@ use super::collections::LostItem;
 use super::{ReadTx, WriteTx};
 use crate::runtime::limits::COLLECTION_REMOVED_CHARS_MAX;
 use crate::storage::database::engine::params;
-use crate::storage::database::{DbError, NewItem};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::items::NewItem;
 use model::ItemKey;
 use model::item::Document;
 
@@ -21,7 +22,7 @@ impl ReadTx<'_> {
     /// Whether an item of a collection has expired at `now`.
     pub fn has_expired_items(&self, now: Timestamp) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM collection_items WHERE expires_ms <= ?1 LIMIT 1";
-        self.engine.exists(sql, params![now.as_millisecond()])
+        self.tx.exists(sql, params![now.as_millisecond()])
     }
 
     /// When the item expires, of one that may be put into collections at `now`: it is there, is
@@ -56,7 +57,7 @@ impl WriteTx<'_> {
         if item.pub_status.is_served() {
             let expires = document.time(EXPIRES).map(Timestamp::as_millisecond);
             let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
-            self.engine.execute(
+            self.tx.execute(
                 "UPDATE collection_items SET expires_ms = ?3 WHERE media_type = ?1 AND id = ?2",
                 params![media_type, id, expires],
             )?;

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::COLLECTION_REMOVED_MAX;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::UserId;
 
@@ -76,7 +76,7 @@ pub struct LostItem {
 const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, name, public, \
      collections.created_ms, accessed_ms, modified_ms";
 
-fn read_head(row: &Row<'_>) -> Result<CollectionHead, DbError> {
+fn read_head(row: &dyn Row) -> Result<CollectionHead, DbError> {
     let number: i64 = row.get(0)?;
     let what = format!("collection {number}");
     let id: String = row.get(1)?;
@@ -95,7 +95,7 @@ fn read_head(row: &Row<'_>) -> Result<CollectionHead, DbError> {
 }
 
 /// The identity of an item in the columns `first` and the one behind it.
-pub(super) fn read_key(row: &Row<'_>, first: usize) -> Result<ItemKey, DbError> {
+pub(super) fn read_key(row: &dyn Row, first: usize) -> Result<ItemKey, DbError> {
     let text = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
     text.parse().map_err(|why| damaged(format!("item {text} of a collection"), &why))
 }
@@ -103,7 +103,7 @@ pub(super) fn read_key(row: &Row<'_>, first: usize) -> Result<ItemKey, DbError> 
 impl ReadTx<'_> {
     /// The collections of `user` without their items, the oldest first.
     pub fn list_collection_heads(&self, user: UserId) -> Result<Vec<CollectionHead>, DbError> {
-        self.engine.list(
+        self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
                  WHERE collections.user_id = ?1 ORDER BY number"
@@ -125,7 +125,7 @@ impl ReadTx<'_> {
 
     /// The collection `id` without its items.
     pub fn find_collection_head(&self, id: Uuid) -> Result<Option<CollectionHead>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!(
                 "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
                  WHERE collection_id = ?1"
@@ -149,7 +149,7 @@ impl ReadTx<'_> {
         number: i64,
         now: Timestamp,
     ) -> Result<Vec<ItemKey>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT media_type, id FROM collection_items
              WHERE number = ?1 AND (expires_ms IS NULL OR expires_ms > ?2) ORDER BY position",
             params![number, now.as_millisecond()],
@@ -158,7 +158,7 @@ impl ReadTx<'_> {
     }
 
     fn lost_items(&self, number: i64) -> Result<Vec<LostItem>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT media_type, id, headline, description, removed_ms FROM removed_items
              WHERE number = ?1 ORDER BY place",
             params![number],
@@ -173,13 +173,13 @@ impl ReadTx<'_> {
     /// How many collections `user` has.
     pub fn count_collections(&self, user: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM collections WHERE user_id = ?1";
-        self.engine.count(sql, params![user.0])
+        self.tx.count(sql, params![user.0])
     }
 
     /// How many items the collection of that number has, expired ones too.
     pub fn count_collection_items(&self, number: i64) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM collection_items WHERE number = ?1";
-        self.engine.count(sql, params![number])
+        self.tx.count(sql, params![number])
     }
 }
 
@@ -187,7 +187,7 @@ impl WriteTx<'_> {
     /// Writes a new collection without items.
     pub fn insert_collection(&self, new: &NewCollection, now: Timestamp) -> Result<(), DbError> {
         let now_ms = now.as_millisecond();
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO collections
                  (collection_id, user_id, name, public, created_ms, accessed_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
@@ -199,28 +199,28 @@ impl WriteTx<'_> {
     /// Writes what the collection is called and whether others may read it.
     pub fn update_collection(&self, number: i64, name: &str, public: bool) -> Result<(), DbError> {
         let sql = "UPDATE collections SET name = ?2, public = ?3 WHERE number = ?1";
-        self.engine.execute(sql, params![number, name, public])?;
+        self.tx.execute(sql, params![number, name, public])?;
         Ok(())
     }
 
     /// Notes that the collection was changed at `now`.
     pub fn mark_collection_modified(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE collections SET modified_ms = ?2 WHERE number = ?1";
-        self.engine.execute(sql, params![number, now.as_millisecond()])?;
+        self.tx.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
     }
 
     /// Notes that the collection was read at `now`.
     pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE collections SET accessed_ms = ?2 WHERE number = ?1 AND accessed_ms < ?2";
-        self.engine.execute(sql, params![number, now.as_millisecond()])?;
+        self.tx.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
     }
 
     /// Removes the collection with what it holds.
     pub fn delete_collection(&self, number: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM collections WHERE number = ?1";
-        self.engine.execute(sql, params![number])?;
+        self.tx.execute(sql, params![number])?;
         Ok(())
     }
 
@@ -234,7 +234,7 @@ impl WriteTx<'_> {
     ) -> Result<bool, DbError> {
         let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
         let expires = expires.map(Timestamp::as_millisecond);
-        let added = self.engine.execute(
+        let added = self.tx.execute(
             "INSERT INTO collection_items (number, media_type, id, position, expires_ms)
              SELECT ?1, ?2, ?3, coalesce(max(position), 0) + 1, ?4 FROM collection_items
              WHERE number = ?1
@@ -244,7 +244,7 @@ impl WriteTx<'_> {
         if added {
             let sql =
                 "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
-            self.engine.execute(sql, params![number, media_type, id])?;
+            self.tx.execute(sql, params![number, media_type, id])?;
         }
         Ok(added)
     }
@@ -253,19 +253,19 @@ impl WriteTx<'_> {
     pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
         let sql = "DELETE FROM collection_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
         let key = params![number, key.media_type.as_str(), key.id.as_str()];
-        Ok(self.engine.execute(sql, key)? > 0)
+        Ok(self.tx.execute(sql, key)? > 0)
     }
 
     /// Gives the items of the collection the places of `content`, which names each of them once,
     /// but for those that have expired: they go to the end.
     pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
         let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
-        self.engine.execute(sql, params![number, int(content.len())])?;
+        self.tx.execute(sql, params![number, int(content.len())])?;
         let sql = "UPDATE collection_items SET position = ?4
              WHERE number = ?1 AND media_type = ?2 AND id = ?3";
         for (position, key) in (1_i64..).zip(content) {
             let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
-            self.engine.execute(sql, params![number, media_type, id, position])?;
+            self.tx.execute(sql, params![number, media_type, id, position])?;
         }
         Ok(())
     }
@@ -275,11 +275,11 @@ impl WriteTx<'_> {
     pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> Result<(), DbError> {
         let (media_type, id) = (lost.key.media_type.as_str(), lost.key.id.as_str());
         // One that was lost before moves to the end of the list.
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3",
             params![number, media_type, id],
         )?;
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO removed_items
                  (number, media_type, id, headline, description, removed_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -292,7 +292,7 @@ impl WriteTx<'_> {
                 lost.at.as_millisecond(),
             ],
         )?;
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM removed_items WHERE number = ?1 AND place <=
                  (SELECT place FROM removed_items WHERE number = ?1
                   ORDER BY place DESC LIMIT 1 OFFSET ?2)",
@@ -304,13 +304,13 @@ impl WriteTx<'_> {
     /// The collections that hold the item.
     pub(super) fn collections_with(&self, key: &ItemKey) -> Result<Vec<i64>, DbError> {
         let sql = "SELECT number FROM collection_items WHERE media_type = ?1 AND id = ?2";
-        self.engine.list_values(sql, params![key.media_type.as_str(), key.id.as_str()])
+        self.tx.list_values(sql, params![key.media_type.as_str(), key.id.as_str()])
     }
 
     /// An item of a collection that has expired at `now`.
     pub(super) fn next_expired(&self, now: Timestamp) -> Result<Option<ItemKey>, DbError> {
         let sql = "SELECT media_type, id FROM collection_items
              WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT 1";
-        self.engine.find(sql, params![now.as_millisecond()], |row| read_key(row, 0))
+        self.tx.find(sql, params![now.as_millisecond()], |row| read_key(row, 0))
     }
 }

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use model::{CropSpec, CropSyntaxError, ItemKey, token};
 
@@ -127,7 +127,7 @@ const COLUMNS: &str = "delivery_id, deliveries.user_id, deliveries.organization_
      deliveries.created_ms, queued_ms, updated_ms, delivered_ms, crop";
 const FROM: &str = "deliveries JOIN users USING (user_id)";
 
-fn read_delivery(row: &Row<'_>) -> Result<Delivery, DbError> {
+fn read_delivery(row: &dyn Row) -> Result<Delivery, DbError> {
     let id: String = row.get(0)?;
     let what = format!("delivery {id}");
     let (owner, channel): (String, String) = (row.get(3)?, row.get(4)?);
@@ -170,7 +170,7 @@ impl ReadTx<'_> {
     /// The delivery.
     pub fn find_delivery(&self, id: Uuid) -> Result<Option<Delivery>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE delivery_id = ?1");
-        self.engine.find(&sql, params![id.to_string()], read_delivery)
+        self.tx.find(&sql, params![id.to_string()], read_delivery)
     }
 
     /// The delivery of that version of `item` through `channel`.
@@ -182,7 +182,7 @@ impl ReadTx<'_> {
     ) -> Result<Option<Delivery>, DbError> {
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
         let wanted = params![channel.owner(), channel.name(), media_type, id, version];
-        self.engine.find(
+        self.tx.find(
             &format!(
                 "SELECT {COLUMNS} FROM {FROM} WHERE user_name = ?1 AND channel = ?2
                  AND media_type = ?3 AND item_id = ?4 AND version = ?5"
@@ -206,7 +206,7 @@ impl ReadTx<'_> {
             DeliveriesOf::Everybody => ("?4 = 0", 0),
         };
         let state = state.map(DeliveryState::as_str);
-        self.engine.list(
+        self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM {FROM} WHERE {owner} AND state = coalesce(?1, state)
                  ORDER BY delivery_id DESC LIMIT ?2 OFFSET ?3"
@@ -224,7 +224,7 @@ impl ReadTx<'_> {
     ) -> Result<bool, DbError> {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries
              WHERE organization_id = ?1 AND next_ms IS NOT NULL LIMIT ?2) AS waiting";
-        Ok(self.engine.count(sql, params![organization.0, int(max)])? >= max)
+        Ok(self.tx.count(sql, params![organization.0, int(max)])? >= max)
     }
 
     /// What waits of all organizations, with what is being sent. `next` is what
@@ -232,14 +232,14 @@ impl ReadTx<'_> {
     /// and again for what has to wait.
     pub fn delivery_queue(&self, turn: Turn) -> Result<Queue, DbError> {
         let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
-        let waiting = self.engine.load_value(waiting, params![])?;
+        let waiting = self.tx.load_value(waiting, params![])?;
         let sql = format!(
             "WITH {UNDER_WAY} SELECT next_ms FROM deliveries WHERE next_ms IS NOT NULL AND {FREE}
              ORDER BY next_ms LIMIT 1"
         );
         let life = turn.life.to_string();
         let times = params![turn.now.as_millisecond(), int(turn.organization_max), life];
-        let next: Option<i64> = self.engine.find_value(&sql, times)?;
+        let next: Option<i64> = self.tx.find_value(&sql, times)?;
         // A damaged time must not stop the queue: too early is now, too late is never.
         let never = |ms: i64| if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
         let next = next.map(|ms| time("the queue", ms).unwrap_or_else(|_| never(ms)));
@@ -262,7 +262,7 @@ impl WriteTx<'_> {
             _ if self.as_read().is_queue_full(new.organization, max)? => Ok(Enqueued::Full),
             Some(known) => {
                 let (organization, agreement) = (new.organization.0, new.agreement.map(|id| id.0));
-                self.engine.execute(
+                self.tx.execute(
                     "UPDATE deliveries SET organization_id = ?2, agreement_id = ?3
                      WHERE delivery_id = ?1",
                     params![known.id.to_string(), organization, agreement],
@@ -271,7 +271,7 @@ impl WriteTx<'_> {
                 self.queued(known.id)
             }
             None => {
-                self.engine.execute(
+                self.tx.execute(
                     "INSERT INTO deliveries (delivery_id, user_id, organization_id, channel,
                          media_type, item_id, version, agreement_id, state, attempts, next_ms,
                          created_ms, queued_ms, updated_ms, crop)
@@ -311,7 +311,7 @@ impl WriteTx<'_> {
                  next_ms = ?2, queued_ms = ?2, updated_ms = ?2, error = NULL
              WHERE delivery_id = ?1 AND state = ?3 AND next_ms IS NULL";
         let values = params![id.to_string(), now.as_millisecond(), ended.as_str()];
-        Ok(self.engine.execute(sql, values)? > 0)
+        Ok(self.tx.execute(sql, values)? > 0)
     }
 
     /// Claims the delivery that is due for the longest time under the name `claim`, until `until`
@@ -337,12 +337,12 @@ impl WriteTx<'_> {
         loop {
             let (life, claim) = (turn.life.to_string(), claim.to_string());
             let values = params![now_ms, max, life, claim, until.as_millisecond()];
-            let claimed: Option<String> = self.engine.find_value(&sql, values)?;
+            let claimed: Option<String> = self.tx.find_value(&sql, values)?;
             let Some(id) = claimed else { return Ok(None) };
             match self.read_claimed(&id) {
                 Err(DbError::Damaged { what, why }) => {
                     tracing::error!("{what} is given up, its row is damaged: {why}");
-                    self.engine.execute(
+                    self.tx.execute(
                         "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
                              error = 'its row in the database is damaged' WHERE delivery_id = ?1",
                         params![id],
@@ -363,14 +363,15 @@ impl WriteTx<'_> {
     /// Renews a claim until `until` for the life that its sender has now; `false` when it was lost.
     pub fn renew_claim(
         &self,
-        (claim, id): (Uuid, Uuid),
+        claim: Uuid,
+        id: Uuid,
         life: Uuid,
         until: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "UPDATE deliveries SET next_ms = ?3, life = ?4
              WHERE delivery_id = ?1 AND claim = ?2";
         let (claim, id, life) = (claim.to_string(), id.to_string(), life.to_string());
-        Ok(self.engine.execute(sql, params![id, claim, until.as_millisecond(), life])? > 0)
+        Ok(self.tx.execute(sql, params![id, claim, until.as_millisecond(), life])? > 0)
     }
 
     /// Renews those of the claims `held`, each with its delivery, that seem to have ended, until `until` for the
@@ -386,7 +387,7 @@ impl WriteTx<'_> {
         let (until_ms, now_ms) = (until.as_millisecond(), turn.now.as_millisecond());
         for (claim, id) in held {
             let (claim, id, life) = (claim.to_string(), id.to_string(), turn.life.to_string());
-            self.engine.execute(sql, params![id, claim, until_ms, life, now_ms])?;
+            self.tx.execute(sql, params![id, claim, until_ms, life, now_ms])?;
         }
         Ok(())
     }
@@ -394,31 +395,32 @@ impl WriteTx<'_> {
     /// Writes how a claimed delivery ended and gives the claim back; `false` when it was lost.
     pub fn end_claim(
         &self,
-        (claim, id): (Uuid, Uuid),
+        claim: Uuid,
+        id: Uuid,
         outcome: &Outcome,
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let (id, claim, now_ms) = (id.to_string(), claim.to_string(), now.as_millisecond());
         let changed = match outcome {
-            Outcome::Delivered => self.engine.execute(
+            Outcome::Delivered => self.tx.execute(
                 "UPDATE deliveries SET state = 'delivered', claim = NULL, next_ms = NULL,
                      error = NULL, updated_ms = ?3, delivered_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms],
             )?,
-            Outcome::Retry { at, error } => self.engine.execute(
+            Outcome::Retry { at, error } => self.tx.execute(
                 "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?4, error = ?5,
                      updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms, at.as_millisecond(), error],
             )?,
-            Outcome::Failed { error } => self.engine.execute(
+            Outcome::Failed { error } => self.tx.execute(
                 "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
                      error = ?4, updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms, error],
             )?,
-            Outcome::Released => self.engine.execute(
+            Outcome::Released => self.tx.execute(
                 "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?3,
                      attempts = attempts - 1, updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
@@ -433,6 +435,6 @@ impl WriteTx<'_> {
         let sql = "DELETE FROM deliveries WHERE delivery_id IN
                  (SELECT delivery_id FROM deliveries WHERE next_ms IS NULL AND updated_ms < ?1
                   ORDER BY updated_ms LIMIT ?2)";
-        self.engine.execute(sql, params![before.as_millisecond(), int(limit)])
+        self.tx.execute(sql, params![before.as_millisecond(), int(limit)])
     }
 }

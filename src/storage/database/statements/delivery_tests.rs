@@ -10,7 +10,7 @@ use super::{
     deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn},
     import::Put,
 };
-use crate::storage::database::{Db, DbError};
+use crate::storage::database::{Db, DbError, NewNode};
 use model::account::{
     ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState, OrganizationId, UserId,
 };
@@ -72,13 +72,13 @@ fn turn(second: i64) -> Turn {
     Turn { now: at(second), organization_max: 2, life: Uuid::nil() }
 }
 
-fn claim(db: &Db, name: u128, (now, until): (i64, i64)) -> Option<Delivery> {
+fn claim(db: &Db, name: u128, now: i64, until: i64) -> Option<Delivery> {
     write(db, move |tx| tx.claim_delivery(Uuid::from_u128(name), turn(now), at(until)))
 }
 
-fn end(db: &Db, (claim, id): (u128, Uuid), outcome: Outcome, second: i64) -> bool {
-    let claim = (Uuid::from_u128(claim), id);
-    write(db, move |tx| tx.end_claim(claim, &outcome, at(second)))
+fn end(db: &Db, claim: u128, id: Uuid, outcome: Outcome, second: i64) -> bool {
+    let claim = Uuid::from_u128(claim);
+    write(db, move |tx| tx.end_claim(claim, id, &outcome, at(second)))
 }
 
 fn find(db: &Db, id: Uuid) -> Delivery {
@@ -150,25 +150,21 @@ fn one_version_of_an_item_is_one_delivery_of_a_channel() {
 fn a_claim_is_one_senders_until_it_ends_and_who_lost_it_says_nothing_any_more() {
     let (db, _dir) = prepared();
     let id = queue(&db, &new(1, "image/a"), 10).id;
-    assert_eq!(claim(&db, 100, (9, 40)), None, "not due yet");
-    let claimed = claim(&db, 100, (10, 40)).unwrap();
+    assert_eq!(claim(&db, 100, 9, 40), None, "not due yet");
+    let claimed = claim(&db, 100, 10, 40).unwrap();
     assert_eq!((claimed.state, claimed.attempts), (DeliveryState::Sending, 1));
-    assert_eq!(claim(&db, 101, (39, 70)), None, "somebody sends it");
-    assert!(write(&db, move |tx| tx.renew_claim((Uuid::from_u128(100), id), Uuid::nil(), at(50))));
-    assert_eq!(claim(&db, 101, (49, 70)), None, "and renewed the claim");
-    let taken = claim(&db, 101, (50, 80)).unwrap();
+    assert_eq!(claim(&db, 101, 39, 70), None, "somebody sends it");
+    assert!(write(&db, move |tx| tx.renew_claim(Uuid::from_u128(100), id, Uuid::nil(), at(50))));
+    assert_eq!(claim(&db, 101, 49, 70), None, "and renewed the claim");
+    let taken = claim(&db, 101, 50, 80).unwrap();
     assert_eq!((taken.id, taken.attempts), (id, 2));
-    assert!(!write(&db, move |tx| tx.renew_claim(
-        (Uuid::from_u128(100), id),
-        Uuid::nil(),
-        at(99)
-    )));
-    assert!(!end(&db, (100, id), Outcome::Delivered, 60));
-    assert!(end(&db, (101, id), Outcome::Delivered, 61));
+    assert!(!write(&db, move |tx| tx.renew_claim(Uuid::from_u128(100), id, Uuid::nil(), at(99))));
+    assert!(!end(&db, 100, id, Outcome::Delivered, 60));
+    assert!(end(&db, 101, id, Outcome::Delivered, 61));
     let found = find(&db, id);
     let ended = (found.state, found.next, found.delivered);
     assert_eq!(ended, (DeliveryState::Delivered, None, Some(at(61))));
-    assert_eq!(claim(&db, 102, (1000, 2000)), None);
+    assert_eq!(claim(&db, 102, 1000, 2000), None);
     assert_eq!(waiting(&db, 1000), Queue { next: None, waiting: 0 });
 }
 
@@ -178,7 +174,7 @@ fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago
     let (db, _dir) = prepared();
     let id = queue(&db, &new(1, "image/a"), 10).id;
     queue(&db, &new(2, "image/b"), 11);
-    claim(&db, 100, (11, 40)).unwrap();
+    claim(&db, 100, 11, 40).unwrap();
     let held = [(Uuid::from_u128(100), id)];
     let claim_beside = |name: u128, now: i64| {
         write(&db, move |tx| {
@@ -189,7 +185,7 @@ fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago
     assert_eq!(claim_beside(101, 500), None, "nor does its channel send another one");
     assert_eq!(find(&db, id).next, Some(at(530)));
     assert_eq!((claim_beside(102, 501), find(&db, id).next), (None, Some(at(530))));
-    assert!(end(&db, (100, id), Outcome::Delivered, 502));
+    assert!(end(&db, 100, id, Outcome::Delivered, 502));
     assert_eq!((find(&db, id).state, find(&db, id).attempts), (DeliveryState::Delivered, 1));
     let second = claim_beside(103, 503).unwrap();
     assert_eq!(
@@ -198,7 +194,7 @@ fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago
         "it has come to an end"
     );
     // What somebody else has since is not its own any more.
-    assert_eq!(claim(&db, 104, (600, 630)).unwrap().id, second.id);
+    assert_eq!(claim(&db, 104, 600, 630).unwrap().id, second.id);
     write(&db, move |tx| {
         tx.renew_ended_claims(&[(Uuid::from_u128(103), second.id)], turn(700), at(730))
     });
@@ -209,18 +205,18 @@ fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago
 fn what_failed_for_now_comes_back_and_what_failed_for_good_only_when_it_is_asked_for() {
     let (db, _dir) = prepared();
     let id = queue(&db, &new(1, "image/a"), 10).id;
-    claim(&db, 100, (10, 40)).unwrap();
+    claim(&db, 100, 10, 40).unwrap();
     let error = "refused".to_owned();
-    assert!(end(&db, (100, id), Outcome::Retry { at: at(70), error: error.clone() }, 11));
+    assert!(end(&db, 100, id, Outcome::Retry { at: at(70), error: error.clone() }, 11));
     assert_eq!(find(&db, id).error.as_deref(), Some("refused"));
-    assert_eq!(claim(&db, 101, (69, 99)), None);
-    assert_eq!(claim(&db, 101, (70, 99)).unwrap().attempts, 2);
-    assert!(end(&db, (101, id), Outcome::Released, 71));
+    assert_eq!(claim(&db, 101, 69, 99), None);
+    assert_eq!(claim(&db, 101, 70, 99).unwrap().attempts, 2);
+    assert!(end(&db, 101, id, Outcome::Released, 71));
     assert_eq!((find(&db, id).attempts, find(&db, id).next), (1, Some(at(71))));
-    claim(&db, 102, (71, 99)).unwrap();
-    assert!(end(&db, (102, id), Outcome::Failed { error }, 72));
+    claim(&db, 102, 71, 99).unwrap();
+    assert!(end(&db, 102, id, Outcome::Failed { error }, 72));
     assert_eq!((find(&db, id).state, find(&db, id).next), (DeliveryState::Failed, None));
-    assert_eq!(claim(&db, 103, (1000, 2000)), None);
+    assert_eq!(claim(&db, 103, 1000, 2000), None);
     let again = queue(&db, &new(9, "image/a"), 100);
     assert_eq!((again.id, again.state, again.attempts), (id, DeliveryState::Queued, 0));
     assert_eq!((again.error, again.queued, again.created), (None, at(100), at(10)));
@@ -246,9 +242,9 @@ fn an_organization_has_so_many_in_the_queue_and_others_do_not_suffer() {
         ..new(5, "image/c")
     };
     assert!(matches!(put(other), Enqueued::Queued(_)));
-    let id = claim(&db, 100, (1, 9)).unwrap().id;
+    let id = claim(&db, 100, 1, 9).unwrap().id;
     assert_eq!(put(new(6, "image/c")), Enqueued::Full, "what is being sent counts");
-    assert!(end(&db, (100, id), Outcome::Delivered, 2));
+    assert!(end(&db, 100, id, Outcome::Delivered, 2));
     assert!(matches!(put(new(7, "image/c")), Enqueued::Queued(_)));
 }
 
@@ -264,17 +260,17 @@ fn a_channel_sends_one_delivery_at_a_time_and_holds_no_other_channel_up() {
     queue(&db, &new(1, "image/a"), 1);
     queue(&db, &new(2, "image/b"), 2);
     queue(&db, &through(3, "paper"), 3);
-    let claimed = |name, times| claim(&db, name, times).map(|one| one.id.as_u128());
-    assert_eq!(claimed(100, (10, 40)), Some(1));
+    let claimed = |name, now, until| claim(&db, name, now, until).map(|one| one.id.as_u128());
+    assert_eq!(claimed(100, 10, 40), Some(1));
     assert_eq!(waiting(&db, 10), Queue { next: Some(at(3)), waiting: 3 });
-    assert_eq!(claimed(101, (10, 50)), Some(3), "the channel of the second one sends");
-    assert_eq!((claimed(102, (10, 40)), waiting(&db, 10).next), (None, None));
-    assert!(end(&db, (100, Uuid::from_u128(1)), Outcome::Delivered, 11));
-    assert_eq!((waiting(&db, 11).next, claimed(103, (11, 40))), (Some(at(2)), Some(2)));
+    assert_eq!(claimed(101, 10, 50), Some(3), "the channel of the second one sends");
+    assert_eq!((claimed(102, 10, 40), waiting(&db, 10).next), (None, None));
+    assert!(end(&db, 100, Uuid::from_u128(1), Outcome::Delivered, 11));
+    assert_eq!((waiting(&db, 11).next, claimed(103, 11, 40)), (Some(at(2)), Some(2)));
     // The claim of a sender that is gone holds nobody up.
     queue(&db, &new(4, "image/d"), 12);
-    assert_eq!(claimed(104, (39, 90)), None);
-    assert_eq!((waiting(&db, 40).next, claimed(104, (40, 90))), (Some(at(12)), Some(4)));
+    assert_eq!(claimed(104, 39, 90), None);
+    assert_eq!((waiting(&db, 40).next, claimed(104, 40, 90)), (Some(at(12)), Some(4)));
 }
 
 #[test]
@@ -286,12 +282,12 @@ fn an_organization_sends_so_many_at_a_time_and_another_one_has_its_turn() {
     let channel = ChannelId::new("other", "desk").unwrap();
     let (user, organization) = (UserId(8), OrganizationId(2));
     queue(&db, &NewDelivery { user, organization, channel, ..new(4, "image/a") }, 2);
-    let claimed = |name, times| claim(&db, name, times).map(|one| one.id.as_u128());
-    assert_eq!((claimed(100, (9, 40)), claimed(101, (9, 40))), (Some(1), Some(2)));
+    let claimed = |name, now, until| claim(&db, name, now, until).map(|one| one.id.as_u128());
+    assert_eq!((claimed(100, 9, 40), claimed(101, 9, 40)), (Some(1), Some(2)));
     assert_eq!(waiting(&db, 9), Queue { next: Some(at(2)), waiting: 4 });
-    assert_eq!((claimed(102, (9, 40)), claimed(103, (9, 40))), (Some(4), None));
-    assert!(end(&db, (101, Uuid::from_u128(2)), Outcome::Delivered, 10));
-    assert_eq!((waiting(&db, 10).next, claimed(104, (10, 40))), (Some(at(1)), Some(3)));
+    assert_eq!((claimed(102, 9, 40), claimed(103, 9, 40)), (Some(4), None));
+    assert!(end(&db, 101, Uuid::from_u128(2), Outcome::Delivered, 10));
+    assert_eq!((waiting(&db, 10).next, claimed(104, 10, 40)), (Some(at(1)), Some(3)));
 }
 
 #[test]
@@ -303,7 +299,7 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
     queue(&db, &NewDelivery { item: "image/d".parse().unwrap(), ..through(4, "a") }, 2);
     let begin = |life: u128| {
         let life = (Uuid::from_u128(life), format!("node-{life}"));
-        write(&db, move |tx| tx.begin_life((life.0, &life.1), ("all", 0, ("{}", "")), &[], at(1)));
+        write(&db, move |tx| tx.begin_life(&NewNode::bare(life.0, &life.1), &[], at(1)));
     };
     let end_life = |life| write(&db, move |tx| tx.end_life(Uuid::from_u128(life), at(1)));
     begin(1);
@@ -324,7 +320,7 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
     end_life(1);
     begin(3);
     let (claim, id) = (Uuid::from_u128(100), Uuid::from_u128(1));
-    assert!(write(&db, move |tx| tx.renew_claim((claim, id), Uuid::from_u128(3), at(50))));
+    assert!(write(&db, move |tx| tx.renew_claim(claim, id, Uuid::from_u128(3), at(50))));
     assert_eq!(claimed(2, 103, 3610), None);
     // To itself, a claim that was not renewed has ended: nobody may know of it.
     assert_eq!(claimed(2, 104, 3640), Some(3));
@@ -344,10 +340,10 @@ fn a_damaged_row_is_given_up_and_those_behind_it_get_their_turn() {
     db.write_blocking(|tx| tx.run_sql(damage)).unwrap();
     assert_eq!(waiting(&db, 5).next, Some(Timestamp::MIN), "it is due, whatever its time");
     // A claim gives a damaged time a new one.
-    assert_eq!(claim(&db, 100, (5, 9)).unwrap().id.as_u128(), 3);
-    assert!(end(&db, (100, Uuid::from_u128(3)), Outcome::Delivered, 5));
-    assert_eq!(claim(&db, 101, (5, 9)).unwrap().id.as_u128(), 4);
-    assert!(end(&db, (101, Uuid::from_u128(4)), Outcome::Delivered, 5));
+    assert_eq!(claim(&db, 100, 5, 9).unwrap().id.as_u128(), 3);
+    assert!(end(&db, 100, Uuid::from_u128(3), Outcome::Delivered, 5));
+    assert_eq!(claim(&db, 101, 5, 9).unwrap().id.as_u128(), 4);
+    assert!(end(&db, 101, Uuid::from_u128(4), Outcome::Delivered, 5));
     assert_eq!(waiting(&db, 5), Queue { next: None, waiting: 0 });
     let repair = "UPDATE deliveries SET media_type = 'image', attempts = 1";
     db.write_blocking(move |tx| tx.run_sql(repair)).unwrap();
@@ -374,8 +370,8 @@ fn deliveries_are_listed_newest_first_for_whom_they_concern_and_go_in_the_end() 
     assert_eq!(list(own, None, 1, 1), [2]);
     assert_eq!(list(DeliveriesOf::User(UserId(8)), None, 0, 10), []);
     assert_eq!(list(DeliveriesOf::Organization(OrganizationId(1)), None, 0, 10), [3, 2, 1]);
-    let id = claim(&db, 100, (10, 40)).unwrap().id;
-    assert!(end(&db, (100, id), Outcome::Failed { error: "no".to_owned() }, 20));
+    let id = claim(&db, 100, 10, 40).unwrap().id;
+    assert!(end(&db, 100, id, Outcome::Failed { error: "no".to_owned() }, 20));
     let failed = Some(DeliveryState::Failed);
     assert_eq!(list(DeliveriesOf::Everybody, failed, 0, 10), [id.as_u128()]);
     assert_eq!(write(&db, |tx| tx.sweep_deliveries(at(20), 9)), 0);

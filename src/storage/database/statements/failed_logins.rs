@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, sessions::read_hash, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 
 /// The failures of one counter since the first of its window.
@@ -37,7 +37,7 @@ impl ReadTx<'_> {
         for keys in keys.chunks(KEYS_MAX) {
             // What is missing is NULL, which equals no key.
             let text = |at: usize| keys.get(at).map(Hash::to_string);
-            found.extend(self.engine.list(
+            found.extend(self.tx.list(
                 "SELECT key_hash, failures, since_ms FROM failed_logins
                  WHERE key_hash IN (?1, ?2, ?3, ?4)",
                 params![text(0), text(1), text(2), text(3)],
@@ -65,7 +65,7 @@ impl WriteTx<'_> {
         window: WindowStart,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO failed_logins (key_hash, failures, since_ms) VALUES (?1, 1, ?2)
              ON CONFLICT (key_hash) DO UPDATE SET
                  failures = CASE
@@ -90,7 +90,7 @@ impl WriteTx<'_> {
         window: WindowStart,
         limit: usize,
     ) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM failed_logins WHERE key_hash IN
                  (SELECT key_hash FROM failed_logins WHERE since_ms <= ?1 OR since_ms > ?2
                   LIMIT ?3)",
@@ -100,11 +100,11 @@ impl WriteTx<'_> {
 
     /// Removes counters beyond `max`, those with the fewest failures first.
     pub fn bound_failed_logins(&self, max: usize) -> Result<usize, DbError> {
-        let count = self.engine.count("SELECT count(*) FROM failed_logins", params![])?;
+        let count = self.tx.count("SELECT count(*) FROM failed_logins", params![])?;
         let Some(excess) = count.checked_sub(max).filter(|excess| *excess > 0) else {
             return Ok(0);
         };
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM failed_logins WHERE key_hash IN
                  (SELECT key_hash FROM failed_logins
                   ORDER BY failures, since_ms, key_hash LIMIT ?1)",

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, int, time, tokens::read_scopes};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::FAMILIES_MAX;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{Client, FamilyId, Scopes, UserId};
 
@@ -95,7 +95,7 @@ pub struct RefreshToken {
 pub(super) const FAMILY_COLUMNS: &str = "family_id, user_id, client_id, families.scopes, auth_ms";
 
 /// Reads the columns [`FAMILY_COLUMNS`].
-pub(super) fn read_family(row: &Row<'_>) -> Result<Family, DbError> {
+pub(super) fn read_family(row: &dyn Row) -> Result<Family, DbError> {
     let id = FamilyId(row.get(0)?);
     let what = format!("family {id}");
     Ok(Family {
@@ -105,6 +105,11 @@ pub(super) fn read_family(row: &Row<'_>) -> Result<Family, DbError> {
         scopes: read_scopes(&what, &row.get::<String>(3)?)?,
         auth_time: time(&what, row.get(4)?)?,
     })
+}
+
+/// Scopes as they are stored.
+pub(super) fn read_scopes(what: &str, text: &str) -> Result<Scopes, DbError> {
+    Scopes::parse(text).map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
@@ -124,14 +129,14 @@ impl ReadTx<'_> {
         let sql = "SELECT scopes FROM consents
              WHERE user_id = ?1 AND client_id = ?2 AND response_type = ?3";
         let wanted = params![user.0, client_id, response_type];
-        let text: Option<String> = self.engine.find_value(sql, wanted)?;
+        let text: Option<String> = self.tx.find_value(sql, wanted)?;
         let Some(text) = text else { return Ok(Scopes::NONE) };
         read_scopes(&format!("consent of user {user}"), &text)
     }
 
     /// The authorization code with that hash, expired and used ones too.
     pub fn find_code(&self, code: &Hash) -> Result<Option<Code>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!(
                 "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
                      used_ms IS NOT NULL
@@ -161,7 +166,7 @@ impl WriteTx<'_> {
         let NewConsent { user, client_id, response_type, scopes } = new;
         let before = self.as_read().find_consent(*user, client_id, response_type)?;
         let scopes = before.iter().fold(*scopes, Scopes::with).to_string();
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)
              VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (user_id, client_id, response_type) DO UPDATE SET
@@ -182,12 +187,12 @@ impl WriteTx<'_> {
             "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2
              ORDER BY family_id DESC {ALL_BEHIND} ?3"
         );
-        let old = self.engine.list_values(&sql, params![new.user.0, new.client_id, keep])?;
+        let old = self.tx.list_values(&sql, params![new.user.0, new.client_id, keep])?;
         for family in old.into_iter().map(FamilyId) {
             self.end_family(family, now)?;
         }
         let (ms, auth_ms) = (now.as_millisecond(), new.auth_time.as_millisecond());
-        let id = self.engine.load_value(
+        let id = self.tx.load_value(
             "INSERT INTO families (user_id, client_id, scopes, auth_ms, created_ms, expires_ms,
                  lifetime_from_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5) RETURNING family_id",
@@ -202,7 +207,7 @@ impl WriteTx<'_> {
         family: FamilyId,
         now: Timestamp,
     ) -> Result<Timestamp, DbError> {
-        let ms: i64 = self.engine.load_value(
+        let ms: i64 = self.tx.load_value(
             "UPDATE families SET lifetime_from_ms = coalesce(lifetime_from_ms, ?2)
              WHERE family_id = ?1 RETURNING lifetime_from_ms",
             params![family.0, now.as_millisecond()],
@@ -212,7 +217,7 @@ impl WriteTx<'_> {
 
     /// Lets a family last until `expires_ms` at least.
     pub(super) fn extend_family(&self, family: FamilyId, expires_ms: i64) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE families SET expires_ms = ?2 WHERE family_id = ?1 AND expires_ms < ?2",
             params![family.0, expires_ms],
         )?;
@@ -223,13 +228,13 @@ impl WriteTx<'_> {
     pub fn end_family(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
         self.end_access_tokens(family, now)?;
         // Codes and refresh tokens go with it.
-        self.engine.execute("DELETE FROM families WHERE family_id = ?1", params![family.0])?;
+        self.tx.execute("DELETE FROM families WHERE family_id = ?1", params![family.0])?;
         Ok(())
     }
 
     /// Removes families that ended before `now` with all they hold, `limit` at most.
     pub fn sweep_families(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM families WHERE family_id IN
                  (SELECT family_id FROM families WHERE expires_ms < ?1
                   ORDER BY expires_ms LIMIT ?2)",
@@ -240,7 +245,7 @@ impl WriteTx<'_> {
     /// Writes the code of a family, which lasts at least as long.
     pub fn write_code(&self, code: &Hash, family: FamilyId, new: &NewCode) -> Result<(), DbError> {
         let ms = new.expires.as_millisecond();
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO codes
                  (code_hash, family_id, redirect_uri, challenge, nonce, expires_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -251,7 +256,7 @@ impl WriteTx<'_> {
 
     /// Marks a code as exchanged. It stays with its family, so that a second exchange is noticed.
     pub fn use_code(&self, code: &Hash, now: Timestamp) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1",
             params![code.to_string(), now.as_millisecond()],
         )?;
@@ -265,7 +270,7 @@ impl WriteTx<'_> {
     pub(crate) fn plant_client(&self, client: &Client) -> Result<(), DbError> {
         let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();
         let grants = serde_json::to_string(&client.grants).unwrap();
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO clients
                  (client_id, name, secret, redirect_uris, grants, active, created_ms,
                      scopes_enforced, access_token_s)
@@ -289,12 +294,12 @@ impl WriteTx<'_> {
 
     /// Gives a user of a test what the accounts file does not.
     pub(crate) fn plant_user(&self, user_name: &str, password: &str) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO organizations (organization_id, name, address) VALUES (7, 'Gazette', '{}')
              ON CONFLICT DO NOTHING",
             params![],
         )?;
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE users SET password = ?2, first_name = 'Ada', last_name = 'Byron',
                  email_address = 'ada@example.com', department = 'Foto', organization_id = 7
              WHERE user_name = ?1",
@@ -305,11 +310,11 @@ impl WriteTx<'_> {
 
     /// Makes a table fail.
     pub(crate) fn hide_table(&self, table: &str) -> Result<(), DbError> {
-        self.engine.run_script(&format!("ALTER TABLE {table} RENAME TO hidden"))
+        self.tx.run_script(&format!("ALTER TABLE {table} RENAME TO hidden"))
     }
 
     /// The rows of a table.
     pub(crate) fn count(&self, table: &str) -> Result<usize, DbError> {
-        self.engine.count(&format!("SELECT count(*) FROM {table}"), params![])
+        self.tx.count(&format!("SELECT count(*) FROM {table}"), params![])
     }
 }

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, accounts::AccountChange, damaged};
-use crate::storage::database::DbError;
+use super::{ReadTx, WriteTx, damaged};
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{
     Access, AgreementId, AgreementType, Approver, Client, Grant, Money, Organization,
@@ -169,13 +170,13 @@ const USER_AGREEMENTS: Links = Links {
 impl ReadTx<'_> {
     /// The code of the product.
     pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
-        self.engine.find_value("SELECT code FROM products WHERE product_id = ?1", params![id.0])
+        self.tx.find_value("SELECT code FROM products WHERE product_id = ?1", params![id.0])
     }
 
     /// The product of that code.
     pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
         let id = self
-            .engine
+            .tx
             .find_value("SELECT product_id FROM products WHERE code = ?1", params![code])?;
         Ok(id.map(ProductId))
     }
@@ -186,12 +187,12 @@ impl ReadTx<'_> {
         id: AgreementId,
     ) -> Result<Option<OrganizationId>, DbError> {
         let sql = "SELECT organization_id FROM agreements WHERE agreement_id = ?1";
-        Ok(self.engine.find_value(sql, params![id.0])?.map(OrganizationId))
+        Ok(self.tx.find_value(sql, params![id.0])?.map(OrganizationId))
     }
 
     /// Names of the users that have the agreement.
     pub fn list_agreement_users(&self, id: AgreementId) -> Result<Vec<String>, DbError> {
-        self.engine.list_values(
+        self.tx.list_values(
             "SELECT user_name FROM user_agreements JOIN users USING (user_id)
              WHERE agreement_id = ?1 ORDER BY user_id",
             params![id.0],
@@ -200,7 +201,7 @@ impl ReadTx<'_> {
 
     /// A note that [`WriteTx::write_state`] left.
     pub fn find_state(&self, name: &str) -> Result<Option<String>, DbError> {
-        self.engine.find_value("SELECT value FROM state WHERE name = ?1", params![name])
+        self.tx.find_value("SELECT value FROM state WHERE name = ?1", params![name])
     }
 }
 
@@ -215,7 +216,7 @@ impl WriteTx<'_> {
             .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
         let domains = (!new.mail_domains.is_empty())
             .then(|| serde_json::Value::from(new.mail_domains.clone()).to_string());
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO organizations
                  (organization_id, name, currency, country, address, phone_direct, mail_domains)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -243,7 +244,7 @@ impl WriteTx<'_> {
             None => self.as_read().find_product_id(&new.code)?,
         };
         let id = known.or(new.id).map(|id| id.0);
-        let changed = self.engine.execute(
+        let changed = self.tx.execute(
             "INSERT INTO products AS old (product_id, code, name, description) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (product_id) DO UPDATE SET
                  code = excluded.code, name = excluded.name, description = excluded.description
@@ -263,7 +264,7 @@ impl WriteTx<'_> {
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(|prepaids| prepaids.remaining);
         let expires = new.expires.map(|at| at.as_millisecond());
-        let mut changed = self.engine.execute(
+        let mut changed = self.tx.execute(
             "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
                  description, expires_ms, prepaid_total, prepaid_remaining, approver)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
@@ -305,8 +306,8 @@ impl WriteTx<'_> {
     pub fn put_license(&self, new: &NewLicense) -> Result<Put, DbError> {
         let uuid = new.uuid.to_string();
         let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
-        let known = self.engine.exists(sql, params![uuid])?;
-        let changed = self.engine.execute(
+        let known = self.tx.exists(sql, params![uuid])?;
+        let changed = self.tx.execute(
             "INSERT INTO licenses AS old (uuid, product_id, period, volume, price, description)
              SELECT ?1, product_id, ?3, ?4, ?5, ?6 FROM products WHERE code = ?2
              ON CONFLICT (uuid) DO UPDATE SET product_id = excluded.product_id,
@@ -358,7 +359,7 @@ impl WriteTx<'_> {
             (Some((user, _)), _) => Some(user.id),
             (None, stated) => stated,
         };
-        let written = self.write_user(new, (id, is_active), now)?;
+        let written = self.write_user(new, id, is_active, now)?;
         let found = written.or(id);
         let id = found.ok_or_else(|| damaged(format!("user {}", new.user_name), &"is gone"))?;
         let agreements = new.agreements.iter().map(|agreement| agreement.0).collect();
@@ -383,21 +384,20 @@ impl WriteTx<'_> {
         wanted: &BTreeSet<i64>,
         Links { list, remove, insert }: Links,
     ) -> Result<usize, DbError> {
-        let known: BTreeSet<i64> =
-            self.engine.list_values(list, params![of])?.into_iter().collect();
+        let known: BTreeSet<i64> = self.tx.list_values(list, params![of])?.into_iter().collect();
         let mut changed = 0;
         for number in known.difference(wanted) {
-            changed += self.engine.execute(remove, params![of, number])?;
+            changed += self.tx.execute(remove, params![of, number])?;
         }
         for number in wanted.difference(&known) {
-            changed += self.engine.execute(insert, params![of, number])?;
+            changed += self.tx.execute(insert, params![of, number])?;
         }
         Ok(changed)
     }
 
     /// Gives a user another number, wherever it is named. Nobody has that number.
     fn renumber_user(&self, before: UserId, now: UserId) -> Result<(), DbError> {
-        self.engine.defer_references()?;
+        self.tx.defer_references()?;
         let tables = [
             "users",
             "user_agreements",
@@ -419,7 +419,7 @@ impl WriteTx<'_> {
         ];
         for table in tables {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");
-            self.engine.execute(&sql, params![before.0, now.0])?;
+            self.tx.execute(&sql, params![before.0, now.0])?;
         }
         Ok(())
     }
@@ -428,11 +428,12 @@ impl WriteTx<'_> {
     fn write_user(
         &self,
         new: &NewUser,
-        (id, active): (Option<UserId>, bool),
+        id: Option<UserId>,
+        active: bool,
         now: Timestamp,
     ) -> Result<Option<UserId>, DbError> {
         let roles = serde_json::Value::from(new.roles.clone()).to_string();
-        let written = self.engine.find_value(
+        let written = self.tx.find_value(
             "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
                  last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
                  mediebank, active, service_account, created_ms)
@@ -498,7 +499,7 @@ impl WriteTx<'_> {
             self.log_account_change(AccountChange::Everything, now)?;
         }
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active, created_ms,
                  scopes_enforced, access_token_s)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
@@ -525,8 +526,8 @@ impl WriteTx<'_> {
     pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<Put, DbError> {
         let hash = new.key_hash.to_string();
         let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
-        let owner: Option<String> = self.engine.find_value(sql, params![&hash])?;
-        let changed = self.engine.execute(
+        let owner: Option<String> = self.tx.find_value(sql, params![&hash])?;
+        let changed = self.tx.execute(
             "INSERT INTO api_keys AS old (key_id, key_hash, user_id, name, created_ms)
              SELECT (SELECT key_id FROM api_keys WHERE key_hash = ?1), ?1, user_id, ?3, ?4
              FROM users WHERE user_name = ?2
@@ -550,6 +551,6 @@ impl WriteTx<'_> {
     pub fn write_state(&self, name: &str, value: &str) -> Result<(), DbError> {
         let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        self.engine.execute(sql, params![name, value]).map(drop)
+        self.tx.execute(sql, params![name, value]).map(drop)
     }
 }

@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::{
     WriteTx,
-    accounts::AccountChange,
     collections::NewCollection,
     import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUser, Put},
 };
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::{Db, DbError};
 use model::Hash;
@@ -26,7 +26,7 @@ fn prepared() -> (Db, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::scratch(dir.path()).unwrap();
     db.write_blocking(|tx| {
-        tx.engine.execute(
+        tx.tx.execute(
             "INSERT INTO organizations (organization_id, address) VALUES (1, '{}')",
             params![],
         )?;
@@ -92,19 +92,19 @@ fn logins_after(
     let (db, _dir) = prepared();
     db.write_blocking(move |tx| {
         let (session, token) = (Hash::of(b"s").to_string(), Hash::of(b"t").to_string());
-        tx.engine.execute(
+        tx.tx.execute(
             "INSERT INTO sessions VALUES (?1, 1, 0, 0, NULL, NULL, NULL)",
             params![session],
         )?;
-        tx.engine.execute(
+        tx.tx.execute(
             "INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0, NULL, NULL)",
             params![],
         )?;
-        tx.engine.execute("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", params![token])?;
+        tx.tx.execute("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", params![token])?;
         let logged = tx.account_changes().len();
         change(tx)?;
         let sql = "SELECT (SELECT count(*) FROM sessions) + (SELECT count(*) FROM access_tokens)";
-        let count = tx.engine.find_value(sql, params![])?;
+        let count = tx.tx.find_value(sql, params![])?;
         Ok((count.unwrap_or_default(), tx.account_changes().split_off(logged)))
     })
     .unwrap()
@@ -115,12 +115,12 @@ fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
     let (db, _dir) = prepared();
     let left = db
         .write_blocking(|tx| {
-            tx.engine.execute("UPDATE agreements SET prepaid_remaining = 3", params![])?;
+            tx.tx.execute("UPDATE agreements SET prepaid_remaining = 3", params![])?;
             let mut left = Vec::new();
             for (total, remaining) in [(10, 10), (10, 8), (20, 15)] {
                 let put = tx.put_agreement(&prepaid(total, remaining), at(2))?;
                 let sql = "SELECT prepaid_remaining FROM agreements";
-                left.push((put, tx.engine.find_value::<u32>(sql, params![])?));
+                left.push((put, tx.tx.find_value::<u32>(sql, params![])?));
             }
             Ok(left)
         })
@@ -207,7 +207,7 @@ fn what_is_stated_again_uses_up_no_numbers() {
             tx.put_key(&NewApiKey { key_hash: Hash::of(b"2"), ..key }, at(2))?;
             let sql =
                 "SELECT (SELECT max(user_id) FROM users) + (SELECT max(key_id) FROM api_keys)";
-            tx.engine.find_value::<i64>(sql, params![])
+            tx.tx.find_value::<i64>(sql, params![])
         })
         .unwrap();
     assert_eq!(numbers, Some(4));
@@ -238,12 +238,12 @@ fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has
     let (db, _dir) = prepared();
     let key = Hash::of(b"key");
     db.write_blocking(move |tx| {
-        tx.engine.execute(
+        tx.tx.execute(
             "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
                  service_account, created_ms) VALUES (-1, 'old', '[]', FALSE, FALSE, TRUE, FALSE, 0)",
             params![],
         )?;
-        tx.engine.execute(
+        tx.tx.execute(
             "INSERT INTO api_keys (key_hash, user_id, name, created_ms) VALUES (?1, -1, '', 0)",
             params![key.to_string()],
         )?;

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::SWEEP_ROWS;
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::item::{Asset, Held, PubStatus};
 
@@ -70,7 +70,7 @@ pub struct StoredItem {
 
 impl StoredItem {
     /// Reads the columns `document, assets, embargoed_ms, stored_ms, order_ms`.
-    pub(super) fn read(row: &Row<'_>, what: &str) -> Result<Self, DbError> {
+    pub(super) fn read(row: &dyn Row, what: &str) -> Result<Self, DbError> {
         let embargoed: Option<i64> = row.get(2)?;
         Ok(Self {
             document: row.get(0)?,
@@ -85,7 +85,7 @@ impl StoredItem {
 impl ReadTx<'_> {
     /// The item `key`.
     pub fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, DbError> {
-        self.engine.find(
+        self.tx.find(
             "SELECT document, assets, embargoed_ms, stored_ms, order_ms FROM items
              WHERE media_type = ?1 AND id = ?2",
             params![key.media_type.as_str(), key.id.as_str()],
@@ -95,7 +95,7 @@ impl ReadTx<'_> {
 
     /// What there is of the item `key`, unless it is withdrawn.
     pub fn find_held(&self, key: &ItemKey) -> Result<Held, DbError> {
-        let has_files: Option<i64> = self.engine.find_value(
+        let has_files: Option<i64> = self.tx.find_value(
             "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
              WHERE media_type = ?1 AND id = ?2 AND pubstatus NOT IN ('withheld', 'canceled')",
             params![key.media_type.as_str(), key.id.as_str()],
@@ -110,18 +110,19 @@ impl ReadTx<'_> {
     /// The numbers of items above `after` and up to `through`, in their order, at most `limit` of them.
     pub fn list_item_numbers(
         &self,
-        (after, through): (i64, i64),
+        after: i64,
+        through: i64,
         limit: usize,
     ) -> Result<Vec<i64>, DbError> {
         let sql = "SELECT item_id FROM items WHERE item_id > ?1 AND item_id <= ?2
              ORDER BY item_id LIMIT ?3";
-        self.engine.list_values(sql, params![after, through, int(limit)])
+        self.tx.list_values(sql, params![after, through, int(limit)])
     }
 
     /// The item whose current version has the number `doc`, with its files.
     pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";
-        self.engine.find(sql, params![doc], |row| {
+        self.tx.find(sql, params![doc], |row| {
             let key = format!("{}/{}", row.text(0)?, row.text(1)?);
             let what = format!("item {key}");
             let key = key.parse().map_err(|why| damaged(&what, &why))?;
@@ -139,7 +140,7 @@ impl WriteTx<'_> {
     pub fn write_item(&self, item: &NewItem) -> Result<Written, DbError> {
         let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
         let what = format!("item {}", item.key);
-        let known: Option<(i64, String)> = self.engine.find(
+        let known: Option<(i64, String)> = self.tx.find(
             "SELECT item_id, assets FROM items WHERE media_type = ?1 AND id = ?2",
             params![media_type, id],
             |row| Ok((row.get(0)?, row.get(1)?)),
@@ -154,16 +155,16 @@ impl WriteTx<'_> {
             None => known.map_or_else(|| "[]".to_owned(), |(_, assets)| assets),
         };
         let stored_ms = item.stored.as_millisecond();
-        let doc: i64 = self.engine.load_value(
+        let doc: i64 = self.tx.load_value(
             "INSERT INTO item_log (media_type, id, change, at_ms, previous, fresh)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq",
             params![media_type, id, change, stored_ms, previous, item.fresh],
         )?;
         if let Some(previous) = previous {
             self.follow_in_collections(item)?;
-            self.engine.execute("DELETE FROM items WHERE item_id = ?1", params![previous])?;
+            self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![previous])?;
         }
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO items (item_id, media_type, id, document, assets, pubstatus,
                  order_ms, embargoed_ms, stored_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -188,7 +189,7 @@ impl WriteTx<'_> {
     pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
         let before = before.as_millisecond();
         let mut last: Option<i64> = None;
-        self.engine.each(
+        self.tx.each(
             "SELECT seq, at_ms FROM item_log
              WHERE seq < (SELECT max(seq) FROM item_log)
              AND seq <= (SELECT min(seq) FROM cursors WHERE name <> 'streams')
@@ -203,7 +204,7 @@ impl WriteTx<'_> {
             },
         )?;
         let Some(last) = last else { return Ok(0) };
-        self.engine.execute("DELETE FROM item_log WHERE seq <= ?1", params![last])
+        self.tx.execute("DELETE FROM item_log WHERE seq <= ?1", params![last])
     }
 }
 

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, import::NewApiKey, int, operator::ListedKey};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::account::UserId;
 
 impl ReadTx<'_> {
@@ -34,14 +34,14 @@ impl WriteTx<'_> {
         self.put_key(new, now)?;
         let hash = new.key_hash.to_string();
         let sql = "UPDATE api_keys SET made_by_user = TRUE WHERE key_hash = ?1";
-        self.engine.execute(sql, params![hash])?;
+        self.tx.execute(sql, params![hash])?;
         let sql = format!(
             "DELETE FROM api_keys WHERE key_id IN
                  (SELECT key_id FROM api_keys JOIN users USING (user_id)
                   WHERE user_name = ?1 AND made_by_user AND revoked_ms IS NOT NULL
                   ORDER BY key_id DESC {ALL_BEHIND} ?2)"
         );
-        self.engine.execute(&sql, params![new.user_name, int(max)])?;
+        self.tx.execute(&sql, params![new.user_name, int(max)])?;
         let id = self.as_read().find_key_number(&new.key_hash)?;
         let keys = self.as_read().list_live_keys(&new.user_name)?;
         Ok(keys.into_iter().find(|key| Some(key.id) == id))
@@ -51,7 +51,7 @@ impl WriteTx<'_> {
     pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> Result<bool, DbError> {
         let sql = "SELECT key_id FROM api_keys
              WHERE key_id = ?1 AND user_id = ?2 AND revoked_ms IS NULL";
-        if !self.engine.exists(sql, params![id, user.0])? {
+        if !self.tx.exists(sql, params![id, user.0])? {
             return Ok(false);
         }
         self.revoke_key(id, now)

@@ -3,9 +3,9 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, int, sessions::read_hash, time, tokens::read_scopes};
-use crate::storage::database::DbError;
+use super::{ALL_BEHIND, ReadTx, WriteTx, grants::read_scopes, int, sessions::read_hash, time};
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{FamilyId, Scopes, UserId};
 
@@ -86,7 +86,7 @@ impl ReadTx<'_> {
         now: Timestamp,
     ) -> Result<Vec<ListedSession>, DbError> {
         let what = format!("session of user {user}");
-        let mut found = self.engine.list(
+        let mut found = self.tx.list(
             "SELECT session_hash, browser, address, auth_ms, coalesce(last_used_ms, auth_ms), expires_ms
              FROM sessions WHERE user_id = ?1 AND expires_ms > ?2",
             params![user.0, now.as_millisecond()],
@@ -108,7 +108,7 @@ impl ReadTx<'_> {
     /// The applications that a user let act for it or that hold tokens of it, by their names.
     pub fn list_applications(&self, user: UserId) -> Result<Vec<ListedApplication>, DbError> {
         let what = format!("applications of user {user}");
-        let rows: Vec<ListedApplication> = self.engine.list(
+        let rows: Vec<ListedApplication> = self.tx.list(
             "SELECT client_id, name, granted.scopes, at_ms, last_used_ms FROM
                  (SELECT client_id, scopes, given_ms AS at_ms, CAST(NULL AS BIGINT) AS last_used_ms FROM consents
                   WHERE user_id = ?1
@@ -148,9 +148,9 @@ impl ReadTx<'_> {
              WHERE user_id = ?1 AND expires_ms > ?2";
         let keys = "SELECT count(*) FROM api_keys WHERE user_id = ?1 AND revoked_ms IS NULL";
         Ok(LoginCount {
-            sessions: self.engine.load_value(sessions, params![id, ms])?,
-            applications: self.engine.load_value(applications, params![id, ms])?,
-            keys: self.engine.load_value(keys, params![id])?,
+            sessions: self.tx.load_value(sessions, params![id, ms])?,
+            applications: self.tx.load_value(applications, params![id, ms])?,
+            keys: self.tx.load_value(keys, params![id])?,
         })
     }
 }
@@ -164,7 +164,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "SELECT session_hash FROM sessions WHERE user_id = ?1";
-        let hashes: Vec<String> = self.engine.list_values(sql, params![user.0])?;
+        let hashes: Vec<String> = self.tx.list_values(sql, params![user.0])?;
         for hash in hashes {
             let hash = read_hash("session", &hash)?;
             if session_name(&hash) == name {
@@ -184,12 +184,12 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2";
-        let families: Vec<i64> = self.engine.list_values(sql, params![user.0, client_id])?;
+        let families: Vec<i64> = self.tx.list_values(sql, params![user.0, client_id])?;
         for family in &families {
             self.end_family(FamilyId(*family), now)?;
         }
         let sql = "DELETE FROM consents WHERE user_id = ?1 AND client_id = ?2";
-        let consents = self.engine.execute(sql, params![user.0, client_id])?;
+        let consents = self.tx.execute(sql, params![user.0, client_id])?;
         Ok(consents > 0 || !families.is_empty())
     }
 
@@ -197,7 +197,7 @@ impl WriteTx<'_> {
     pub fn revoke_keys_of(&self, user: UserId, now: Timestamp) -> Result<Vec<i64>, DbError> {
         let sql = "SELECT key_id FROM api_keys WHERE user_id = ?1 AND revoked_ms IS NULL
              ORDER BY key_id";
-        let keys: Vec<i64> = self.engine.list_values(sql, params![user.0])?;
+        let keys: Vec<i64> = self.tx.list_values(sql, params![user.0])?;
         for key in &keys {
             self.revoke_key(*key, now)?;
         }
@@ -217,13 +217,13 @@ impl WriteTx<'_> {
             match credential {
                 UsedCredential::Session(hash) => {
                     let sql = set("sessions", "session_hash");
-                    self.engine.execute(&sql, params![hash.to_string(), ms])?;
+                    self.tx.execute(&sql, params![hash.to_string(), ms])?;
                 }
                 UsedCredential::Family(family) => {
-                    self.engine.execute(&set("families", "family_id"), params![family.0, ms])?;
+                    self.tx.execute(&set("families", "family_id"), params![family.0, ms])?;
                 }
                 UsedCredential::Key(key) => {
-                    self.engine.execute(&set("api_keys", "key_id"), params![*key, ms])?;
+                    self.tx.execute(&set("api_keys", "key_id"), params![*key, ms])?;
                 }
             }
         }
@@ -240,23 +240,23 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "SELECT browser_hash FROM browsers WHERE user_id = ?1";
-        let known: Vec<String> = self.engine.list_values(sql, params![user.0])?;
+        let known: Vec<String> = self.tx.list_values(sql, params![user.0])?;
         let hash = browser.now.to_string();
         let before = browser.before.map(|before| before.to_string());
         let is_known = before.as_ref().is_some_and(|before| known.contains(before));
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO browsers (user_id, browser_hash, seen_ms) VALUES (?1, ?2, ?3)
              ON CONFLICT (user_id, browser_hash) DO UPDATE SET seen_ms = excluded.seen_ms",
             params![user.0, hash, now.as_millisecond()],
         )?;
         let sql = "DELETE FROM browsers WHERE user_id = ?1 AND browser_hash = ?2";
-        self.engine.execute(sql, params![user.0, before])?;
+        self.tx.execute(sql, params![user.0, before])?;
         let sql = format!(
             "DELETE FROM browsers WHERE user_id = ?1 AND browser_hash IN
                  (SELECT browser_hash FROM browsers WHERE user_id = ?1
                   ORDER BY browser_hash = ?2 DESC, seen_ms DESC, browser_hash {ALL_BEHIND} ?3)"
         );
-        self.engine.execute(&sql, params![user.0, hash, int(keep)])?;
+        self.tx.execute(&sql, params![user.0, hash, int(keep)])?;
         Ok(!known.is_empty() && !is_known)
     }
 }

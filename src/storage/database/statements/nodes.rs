@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 
 /// A node as the others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Begun {
     Taken,
 }
 
-fn read_node(row: &Row<'_>) -> Result<NodeRow, DbError> {
+fn read_node(row: &dyn Row) -> Result<NodeRow, DbError> {
     let life: String = row.get(0)?;
     let what = format!("node {life}");
     Ok(NodeRow {
@@ -59,17 +59,42 @@ fn read_node(row: &Row<'_>) -> Result<NodeRow, DbError> {
     })
 }
 
+/// A life of a node that begins.
+#[derive(Clone, Copy, Debug)]
+pub struct NewNode<'n> {
+    /// The life, which no other node has.
+    pub life: Uuid,
+    /// The name of the node.
+    pub node: &'n str,
+    /// What it does.
+    pub role: &'n str,
+    /// The row of the item log up to which it follows.
+    pub followed: i64,
+    /// What it says of itself, a JSON object.
+    pub about: &'n str,
+    /// What it cannot do now.
+    pub faults: &'n str,
+}
+
+#[cfg(test)]
+impl<'n> NewNode<'n> {
+    /// One that says nothing of itself.
+    pub(crate) fn bare(life: Uuid, node: &'n str) -> Self {
+        Self { life, node, role: "all", followed: 0, about: "{}", faults: "" }
+    }
+}
+
 impl ReadTx<'_> {
     /// The nodes that live.
     pub fn list_nodes(&self) -> Result<Vec<NodeRow>, DbError> {
         let sql = "SELECT life, node, role, beat, followed, seen_ms, about, faults
              FROM nodes ORDER BY node";
-        self.engine.list(sql, params![], read_node)
+        self.tx.list(sql, params![], read_node)
     }
 
     /// The leases that are held, each with the life that holds it.
     pub fn list_leases(&self) -> Result<Vec<(String, Uuid)>, DbError> {
-        self.engine.list("SELECT name, life FROM leases ORDER BY name", params![], |row| {
+        self.tx.list("SELECT name, life FROM leases ORDER BY name", params![], |row| {
             let life: String = row.get(1)?;
             let life = life.parse().map_err(|why| damaged("a lease", &why))?;
             Ok((row.get(0)?, life))
@@ -78,7 +103,7 @@ impl ReadTx<'_> {
 
     /// Whether the life lasts.
     pub fn is_alive(&self, life: Uuid) -> Result<bool, DbError> {
-        self.engine.exists("SELECT 1 FROM nodes WHERE life = ?1", params![life.to_string()])
+        self.tx.exists("SELECT 1 FROM nodes WHERE life = ?1", params![life.to_string()])
     }
 }
 
@@ -87,29 +112,36 @@ impl ReadTx<'_> {
     pub fn list_states(&self, prefix: &str) -> Result<Vec<(String, String)>, DbError> {
         let length = int(prefix.chars().count());
         let sql = "SELECT name, value FROM state WHERE substr(name, 1, ?2) = ?1 ORDER BY name";
-        self.engine.list(sql, params![prefix, length], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.tx.list(sql, params![prefix, length], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 
 impl WriteTx<'_> {
-    /// Begins a life of the node `node`, or the same one again: an earlier try may have been committed and
+    /// Begins a life of a node, or the same one again: an earlier try may have been committed and
     /// not answered. The lives of the nodes `over` are over, and what they held is free: the caller knows that
     /// no process goes by those names.
     pub fn begin_life(
         &self,
-        (life, node): (Uuid, &str),
-        (role, followed, (about, faults)): (&str, i64, (&str, &str)),
+        new: &NewNode<'_>,
         over: &[String],
         now: Timestamp,
     ) -> Result<Begun, DbError> {
-        self.engine.execute("DELETE FROM nodes WHERE life = ?1", params![life.to_string()])?;
+        self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![new.life.to_string()])?;
         for name in over {
-            self.engine.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
+            self.tx.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
-        let written = self.engine.execute(
+        let written = self.tx.execute(
             "INSERT INTO nodes (life, node, role, beat, followed, seen_ms, about, faults)
              VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7) ON CONFLICT (node) DO NOTHING",
-            params![life.to_string(), node, role, followed, now.as_millisecond(), about, faults],
+            params![
+                new.life.to_string(),
+                new.node,
+                new.role,
+                new.followed,
+                now.as_millisecond(),
+                new.about,
+                new.faults
+            ],
         )?;
         if written == 0 {
             return Ok(Begun::Taken);
@@ -123,25 +155,26 @@ impl WriteTx<'_> {
     pub fn beat(
         &self,
         life: Uuid,
-        (followed, faults): (i64, &str),
+        followed: i64,
+        faults: &str,
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "UPDATE nodes SET beat = beat + 1, followed = ?2, seen_ms = ?3, faults = ?4
              WHERE life = ?1";
         let values = params![life.to_string(), followed, now.as_millisecond(), faults];
-        Ok(self.engine.execute(sql, values)? > 0)
+        Ok(self.tx.execute(sql, values)? > 0)
     }
 
     /// Ends a life; what it held is free.
     pub fn end_life(&self, life: Uuid, now: Timestamp) -> Result<(), DbError> {
-        self.engine.execute("DELETE FROM nodes WHERE life = ?1", params![life.to_string()])?;
+        self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![life.to_string()])?;
         self.free_orphans(now)
     }
 
     /// Ends a life whose beat still is `beat`; gives whether it did.
     pub fn end_still_life(&self, life: Uuid, beat: i64, now: Timestamp) -> Result<bool, DbError> {
         let sql = "DELETE FROM nodes WHERE life = ?1 AND beat = ?2";
-        let ended = self.engine.execute(sql, params![life.to_string(), beat])? > 0;
+        let ended = self.tx.execute(sql, params![life.to_string(), beat])? > 0;
         if ended {
             self.free_orphans(now)?;
         }
@@ -151,16 +184,16 @@ impl WriteTx<'_> {
     /// Frees what lives held that are over: messages wait again and items are in their queues.
     /// Deliveries are due when their claim ends.
     pub fn free_orphans(&self, now: Timestamp) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE outbox SET state = 'waiting', life = NULL, next_ms = ?1
              WHERE state = 'sending' AND (life IS NULL OR life NOT IN (SELECT life FROM nodes))",
             params![now.as_millisecond()],
         )?;
         let held = "SELECT 1 FROM queued_items WHERE life IS NOT NULL
              AND life NOT IN (SELECT life FROM nodes) LIMIT 1";
-        if self.engine.exists(held, params![])? {
+        if self.tx.exists(held, params![])? {
             let turn = self.next_turn_of_streams()?;
-            self.engine.execute(
+            self.tx.execute(
                 "UPDATE queued_items SET life = NULL, freed = ?1
                  WHERE life IS NOT NULL AND life NOT IN (SELECT life FROM nodes)",
                 params![turn],
@@ -171,7 +204,7 @@ impl WriteTx<'_> {
 
     /// Takes a lease that nobody holds for a life that lasts; gives whether the life holds it now.
     pub fn take_lease(&self, name: &str, life: Uuid) -> Result<bool, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO leases (name, life) SELECT ?1, life FROM nodes WHERE life = ?2
              ON CONFLICT (name) DO NOTHING",
             params![name, life.to_string()],
@@ -182,12 +215,12 @@ impl WriteTx<'_> {
     /// Whether the life holds the lease, which it then does until the transaction ends.
     pub fn holds_lease(&self, name: &str, life: Uuid) -> Result<bool, DbError> {
         let sql = "UPDATE leases SET life = life WHERE name = ?1 AND life = ?2";
-        Ok(self.engine.execute(sql, params![name, life.to_string()])? > 0)
+        Ok(self.tx.execute(sql, params![name, life.to_string()])? > 0)
     }
 
     /// Gives a lease back, if the life holds it.
     pub fn drop_lease(&self, name: &str, life: Uuid) -> Result<(), DbError> {
         let sql = "DELETE FROM leases WHERE name = ?1 AND life = ?2";
-        self.engine.execute(sql, params![name, life.to_string()]).map(drop)
+        self.tx.execute(sql, params![name, life.to_string()]).map(drop)
     }
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, numbers};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::MediaType;
 use model::account::{AgreementId, Notification, NotificationKind, Question, UserId, Way};
 
@@ -50,7 +50,7 @@ const COLUMNS: &str = "number, notification_id, notifications.user_id, media_typ
 /// What stands for every media type.
 const ALL: &str = "_all";
 
-fn read_notification(row: &Row<'_>) -> Result<Notification, DbError> {
+fn read_notification(row: &dyn Row) -> Result<Notification, DbError> {
     let number: i64 = row.get(0)?;
     let what = format!("notification {number}");
     let id: String = row.get(1)?;
@@ -90,7 +90,7 @@ fn read_notification(row: &Row<'_>) -> Result<Notification, DbError> {
 }
 
 /// Reads `active, roles` of a user and its agreements, behind the columns of its notification.
-fn read_watcher(row: &Row<'_>, notification: Notification) -> Result<Watcher, DbError> {
+fn read_watcher(row: &dyn Row, notification: Notification) -> Result<Watcher, DbError> {
     let what = format!("user {}", notification.user.0);
     let (roles, agreements): (String, Option<String>) = (row.get(15)?, row.get(16)?);
     let roles = serde_json::from_str(&roles).map_err(|why| damaged(&what, &why))?;
@@ -132,7 +132,7 @@ impl ReadTx<'_> {
         media_type: Option<&str>,
         expired: Timestamp,
     ) -> Result<Vec<Notification>, DbError> {
-        self.engine.list(
+        self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
                  AND media_type = coalesce(?2, media_type) AND coalesce(active_ms, ?3) >= ?3
@@ -146,19 +146,19 @@ impl ReadTx<'_> {
     /// The notification.
     pub fn find_notification(&self, id: Uuid) -> Result<Option<Notification>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE notification_id = ?1");
-        self.engine.find(&sql, params![id.to_string()], read_notification)
+        self.tx.find(&sql, params![id.to_string()], read_notification)
     }
 
     /// The notification of that number.
     pub fn notification_of_number(&self, number: i64) -> Result<Option<Notification>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE number = ?1");
-        self.engine.find(&sql, params![number], read_notification)
+        self.tx.find(&sql, params![number], read_notification)
     }
 
     /// How many notifications `user` has.
     pub fn count_notifications(&self, user: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM notifications WHERE user_id = ?1";
-        self.engine.count(sql, params![user.0])
+        self.tx.count(sql, params![user.0])
     }
 
     /// Gives `each` the notifications with their users: one, those of a user, or all.
@@ -178,7 +178,7 @@ impl ReadTx<'_> {
                   WHERE user_agreements.user_id = notifications.user_id)
              FROM notifications JOIN users USING (user_id) WHERE {of} ORDER BY number"
         );
-        self.engine.each(&sql, params![wanted], |row| {
+        self.tx.each(&sql, params![wanted], |row| {
             match read_notification(row) {
                 Ok(notification) => each(read_watcher(row, notification)?),
                 // One damaged row must not keep the others from their items.
@@ -193,7 +193,7 @@ impl ReadTx<'_> {
     pub fn notification_changes(&self, after: i64) -> Result<(i64, Vec<i64>), DbError> {
         let sql = "SELECT seq, number FROM notification_log WHERE seq > ?1 ORDER BY seq";
         let (mut last, mut numbers) = (after, Vec::new());
-        self.engine.each(sql, params![after], |row| {
+        self.tx.each(sql, params![after], |row| {
             last = row.get(0)?;
             numbers.push(row.get(1)?);
             Ok(ControlFlow::Continue(()))
@@ -204,7 +204,7 @@ impl ReadTx<'_> {
     /// The oldest and the newest row of the log of notifications; zeros where there is none.
     pub fn notification_log_ends(&self) -> Result<(i64, i64), DbError> {
         let sql = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM notification_log";
-        self.engine.load(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.tx.load(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 
@@ -229,7 +229,7 @@ impl WriteTx<'_> {
         let kind = new.way.kind();
         let active = (kind == NotificationKind::Stream).then(|| now.as_millisecond());
         let [media_type, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
-        self.engine.load_value(
+        self.tx.load_value(
             "INSERT INTO notifications (notification_id, user_id, type, media_type, title, q,
                  p, agr, tr, email, schedule, timezone, created_ms, after_seq, active_ms,
                  next_ms)
@@ -265,7 +265,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let [_, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
-        let changed = self.engine.execute(
+        let changed = self.tx.execute(
             "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
                  email = ?6, schedule = ?7, timezone = ?8,
                  next_ms = CASE WHEN next_ms <= ?10 THEN next_ms ELSE ?9 END,
@@ -293,7 +293,7 @@ impl WriteTx<'_> {
     /// Removes the notification with what waits for it; gives whether there was one. `user` limits
     /// it to that user's.
     pub fn delete_notification(&self, id: Uuid, user: Option<UserId>) -> Result<bool, DbError> {
-        Ok(self.engine.execute(
+        Ok(self.tx.execute(
             "DELETE FROM notifications WHERE notification_id = ?1
              AND user_id = coalesce(?2, user_id)",
             params![id.to_string(), user.map(|user| user.0)],
@@ -302,7 +302,7 @@ impl WriteTx<'_> {
 
     /// Removes streams that were last used before `expired`, at most `limit`; gives how many.
     pub fn sweep_streams(&self, expired: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM notifications WHERE number IN
                  (SELECT number FROM notifications WHERE active_ms < ?1 LIMIT ?2)",
             params![expired.as_millisecond(), int(limit)],
@@ -317,7 +317,7 @@ impl WriteTx<'_> {
         expiry_ms: i64,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE notifications SET active_ms = ?1 WHERE active_ms + ?2 >= ?3",
             params![now.as_millisecond(), expiry_ms, alive.as_millisecond()],
         )?;
@@ -327,14 +327,14 @@ impl WriteTx<'_> {
     /// Says that streams that were last used behind `now` are used now.
     pub fn bring_streams_back(&self, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
-        self.engine.execute(sql, params![now.as_millisecond()])?;
+        self.tx.execute(sql, params![now.as_millisecond()])?;
         Ok(())
     }
 
     /// Removes rows of the notifications' log up to `seq`: every process that runs has read them.
     pub fn sweep_notification_log(&self, seq: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM notification_log WHERE seq < ?1";
-        self.engine.execute(sql, params![seq])?;
+        self.tx.execute(sql, params![seq])?;
         Ok(())
     }
 }

@@ -4,12 +4,13 @@ use jiff::Timestamp;
 
 use super::{
     ReadTx, WriteTx,
-    accounts::{AccountChange, USER_COLUMNS, read_user},
+    accounts::{USER_COLUMNS, read_user},
     damaged, int, numbers, time,
 };
 use crate::runtime::limits::ENDED_TOKENS_LOGGED_MAX;
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{Row, ToParam, params};
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{AgreementId, Client, Grant, User, UserId};
 
@@ -46,7 +47,7 @@ pub(super) const CLIENT_COLUMNS: &str =
     "client_id, name, secret, redirect_uris, grants, active, scopes_enforced, access_token_s";
 
 /// Reads the columns [`CLIENT_COLUMNS`].
-pub(super) fn read_client(row: &Row<'_>) -> Result<Client, DbError> {
+pub(super) fn read_client(row: &dyn Row) -> Result<Client, DbError> {
     let client_id: String = row.get(0)?;
     let (redirect_uris, grants): (String, String) = (row.get(3)?, row.get(4)?);
     let broken = |why: serde_json::Error| damaged(format!("client {client_id}"), &why);
@@ -67,7 +68,7 @@ pub(super) fn read_client(row: &Row<'_>) -> Result<Client, DbError> {
 impl ReadTx<'_> {
     /// The client, active or not, with the hash of its secret.
     pub fn find_stored_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1"),
             params![client_id],
             read_client,
@@ -76,7 +77,7 @@ impl ReadTx<'_> {
 
     /// Every client in the order of their names.
     pub fn list_stored_clients(&self) -> Result<Vec<Client>, DbError> {
-        self.engine.list(
+        self.tx.list(
             &format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id"),
             params![],
             read_client,
@@ -91,7 +92,7 @@ impl ReadTx<'_> {
                   FROM user_agreements WHERE user_agreements.user_id = users.user_id)
              FROM users ORDER BY user_id"
         );
-        self.engine.list(&sql, params![], |row| {
+        self.tx.list(&sql, params![], |row| {
             let (user, agreements) = (read_user(row)?, row.get::<Option<String>>(15)?);
             let what = format!("agreements of user {}", user.id);
             let agreements = numbers(&what, agreements.as_deref())?;
@@ -102,7 +103,7 @@ impl ReadTx<'_> {
 
     /// Every API key, or those of one user, in the order of their numbers.
     pub fn list_stored_keys(&self, user_name: Option<&str>) -> Result<Vec<ListedKey>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
              FROM api_keys JOIN users USING (user_id)
              WHERE user_name = coalesce(?1, user_name) ORDER BY key_id",
@@ -126,7 +127,7 @@ impl ReadTx<'_> {
 
     /// The number of the API key with that hash, revoked or not.
     pub fn find_key_number(&self, key: &Hash) -> Result<Option<i64>, DbError> {
-        self.engine.find_value(
+        self.tx.find_value(
             "SELECT key_id FROM api_keys WHERE key_hash = ?1",
             params![key.to_string()],
         )
@@ -148,7 +149,7 @@ impl WriteTx<'_> {
         if user.active == active {
             return Ok(true);
         }
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE users SET active = ?2 WHERE user_id = ?1",
             params![user.id.0, active],
         )?;
@@ -170,7 +171,7 @@ impl WriteTx<'_> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE users SET password = ?2 WHERE user_id = ?1",
             params![user.id.0, hash],
         )?;
@@ -183,30 +184,33 @@ impl WriteTx<'_> {
     pub fn end_logins(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
         self.log_ended(
             "SELECT session_hash FROM sessions WHERE user_id = ?1",
-            (user.0, AccountChange::Session),
+            user.0,
+            AccountChange::Session,
             now,
         )?;
         self.log_ended(
             "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
              WHERE user_id = ?1",
-            (user.0, AccountChange::Token),
+            user.0,
+            AccountChange::Token,
             now,
         )?;
-        self.engine.execute("DELETE FROM sessions WHERE user_id = ?1", params![user.0])?;
+        self.tx.execute("DELETE FROM sessions WHERE user_id = ?1", params![user.0])?;
         // Codes and tokens go with their families.
-        self.engine.execute("DELETE FROM families WHERE user_id = ?1", params![user.0]).map(drop)
+        self.tx.execute("DELETE FROM families WHERE user_id = ?1", params![user.0]).map(drop)
     }
 
     /// Logs the end of what `sql` lists by hash; of many, that everything is to be forgotten.
     fn log_ended(
         &self,
         sql: &str,
-        (of, change): (impl ToParam, fn(Hash) -> AccountChange),
+        of: impl ToParam,
+        change: fn(Hash) -> AccountChange,
         now: Timestamp,
     ) -> Result<(), DbError> {
         let sql = format!("{sql} LIMIT ?2");
         let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
-        let hashes: Vec<String> = self.engine.list_values(&sql, params![of, limit])?;
+        let hashes: Vec<String> = self.tx.list_values(&sql, params![of, limit])?;
         if hashes.len() > ENDED_TOKENS_LOGGED_MAX {
             return self.log_account_change(AccountChange::Everything, now);
         }
@@ -226,13 +230,14 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "UPDATE clients SET active = ?2 WHERE client_id = ?1";
-        if self.engine.execute(sql, params![client_id, active])? == 0 {
+        if self.tx.execute(sql, params![client_id, active])? == 0 {
             return Ok(false);
         }
         self.log_ended(
             "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
              WHERE client_id = ?1",
-            (client_id, AccountChange::Token),
+            client_id,
+            AccountChange::Token,
             now,
         )?;
         Ok(true)
@@ -242,17 +247,16 @@ impl WriteTx<'_> {
     /// or it is public.
     pub fn set_client_secret(&self, client_id: &str, hash: &str) -> Result<bool, DbError> {
         let sql = "UPDATE clients SET secret = ?2 WHERE client_id = ?1 AND secret IS NOT NULL";
-        Ok(self.engine.execute(sql, params![client_id, hash])? > 0)
+        Ok(self.tx.execute(sql, params![client_id, hash])? > 0)
     }
 
     /// Revokes an API key for good; `false` when there is no such key.
     pub fn revoke_key(&self, id: i64, now: Timestamp) -> Result<bool, DbError> {
-        let hash = self
-            .engine
-            .find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;
+        let hash =
+            self.tx.find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;
         let Some(hash): Option<String> = hash else { return Ok(false) };
         let sql = "UPDATE api_keys SET revoked_ms = ?2 WHERE key_id = ?1 AND revoked_ms IS NULL";
-        if self.engine.execute(sql, params![id, now.as_millisecond()])? > 0 {
+        if self.tx.execute(sql, params![id, now.as_millisecond()])? > 0 {
             let change = hash.parse().map_or(AccountChange::Everything, AccountChange::Key);
             self.log_account_change(change, now)?;
         }

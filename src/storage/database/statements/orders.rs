@@ -5,11 +5,12 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::accounts::{AccountChange, read_product};
+use super::accounts::read_product;
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::{ORDERS_LISTED_MAX, USERS_LOGGED_MAX};
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::{
     AgreementId, AgreementType, Approver, License, Money, Order, OrderAgreement, OrderId,
@@ -120,7 +121,7 @@ const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, ite
      reporting_deadline_ms, reported_ms, approved, manual, invoice_text, \
      (SELECT approver FROM agreements WHERE agreements.agreement_id = orders.agreement_id)";
 
-fn read_order(row: &Row<'_>) -> Result<Order, DbError> {
+fn read_order(row: &dyn Row) -> Result<Order, DbError> {
     let id = OrderId(row.get(0)?);
     let what = format!("order {id}");
     let (media_type, item): (String, String) = (row.get(3)?, row.get(4)?);
@@ -176,7 +177,7 @@ impl ReadTx<'_> {
              ORDER BY downloadable_until_ms DESC LIMIT 1";
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
         let wanted = params![organization.0, media_type, id, agreement.0, now.as_millisecond()];
-        self.engine.find(sql, wanted, |row| {
+        self.tx.find(sql, wanted, |row| {
             let downloadable_until = time(&format!("order of {item}"), row.get(0)?)?;
             Ok(LiveOrder { downloadable_until, approved: row.get(1)? })
         })
@@ -197,7 +198,7 @@ impl ReadTx<'_> {
             None => ("?6 = 0", 0),
         };
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
-        let found: Option<i64> = self.engine.find_value(
+        let found: Option<i64> = self.tx.find_value(
             &format!(
                 "SELECT downloadable_until_ms FROM orders
                  WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
@@ -226,13 +227,13 @@ impl ReadTx<'_> {
         );
         let wanted = params![user, organization, media_type, id, int(ORDERS_LISTED_MAX)];
         let what = format!("order of {item}");
-        self.engine.list(&sql, wanted, |row| read_json(&what, &row.get::<String>(0)?))
+        self.tx.list(&sql, wanted, |row| read_json(&what, &row.get::<String>(0)?))
     }
 
     /// Downloads left of the agreement; 0 for one that is not prepaid or is gone.
     pub fn prepaid_remaining(&self, agreement: AgreementId) -> Result<u32, DbError> {
         let sql = "SELECT prepaid_remaining FROM agreements WHERE agreement_id = ?1";
-        let found: Option<Option<u32>> = self.engine.find_value(sql, params![agreement.0])?;
+        let found: Option<Option<u32>> = self.tx.find_value(sql, params![agreement.0])?;
         Ok(found.flatten().unwrap_or(0))
     }
 
@@ -240,7 +241,7 @@ impl ReadTx<'_> {
     pub fn first_known_product(&self, codes: &[String]) -> Result<Option<Product>, DbError> {
         let sql = "SELECT product_id, code, name, description FROM products WHERE code = ?1";
         for code in codes {
-            let product = self.engine.find(sql, params![code], |row| read_product(row, 0))?;
+            let product = self.tx.find(sql, params![code], |row| read_product(row, 0))?;
             if product.is_some() {
                 return Ok(product);
             }
@@ -257,7 +258,7 @@ impl ReadTx<'_> {
              WHERE code = ?1 ORDER BY licenses.rowid";
         let mut licenses = Vec::new();
         for code in codes {
-            licenses.extend(self.engine.list(sql, params![code], read_license)?);
+            licenses.extend(self.tx.list(sql, params![code], read_license)?);
         }
         Ok(licenses)
     }
@@ -276,7 +277,7 @@ impl ReadTx<'_> {
             OrderStatus::Unreported => "AND reported_ms IS NULL",
             OrderStatus::All => "",
         };
-        self.engine.list(
+        self.tx.list(
             &format!(
                 "SELECT {ORDER_COLUMNS} FROM orders
                  WHERE {owner} AND organization_id = ?2 {status}
@@ -289,7 +290,7 @@ impl ReadTx<'_> {
 
     /// The order.
     pub fn find_order(&self, id: OrderId) -> Result<Option<Order>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1"),
             params![id.0],
             read_order,
@@ -297,7 +298,7 @@ impl ReadTx<'_> {
     }
 }
 
-fn read_license(row: &Row<'_>) -> Result<License, DbError> {
+fn read_license(row: &dyn Row) -> Result<License, DbError> {
     let uuid: String = row.get(4)?;
     let what = format!("licence {uuid}");
     let period: Option<String> = row.get(5)?;
@@ -323,7 +324,7 @@ impl WriteTx<'_> {
         let agreement = write_json(&what, &StoredAgreement { id, name, kind })?;
         let license = order.license.as_ref().map(StoredLicense::of);
         let license = license.map(|license| write_json(&what, &license)).transpose()?;
-        let number = self.engine.load_value(
+        let number = self.tx.load_value(
             "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
                  headline, byline, source, agreement, product, license, created_ms,
                  downloadable_until_ms, reporting_deadline_ms, reported_ms, approved, manual,
@@ -358,7 +359,7 @@ impl WriteTx<'_> {
     /// Takes one download of a prepaid agreement and tells every process that its users changed;
     /// `false` when none is left.
     pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> Result<bool, DbError> {
-        let taken = self.engine.execute(
+        let taken = self.tx.execute(
             "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
              WHERE agreement_id = ?1 AND prepaid_remaining > 0",
             params![agreement.0],
@@ -367,7 +368,7 @@ impl WriteTx<'_> {
             return Ok(false);
         }
         let sql = "SELECT user_id FROM user_agreements WHERE agreement_id = ?1";
-        let users = self.engine.list_values(sql, params![agreement.0])?;
+        let users = self.tx.list_values(sql, params![agreement.0])?;
         if users.len() > USERS_LOGGED_MAX {
             self.log_account_change(AccountChange::Everything, now)?;
             return Ok(true);
@@ -384,7 +385,7 @@ impl WriteTx<'_> {
         let what = format!("order {id}");
         let license = report.license.as_ref().map(StoredLicense::of);
         let license = license.map(|license| write_json(&what, &license)).transpose()?;
-        let changed = self.engine.execute(
+        let changed = self.tx.execute(
             "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
                  reported_ms = ?5, downloadable_until_ms = CASE
                      WHEN ?2 AND manual AND downloadable_until_ms < ?6 AND NOT EXISTS (

@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use super::{ClaimTx, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::MESSAGES_FREED_MAX;
-use crate::storage::database::DbError;
-use crate::storage::database::engine::{Engine, Hold, Row, params};
+use crate::storage::database::engine::{EngineTransaction, Hold, Row, params};
+use crate::storage::database::error::DbError;
 use model::account::{Lane, Message, MessageContent, MessageState, UserId};
 
 /// The number of the notification in a message that belongs to none.
@@ -25,7 +25,7 @@ const NO_NOTIFICATION: i64 = 0;
 const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
      created_ms, queued_ms";
 
-fn read_message(row: &Row<'_>) -> Result<Message, DbError> {
+fn read_message(row: &dyn Row) -> Result<Message, DbError> {
     let id: String = row.get(0)?;
     let what = format!("message {id}");
     let (content, state): (String, String) = (row.get(3)?, row.get(4)?);
@@ -127,7 +127,7 @@ impl ReadTx<'_> {
         );
         let wanted = params![state.map(MessageState::as_str), int(limit)];
         let mut found = Vec::new();
-        self.engine.each(&sql, wanted, |row| {
+        self.tx.each(&sql, wanted, |row| {
             match read_message(row) {
                 Ok(message) => found.push(message),
                 // The operator has to see the others.
@@ -142,7 +142,7 @@ impl ReadTx<'_> {
     pub fn count_messages(&self, lane: Lane) -> Result<OutboxCount, DbError> {
         let sql = "SELECT count(*), count(next_ms) FROM outbox WHERE lane = ?1";
         let (all, waiting): (i64, i64) =
-            self.engine.load(sql, params![lane.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            self.tx.load(sql, params![lane.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let count = |count: i64| u64::try_from(count).unwrap_or_default();
         Ok(OutboxCount { waiting: count(waiting), parked: count(all - waiting) })
     }
@@ -151,7 +151,7 @@ impl ReadTx<'_> {
     pub fn next_message(&self, lane: Lane) -> Result<Option<Timestamp>, DbError> {
         let sql = "SELECT min(next_ms) FROM outbox
              WHERE lane = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
-        let ms: Option<i64> = self.engine.load_value(sql, params![lane.as_str()])?;
+        let ms: Option<i64> = self.tx.load_value(sql, params![lane.as_str()])?;
         ms.map(|ms| time("outbox", ms)).transpose()
     }
 }
@@ -172,12 +172,12 @@ impl WriteTx<'_> {
         let same = format!(
             "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
              AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4 LIMIT 1 {}",
-            self.engine.holding(Hold::Free)
+            self.tx.holding(Hold::Free)
         );
-        if self.engine.exists(&same, params![user.0, lane.as_str(), number, content])? {
+        if self.tx.exists(&same, params![user.0, lane.as_str(), number, content])? {
             return Ok(true);
         }
-        let written = self.engine.execute(
+        let written = self.tx.execute(
             "INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
                  next_ms, created_ms, queued_ms, updated_ms)
              SELECT ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, ?6, ?6, ?6
@@ -198,12 +198,12 @@ impl WriteTx<'_> {
 
     /// Writes what became of a message; `false` when its life holds it no more.
     pub fn end_message(&self, id: Uuid, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
-        end(self.engine, &id.to_string(), sent, by)
+        end(self.tx, &id.to_string(), sent, by)
     }
 
     /// Queues messages that were given up, one or all of them; gives how many.
     pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE outbox SET state = 'waiting', attempts = 0, next_ms = ?1, queued_ms = ?1,
                  updated_ms = ?1
              WHERE state = 'parked' AND message_id = coalesce(?2, message_id)",
@@ -213,7 +213,7 @@ impl WriteTx<'_> {
 
     /// Removes a message in whatever state, or all that were given up; gives how many.
     pub fn drop_messages(&self, id: Option<Uuid>) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')",
             params![id.map(|id| id.to_string())],
         )
@@ -221,7 +221,7 @@ impl WriteTx<'_> {
 
     /// Removes the oldest messages that were given up, beyond the `max` newest.
     pub fn trim_messages(&self, max: usize) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM outbox WHERE next_ms IS NULL AND updated_ms <=
                  (SELECT updated_ms FROM outbox WHERE next_ms IS NULL
                   ORDER BY updated_ms DESC LIMIT 1 OFFSET ?1)",
@@ -232,7 +232,7 @@ impl WriteTx<'_> {
 
     /// Removes messages that were given up before `before`, at most `limit`; gives how many.
     pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM outbox WHERE message_id IN (SELECT message_id FROM outbox
              WHERE next_ms IS NULL AND updated_ms < ?1 LIMIT ?2)",
             params![before.as_millisecond(), int(limit)],
@@ -261,12 +261,12 @@ impl ClaimTx<'_> {
                  updated_ms = ?2
              WHERE state = 'waiting' AND message_id IN (SELECT message_id FROM due)
              RETURNING {COLUMNS}",
-            self.engine.holding(Hold::Free)
+            self.tx.holding(Hold::Free)
         );
         let wanted = params![life.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
         let mut claimed = Vec::new();
         let mut broken = Vec::new();
-        self.engine.each(&sql, wanted, |row| {
+        self.tx.each(&sql, wanted, |row| {
             match read_message(row) {
                 Ok(message) => claimed.push(message),
                 Err(cause) => broken.push((row.get::<String>(0)?, cause.to_string())),
@@ -274,7 +274,7 @@ impl ClaimTx<'_> {
             Ok(ControlFlow::Continue(()))
         })?;
         for (id, error) in broken {
-            end(self.engine, &id, &Sent::Parked { error }, by)?;
+            end(self.tx, &id, &Sent::Parked { error }, by)?;
         }
         claimed.sort_by_key(|message| message.id);
         Ok(claimed)
@@ -299,39 +299,40 @@ impl ClaimTx<'_> {
              ORDER BY message_id LIMIT ?3";
         let limit = sending.len().saturating_add(MESSAGES_FREED_MAX);
         let wanted = params![by.life.to_string(), lane.as_str(), int(limit)];
-        let held: Vec<String> = self.engine.list_values(sql, wanted)?;
+        let held: Vec<String> = self.tx.list_values(sql, wanted)?;
         let known: Vec<String> = sending.iter().map(Uuid::to_string).collect();
         let lost = held.into_iter().filter(|id| !known.contains(id));
         let mut freed = 0;
         for id in lost {
-            freed += usize::from(end(self.engine, &id, &Sent::Released, by)?);
+            freed += usize::from(end(self.tx, &id, &Sent::Released, by)?);
         }
         Ok(freed)
     }
 
     /// Whether the life lasts, which it then does until the transaction ends.
     fn holds_life(&self, life: Uuid, hold: Hold) -> Result<bool, DbError> {
-        let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.engine.holding(hold));
-        self.engine.exists(&sql, params![life.to_string()])
+        let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.tx.holding(hold));
+        self.tx.exists(&sql, params![life.to_string()])
     }
 }
 
 /// Lets a message wait until `at`, or adds what it says to one of the same notification that waits.
 fn postpone(
-    engine: Engine<'_>,
+    tx: &dyn EngineTransaction,
     id: &str,
-    until: (Timestamp, &str),
+    at: Timestamp,
+    error: &str,
     by: ClaimedBy,
 ) -> Result<bool, DbError> {
-    let ((at, error), life) = (until, by.life.to_string());
+    let life = by.life.to_string();
     let own = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND life = ?2");
-    let Some(own) = engine.find(&own, params![id, life], read_message)? else { return Ok(false) };
+    let Some(own) = tx.find(&own, params![id, life], read_message)? else { return Ok(false) };
     let waiting = format!(
         "SELECT {COLUMNS} FROM outbox WHERE user_id = ?1 AND lane = 'mail' AND number = ?2
          AND next_ms > ?3 AND state = 'waiting' AND message_id <> ?4 ORDER BY message_id LIMIT 1"
     );
     let wanted = params![own.user.0, own.number, by.now.as_millisecond(), id];
-    let waiting = match engine.find(&waiting, wanted, read_message) {
+    let waiting = match tx.find(&waiting, wanted, read_message) {
         // A damaged neighbour is no reason to keep this one from its end.
         Err(DbError::Damaged { .. }) => None,
         found => found?,
@@ -345,9 +346,9 @@ fn postpone(
         let sql = "UPDATE outbox SET content = ?1, updated_ms = ?2
              WHERE message_id = ?3 AND state = 'waiting'";
         let values = params![both, by.now.as_millisecond(), waiting.to_string()];
-        if engine.execute(sql, values)? > 0 {
+        if tx.execute(sql, values)? > 0 {
             let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
-            return Ok(engine.execute(sql, params![id, life])? > 0);
+            return Ok(tx.execute(sql, params![id, life])? > 0);
         }
     }
     // The time in which a message is tried begins when it may be.
@@ -356,10 +357,10 @@ fn postpone(
              attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END
          WHERE message_id = ?4 AND life = ?5";
     let values = params![at.as_millisecond(), error, by.now.as_millisecond(), id, life];
-    Ok(engine.execute(sql, values)? > 0)
+    Ok(tx.execute(sql, values)? > 0)
 }
 
-fn end(engine: Engine<'_>, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
+fn end(tx: &dyn EngineTransaction, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
     let life = by.life.to_string();
     let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
         let sql = format!(
@@ -367,17 +368,17 @@ fn end(engine: Engine<'_>, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool,
                  updated_ms = ?3, life = NULL WHERE message_id = ?4 AND life = ?5"
         );
         let values = params![next, error, by.now.as_millisecond(), id, life];
-        Ok(engine.execute(&sql, values)? > 0)
+        Ok(tx.execute(&sql, values)? > 0)
     };
     match sent {
         Sent::Done => {
             let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
-            Ok(engine.execute(sql, params![id, life])? > 0)
+            Ok(tx.execute(sql, params![id, life])? > 0)
         }
         Sent::Again { at, error } => {
             set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
         }
-        Sent::Postponed { at, error } => postpone(engine, id, (*at, error), by),
+        Sent::Postponed { at, error } => postpone(tx, id, *at, error, by),
         Sent::Parked { error } => set("state = 'parked'", None, Some(error)),
         Sent::Released => set(
             "state = 'waiting',

@@ -5,8 +5,8 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::account::{OrganizationId, PasswordLinkKind, UserId};
 
 /// A link by which a user sets a password.
@@ -35,7 +35,7 @@ pub struct PendingUser {
 
 const COLUMNS: &str = "link_id, user_id, kind, created_ms, expires_ms";
 
-fn read_link(row: &Row<'_>) -> Result<PasswordLink, DbError> {
+fn read_link(row: &dyn Row) -> Result<PasswordLink, DbError> {
     let id: String = row.get(0)?;
     let what = format!("password link {id}");
     let kind: String = row.get(2)?;
@@ -55,7 +55,7 @@ impl ReadTx<'_> {
         id: Uuid,
         now: Timestamp,
     ) -> Result<Option<PasswordLink>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!(
                 "SELECT {COLUMNS} FROM password_links WHERE link_id = ?1 AND expires_ms > ?2"
             ),
@@ -70,7 +70,7 @@ impl ReadTx<'_> {
         user: UserId,
         now: Timestamp,
     ) -> Result<Vec<PasswordLink>, DbError> {
-        self.engine.list(
+        self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM password_links WHERE user_id = ?1 AND expires_ms > ?2
                  ORDER BY created_ms DESC, link_id"
@@ -86,7 +86,7 @@ impl ReadTx<'_> {
         organization: OrganizationId,
         now: Timestamp,
     ) -> Result<Vec<PendingUser>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT user_id, EXISTS (SELECT 1 FROM password_links
                  WHERE password_links.user_id = users.user_id AND kind = 'invitation'
                      AND expires_ms > ?2)
@@ -100,13 +100,13 @@ impl ReadTx<'_> {
     /// Whether a user has a password.
     pub fn has_password(&self, user: UserId) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM users WHERE user_id = ?1 AND password IS NOT NULL";
-        self.engine.exists(sql, params![user.0])
+        self.tx.exists(sql, params![user.0])
     }
 
     /// People who may log in and who have this user name or this e-mail address, in whatever case,
     /// and an address that mails can go to: `limit` of them, in the order of their numbers.
     pub fn find_users_to_reset(&self, text: &str, limit: usize) -> Result<Vec<UserId>, DbError> {
-        let found: Vec<i64> = self.engine.list_values(
+        let found: Vec<i64> = self.tx.list_values(
             "SELECT user_id FROM users
              WHERE (lower(user_name) = lower(?1) OR lower(email_address) = lower(?1))
                  AND active AND NOT service_account AND email_address IS NOT NULL
@@ -120,7 +120,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Writes a new link. Of the user's links beyond `keep` the oldest go.
     pub fn write_password_link(&self, link: &PasswordLink, keep: usize) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             &format!("INSERT INTO password_links ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)"),
             params![
                 link.id.to_string(),
@@ -135,18 +135,18 @@ impl WriteTx<'_> {
                  (SELECT link_id FROM password_links WHERE user_id = ?1
                   ORDER BY link_id = ?2 DESC, created_ms DESC, link_id {ALL_BEHIND} ?3)"
         );
-        self.engine.execute(&sql, params![link.user.0, link.id.to_string(), int(keep)])?;
+        self.tx.execute(&sql, params![link.user.0, link.id.to_string(), int(keep)])?;
         Ok(())
     }
 
     /// Removes every link of a user; gives how many there were.
     pub fn delete_password_links(&self, user: UserId) -> Result<usize, DbError> {
-        self.engine.execute("DELETE FROM password_links WHERE user_id = ?1", params![user.0])
+        self.tx.execute("DELETE FROM password_links WHERE user_id = ?1", params![user.0])
     }
 
     /// Removes links that expired before `now`, `limit` at most.
     pub fn sweep_password_links(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM password_links WHERE link_id IN
                  (SELECT link_id FROM password_links WHERE expires_ms < ?1
                   ORDER BY expires_ms LIMIT ?2)",

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::ItemKey;
 
 /// Name of a lane's place in the item log up to which it was read for keys: this and the lane.
@@ -47,7 +47,7 @@ impl ReadTx<'_> {
     pub fn purging_lanes(&self) -> Result<Vec<(String, i64)>, DbError> {
         let sql = "SELECT name, seq FROM cursors ORDER BY name";
         let mut lanes = Vec::new();
-        self.engine.each(sql, params![], |row| {
+        self.tx.each(sql, params![], |row| {
             if let Some(lane) = row.text(0)?.strip_prefix(PURGING) {
                 lanes.push((lane.to_owned(), row.get(1)?));
             }
@@ -59,7 +59,7 @@ impl ReadTx<'_> {
     /// The row of the item log up to which the lane read it for keys; `None` where there is no such
     /// lane.
     pub fn purged_seq(&self, lane: &str) -> Result<Option<i64>, DbError> {
-        self.engine.find_value("SELECT seq FROM cursors WHERE name = ?1", params![place(lane)])
+        self.tx.find_value("SELECT seq FROM cursors WHERE name = ?1", params![place(lane)])
     }
 
     /// Keys of the lane that are due at `now`, `limit` of them, the longest due first.
@@ -69,7 +69,7 @@ impl ReadTx<'_> {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Purge>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT purge_id, key, since_ms FROM purges WHERE lane = ?1 AND due_ms <= ?2
              ORDER BY due_ms, purge_id LIMIT ?3",
             params![lane, now.as_millisecond(), int(limit)],
@@ -85,12 +85,12 @@ impl ReadTx<'_> {
         let sql = "SELECT count(*), count(CASE WHEN due_ms <= ?2 THEN 1 END), min(due_ms)
              FROM purges WHERE lane = ?1";
         let (keys, due, next): (i64, i64, Option<i64>) =
-            self.engine.load(sql, params![lane, now.as_millisecond()], |row| {
+            self.tx.load(sql, params![lane, now.as_millisecond()], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
         let sql = "SELECT at_ms FROM item_log
              WHERE seq > (SELECT seq FROM cursors WHERE name = ?1) ORDER BY seq LIMIT 1";
-        let unread: Option<i64> = self.engine.find_value(sql, params![place(lane)])?;
+        let unread: Option<i64> = self.tx.find_value(sql, params![place(lane)])?;
         let count = |number: i64| u64::try_from(number).unwrap_or_default();
         let moment = |ms: Option<i64>| ms.map(|ms| time("purges", ms)).transpose();
         let (next, unread) = (moment(next)?, moment(unread)?);
@@ -121,10 +121,10 @@ impl WriteTx<'_> {
         }
         for (lane, _) in &gone {
             let sql = "DELETE FROM cursors WHERE name = ?1";
-            self.engine.execute(sql, params![place(lane)])?;
+            self.tx.execute(sql, params![place(lane)])?;
         }
         let sql = "DELETE FROM purges WHERE ?1 || lane NOT IN (SELECT name FROM cursors)";
-        self.engine.execute(sql, params![PURGING])?;
+        self.tx.execute(sql, params![PURGING])?;
         // A key has one row of a moment: the one that was refused, and of those the last.
         let sql = "DELETE FROM purges WHERE EXISTS (
                  SELECT 1 FROM purges AS one
@@ -132,20 +132,20 @@ impl WriteTx<'_> {
                      AND ((purges.refused = 0 AND purges.due_ms = one.since_ms)
                          OR (purges.refused > 0 AND purges.since_ms = one.since_ms
                              AND purges.purge_id < one.purge_id)))";
-        self.engine.execute(sql, params![])?;
+        self.tx.execute(sql, params![])?;
         // Out of each other's way first: engines look for doubles row by row.
         let sql = "UPDATE purges SET due_ms = -purge_id WHERE refused > 0";
-        self.engine.execute(sql, params![])?;
+        self.tx.execute(sql, params![])?;
         let sql = "UPDATE purges SET due_ms = since_ms, refused = 0 WHERE refused > 0";
-        self.engine.execute(sql, params![])?;
+        self.tx.execute(sql, params![])?;
         Ok(())
     }
 
     fn take_over(&self, lane: &str, seq: i64, gone: &[(String, i64)]) -> Result<(), DbError> {
         let sql = "INSERT INTO cursors (name, seq) VALUES (?1, ?2)";
-        self.engine.execute(sql, params![place(lane), seq])?;
+        self.tx.execute(sql, params![place(lane), seq])?;
         for (from, _) in gone {
-            self.engine.execute(
+            self.tx.execute(
                 "INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
                  SELECT ?1, key, due_ms, since_ms, again, refused FROM purges
                  WHERE lane = ?2 ORDER BY due_ms, purge_id
@@ -157,14 +157,14 @@ impl WriteTx<'_> {
     }
 
     fn begin_purging(&self, lane: &str, key: fn(&ItemKey) -> String) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log",
             params![place(lane)],
         )?;
         let sql = "SELECT media_type, id, until_ms FROM embargoed_items";
-        self.engine.each(sql, params![], |row| {
+        self.tx.each(sql, params![], |row| {
             if let Ok(item) = format!("{}/{}", row.text(0)?, row.text(1)?).parse() {
-                self.insert_purge(lane, &key(&item), (row.get(2)?, false))?;
+                self.insert_purge(lane, &key(&item), row.get(2)?, false)?;
             }
             Ok(ControlFlow::Continue(()))
         })
@@ -179,7 +179,8 @@ impl WriteTx<'_> {
     pub fn note_purges(
         &self,
         lane: &str,
-        (seq, limit): (i64, usize),
+        seq: i64,
+        limit: usize,
         now: Timestamp,
         key: fn(&ItemKey) -> String,
     ) -> Result<usize, DbError> {
@@ -190,7 +191,7 @@ impl WriteTx<'_> {
                  ON items.media_type = item_log.media_type AND items.id = item_log.id
              WHERE item_log.seq > ?1 AND item_log.seq <= ?2 ORDER BY item_log.seq LIMIT ?3";
         let (mut reached, mut count) = (after, 0);
-        self.engine.each(sql, params![after, seq, int(limit)], |row| {
+        self.tx.each(sql, params![after, seq, int(limit)], |row| {
             reached = row.get(0)?;
             count += 1;
             // The row that says that the index was made anew names no item.
@@ -203,15 +204,15 @@ impl WriteTx<'_> {
             let due = at.min(now.as_millisecond());
             let key = key(&item);
             if row.text(3)? == "replaced" && !self.is_to_be_told(lane, &key, due)? {
-                self.insert_purge(lane, &key, (due, true))?;
+                self.insert_purge(lane, &key, due, true)?;
             }
             if let Some(until) = embargoed.filter(|until| *until > at) {
-                self.insert_purge(lane, &key, (until, false))?;
+                self.insert_purge(lane, &key, until, false)?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2";
-        self.engine.execute(sql, params![reached, place(lane)])?;
+        self.tx.execute(sql, params![reached, place(lane)])?;
         Ok(count)
     }
 
@@ -219,7 +220,7 @@ impl WriteTx<'_> {
     fn is_to_be_told(&self, lane: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM purges
              WHERE lane = ?1 AND key = ?2 AND due_ms <= ?3 AND again AND refused = 0";
-        self.engine.exists(sql, params![lane, key, at_ms])
+        self.tx.exists(sql, params![lane, key, at_ms])
     }
 
     /// Whoever tells of a row that is there already does not remove the new one.
@@ -227,13 +228,14 @@ impl WriteTx<'_> {
         &self,
         lane: &str,
         key: &str,
-        (due_ms, again): (i64, bool),
+        due_ms: i64,
+        again: bool,
     ) -> Result<(), DbError> {
         let sql = "DELETE FROM purges WHERE lane = ?1 AND key = ?2 AND due_ms = ?3";
-        self.engine.execute(sql, params![lane, key, due_ms])?;
+        self.tx.execute(sql, params![lane, key, due_ms])?;
         let sql = "INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
              VALUES (?1, ?2, ?3, ?3, ?4, 0)";
-        self.engine.execute(sql, params![lane, key, due_ms, again])?;
+        self.tx.execute(sql, params![lane, key, due_ms, again])?;
         Ok(())
     }
 
@@ -242,9 +244,7 @@ impl WriteTx<'_> {
         let known = self.as_read().purging_lanes()?;
         let known: Vec<String> = known.into_iter().map(|(lane, _)| lane).collect();
         let lanes = if known.is_empty() { lanes } else { &known };
-        lanes
-            .iter()
-            .try_for_each(|lane| self.insert_purge(lane, key, (now.as_millisecond(), false)))
+        lanes.iter().try_for_each(|lane| self.insert_purge(lane, key, now.as_millisecond(), false))
     }
 
     /// Removes rows that a CDN was told of; those of changes are due once more at `again`, if that
@@ -253,10 +253,10 @@ impl WriteTx<'_> {
         let again = again.map(Timestamp::as_millisecond);
         for number in numbers {
             let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT again OR ?2)";
-            self.engine.execute(sql, params![number, again.is_none()])?;
+            self.tx.execute(sql, params![number, again.is_none()])?;
             if let Some(again) = again {
                 self.make_room(*number, again)?;
-                self.engine.execute(
+                self.tx.execute(
                     "UPDATE purges SET due_ms = ?2, since_ms = ?2, again = FALSE, refused = 0
                      WHERE purge_id = ?1",
                     params![number, again],
@@ -270,7 +270,7 @@ impl WriteTx<'_> {
     fn make_room(&self, number: i64, due_ms: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM purges WHERE purge_id <> ?1 AND due_ms = ?2
              AND (lane, key) = (SELECT lane, key FROM purges WHERE purge_id = ?1)";
-        self.engine.execute(sql, params![number, due_ms])?;
+        self.tx.execute(sql, params![number, due_ms])?;
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl WriteTx<'_> {
         let sql = "UPDATE purges SET due_ms = ?2, refused = refused + 1 WHERE purge_id = ?1";
         for number in numbers {
             self.make_room(*number, until)?;
-            self.engine.execute(sql, params![number, until])?;
+            self.tx.execute(sql, params![number, until])?;
         }
         Ok(())
     }
@@ -289,6 +289,6 @@ impl WriteTx<'_> {
     /// how many.
     pub fn give_up_purges(&self, lane: &str, before: Timestamp) -> Result<usize, DbError> {
         let sql = "DELETE FROM purges WHERE lane = ?1 AND since_ms < ?2";
-        self.engine.execute(sql, params![lane, before.as_millisecond()])
+        self.tx.execute(sql, params![lane, before.as_millisecond()])
     }
 }

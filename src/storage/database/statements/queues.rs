@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::storage::database::engine::{Row, params};
-use crate::storage::database::{DbError, StoredItem};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::account::UserId;
 
@@ -49,7 +50,7 @@ pub struct FoundStream {
 }
 
 /// The identity of an item in the columns `first` and the one behind it.
-fn parse_key(what: &str, row: &Row<'_>, first: usize) -> Result<ItemKey, DbError> {
+fn parse_key(what: &str, row: &dyn Row, first: usize) -> Result<ItemKey, DbError> {
     let key = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
     key.parse().map_err(|why| damaged(what, &why))
 }
@@ -57,22 +58,22 @@ fn parse_key(what: &str, row: &Row<'_>, first: usize) -> Result<ItemKey, DbError
 impl ReadTx<'_> {
     /// The row of the item log up to which notifications were looked for.
     pub fn matched_seq(&self) -> Result<i64, DbError> {
-        self.engine.load_value("SELECT seq FROM cursors WHERE name = ?1", params![MATCHING])
+        self.tx.load_value("SELECT seq FROM cursors WHERE name = ?1", params![MATCHING])
     }
 
     /// The number of the newest row of the item log, and when the first row behind `after` was
     /// written.
     pub fn matching_backlog(&self, after: i64) -> Result<(i64, Option<Timestamp>), DbError> {
         let newest = "SELECT coalesce(max(seq), 0) FROM item_log";
-        let newest = self.engine.load_value(newest, params![])?;
+        let newest = self.tx.load_value(newest, params![])?;
         let oldest = "SELECT at_ms FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT 1";
-        let oldest: Option<i64> = self.engine.find_value(oldest, params![after])?;
+        let oldest: Option<i64> = self.tx.find_value(oldest, params![after])?;
         Ok((newest, oldest.map(|ms| time("item_log", ms)).transpose()?))
     }
 
     /// The rows of the item log behind `after`, `limit` of them.
     pub fn log_rows(&self, after: i64, limit: usize) -> Result<Vec<LogRow>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT seq, media_type, id, fresh, at_ms FROM item_log WHERE seq > ?1
              ORDER BY seq LIMIT ?2",
             params![after, int(limit)],
@@ -90,7 +91,7 @@ impl ReadTx<'_> {
 
     /// The current version of an item with its number.
     pub fn find_version(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
-        self.engine.find(
+        self.tx.find(
             "SELECT document, assets, embargoed_ms, stored_ms, order_ms, item_id FROM items
              WHERE media_type = ?1 AND id = ?2",
             params![key.media_type.as_str(), key.id.as_str()],
@@ -100,7 +101,7 @@ impl ReadTx<'_> {
 
     /// The documents of the `limit` items that were written last.
     pub fn newest_documents(&self, limit: usize) -> Result<Vec<(ItemKey, String)>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT media_type, id, document FROM items ORDER BY item_id DESC LIMIT ?1",
             params![int(limit)],
             |row| Ok((parse_key("items", row, 0)?, row.get(2)?)),
@@ -114,7 +115,7 @@ impl ReadTx<'_> {
         let mut at = number;
         // Each version names an earlier row, so this ends.
         while at > after {
-            let row = self.engine.find(sql, params![at], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let row = self.tx.find(sql, params![at], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some((previous, fresh)): Option<(Option<i64>, bool)> = row else {
                 return Ok(false);
             };
@@ -132,12 +133,12 @@ impl ReadTx<'_> {
     /// Whether the item waits for the end of an embargo to be matched.
     pub fn is_held(&self, key: &ItemKey) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM embargoed_items WHERE media_type = ?1 AND id = ?2";
-        self.engine.exists(sql, params![key.media_type.as_str(), key.id.as_str()])
+        self.tx.exists(sql, params![key.media_type.as_str(), key.id.as_str()])
     }
 
     /// Items whose embargo ended by `now`, `limit` of them.
     pub fn released_items(&self, now: Timestamp, limit: usize) -> Result<Vec<ItemKey>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT media_type, id FROM embargoed_items WHERE until_ms <= ?1
              ORDER BY until_ms, media_type, id LIMIT ?2",
             params![now.as_millisecond(), int(limit)],
@@ -155,14 +156,14 @@ impl ReadTx<'_> {
         let sql = "SELECT number, active_ms FROM notifications
              WHERE notification_id = ?1 AND user_id = ?2 AND active_ms >= ?3";
         let wanted = params![id.to_string(), user.0, expired.as_millisecond()];
-        self.engine.find(sql, wanted, |row| {
+        self.tx.find(sql, wanted, |row| {
             Ok(FoundStream { number: row.get(0)?, active: time("stream", row.get(1)?)? })
         })
     }
 
     /// The first `limit` items in the queue of the notification, in their order.
     pub fn queued_items(&self, number: i64, limit: usize) -> Result<Vec<QueuedItem>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT place, media_type, id, seq FROM queued_items WHERE number = ?1
              ORDER BY place LIMIT ?2",
             params![number, int(limit)],
@@ -186,7 +187,7 @@ impl ReadTx<'_> {
         }
         let sql = "SELECT DISTINCT notification_id FROM queued_items
              JOIN notifications USING (number) WHERE freed > ?1 LIMIT ?2";
-        let ids = self.engine.list(sql, params![after, int(limit.saturating_add(1))], |row| {
+        let ids = self.tx.list(sql, params![after, int(limit.saturating_add(1))], |row| {
             row.text(0)?.parse::<Uuid>().map_err(|why| damaged("a stream", &why))
         })?;
         Ok((turn, Some(ids).filter(|ids| ids.len() <= limit)))
@@ -194,19 +195,19 @@ impl ReadTx<'_> {
 
     /// The number of the last turn in which items became free.
     pub fn stream_turn(&self) -> Result<i64, DbError> {
-        self.engine.load_value("SELECT seq FROM cursors WHERE name = ?1", params![STREAMS])
+        self.tx.load_value("SELECT seq FROM cursors WHERE name = ?1", params![STREAMS])
     }
 
     /// How many items wait in all queues.
     pub fn count_queued_items(&self) -> Result<u64, DbError> {
         let sql = "SELECT count(*) FROM queued_items";
-        let count: i64 = self.engine.load_value(sql, params![])?;
+        let count: i64 = self.tx.load_value(sql, params![])?;
         Ok(u64::try_from(count).unwrap_or_default())
     }
 
     /// Scheduled notifications whose run is due at `now`, `limit` of them, with their numbers.
     pub fn due_notifications(&self, now: Timestamp, limit: usize) -> Result<Vec<i64>, DbError> {
-        self.engine.list_values(
+        self.tx.list_values(
             "SELECT number FROM notifications WHERE next_ms <= ?1 ORDER BY next_ms LIMIT ?2",
             params![now.as_millisecond(), int(limit)],
         )
@@ -218,19 +219,19 @@ impl WriteTx<'_> {
     /// when somebody else went on from there.
     pub fn set_matched_seq(&self, from: i64, seq: i64) -> Result<bool, DbError> {
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2 AND seq = ?3";
-        Ok(self.engine.execute(sql, params![seq, MATCHING, from])? > 0)
+        Ok(self.tx.execute(sql, params![seq, MATCHING, from])? > 0)
     }
 
     /// The number of a turn in which items become free: behind all that were, in the order in which
     /// transactions end.
     pub fn next_turn_of_streams(&self) -> Result<i64, DbError> {
         let sql = "UPDATE cursors SET seq = seq + 1 WHERE name = ?1 RETURNING seq";
-        self.engine.load_value(sql, params![STREAMS])
+        self.tx.load_value(sql, params![STREAMS])
     }
 
     /// Puts an item off until its embargo ends.
     pub fn hold_item(&self, key: &ItemKey, until: Timestamp) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO embargoed_items (media_type, id, until_ms) VALUES (?1, ?2, ?3)
              ON CONFLICT (media_type, id) DO UPDATE SET until_ms = excluded.until_ms",
             params![key.media_type.as_str(), key.id.as_str(), until.as_millisecond()],
@@ -241,7 +242,7 @@ impl WriteTx<'_> {
     /// Puts an item off no longer.
     pub fn release_item(&self, key: &ItemKey) -> Result<(), DbError> {
         let sql = "DELETE FROM embargoed_items WHERE media_type = ?1 AND id = ?2";
-        self.engine.execute(sql, params![key.media_type.as_str(), key.id.as_str()])?;
+        self.tx.execute(sql, params![key.media_type.as_str(), key.id.as_str()])?;
         Ok(())
     }
 
@@ -254,7 +255,7 @@ impl WriteTx<'_> {
         seq: i64,
         turn: i64,
     ) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO queued_items (number, media_type, id, seq, freed)
              VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (number, media_type, id)
@@ -272,7 +273,7 @@ impl WriteTx<'_> {
         limit: usize,
         life: Uuid,
     ) -> Result<Vec<QueuedItem>, DbError> {
-        let mut taken = self.engine.list(
+        let mut taken = self.tx.list(
             "UPDATE queued_items SET life = ?3 WHERE life IS NULL AND place IN
                  (SELECT place FROM queued_items WHERE number = ?1 AND life IS NULL
                   ORDER BY place LIMIT ?2)
@@ -295,14 +296,14 @@ impl WriteTx<'_> {
         let turn = self.next_turn_of_streams()?;
         let sql = "UPDATE queued_items SET life = NULL, freed = ?3 WHERE place = ?1 AND life = ?2";
         for place in places {
-            self.engine.execute(sql, params![place, life.to_string(), turn])?;
+            self.tx.execute(sql, params![place, life.to_string(), turn])?;
         }
         Ok(())
     }
 
     /// Removes the oldest items of a queue beyond the `max` newest; gives how many.
     pub fn trim_queue(&self, number: i64, max: usize) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM queued_items WHERE number = ?1 AND place <=
                  (SELECT place FROM queued_items WHERE number = ?1
                   ORDER BY place DESC LIMIT 1 OFFSET ?2)",
@@ -312,22 +313,22 @@ impl WriteTx<'_> {
 
     /// Removes an item that was read from a queue by `life`, which had it under way: by its place, unless
     /// it was put in again for a row behind the one that was read; gives whether it was there.
-    pub fn unqueue_item(&self, (place, seq): (i64, i64), life: Uuid) -> Result<bool, DbError> {
+    pub fn unqueue_item(&self, place: i64, seq: i64, life: Uuid) -> Result<bool, DbError> {
         let sql = "DELETE FROM queued_items WHERE place = ?1 AND seq <= ?2 AND life = ?3";
-        Ok(self.engine.execute(sql, params![place, seq, life.to_string()])? > 0)
+        Ok(self.tx.execute(sql, params![place, seq, life.to_string()])? > 0)
     }
 
     /// Removes everything from a queue.
     pub fn empty_queue(&self, number: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM queued_items WHERE number = ?1";
-        self.engine.execute(sql, params![number])?;
+        self.tx.execute(sql, params![number])?;
         Ok(())
     }
 
     /// Says that a stream is used at `now`.
     pub fn touch_stream(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE number = ?2 AND active_ms < ?1";
-        self.engine.execute(sql, params![now.as_millisecond(), number])?;
+        self.tx.execute(sql, params![now.as_millisecond(), number])?;
         Ok(())
     }
 
@@ -335,7 +336,7 @@ impl WriteTx<'_> {
     pub fn set_next_run(&self, number: i64, next: Option<Timestamp>) -> Result<(), DbError> {
         let sql = "UPDATE notifications SET next_ms = ?1 WHERE number = ?2";
         let next = next.map(Timestamp::as_millisecond);
-        self.engine.execute(sql, params![next, number])?;
+        self.tx.execute(sql, params![next, number])?;
         Ok(())
     }
 }

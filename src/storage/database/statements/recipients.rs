@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::DbError;
 use crate::storage::database::engine::{Row, params};
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::UserId;
 
@@ -28,7 +28,7 @@ pub struct MailRecipient {
 /// The columns that [`read_recipient`] reads.
 const COLUMNS: &str = "user_id, address, told_ms, asked_ms, confirmed_ms, refused_ms";
 
-fn read_recipient(row: &Row<'_>) -> Result<MailRecipient, DbError> {
+fn read_recipient(row: &dyn Row) -> Result<MailRecipient, DbError> {
     let user = UserId(row.get(0)?);
     let what = format!("a recipient of mails of user {user}");
     let at = |ms: Option<i64>| ms.map(|ms| time(&what, ms)).transpose();
@@ -51,7 +51,7 @@ impl ReadTx<'_> {
     ) -> Result<Option<MailRecipient>, DbError> {
         let sql =
             format!("SELECT {COLUMNS} FROM mail_recipients WHERE user_id = ?1 AND address = ?2");
-        self.engine.find(&sql, params![user.0, address], read_recipient)
+        self.tx.find(&sql, params![user.0, address], read_recipient)
     }
 
     /// The recipient that the token with this hash was sent to.
@@ -60,13 +60,13 @@ impl ReadTx<'_> {
         hash: Hash,
     ) -> Result<Option<MailRecipient>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM mail_recipients WHERE token_hash = ?1");
-        self.engine.find(&sql, params![hash.to_string()], read_recipient)
+        self.tx.find(&sql, params![hash.to_string()], read_recipient)
     }
 
     /// Mails that `subject` was counted with in an hour.
     pub fn mails_in_hour(&self, subject: &str, hour: i64) -> Result<usize, DbError> {
         let sql = "SELECT mails FROM mail_counts WHERE subject = ?1 AND hour = ?2";
-        let found: Option<i64> = self.engine.find_value(sql, params![subject, hour])?;
+        let found: Option<i64> = self.tx.find_value(sql, params![subject, hour])?;
         usize::try_from(found.unwrap_or(0)).map_err(|why| damaged("mail_counts", &why))
     }
 }
@@ -74,7 +74,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Counts mails of `subject` in an hour.
     pub fn count_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO mail_counts AS old (subject, hour, mails) VALUES (?1, ?2, ?3)
              ON CONFLICT (subject, hour) DO UPDATE SET mails = old.mails + excluded.mails",
             params![subject, hour, int(mails)],
@@ -84,7 +84,7 @@ impl WriteTx<'_> {
 
     /// Takes back mails of `subject` that were counted in an hour and not sent.
     pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
              WHERE subject = ?1 AND hour = ?2",
             params![subject, hour, int(mails)],
@@ -100,7 +100,7 @@ impl WriteTx<'_> {
         hash: Hash,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
              VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (user_id, address) DO UPDATE SET token_hash = excluded.token_hash,
@@ -119,7 +119,7 @@ impl WriteTx<'_> {
                   ORDER BY CASE WHEN refused_ms IS NULL THEN 1 ELSE 0 END, used_ms DESC, address
                   {ALL_BEHIND} ?2)"
         );
-        self.engine.execute(&sql, params![user.0, int(max)])?;
+        self.tx.execute(&sql, params![user.0, int(max)])?;
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl WriteTx<'_> {
         address: &str,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE mail_recipients SET told_ms = ?3 WHERE user_id = ?1 AND address = ?2",
             params![user.0, address, now.as_millisecond()],
         )?;
@@ -144,7 +144,7 @@ impl WriteTx<'_> {
         address: &str,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE mail_recipients SET asked_ms = ?3 WHERE user_id = ?1 AND address = ?2",
             params![user.0, address, now.as_millisecond()],
         )?;
@@ -158,7 +158,7 @@ impl WriteTx<'_> {
         address: &str,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE mail_recipients SET used_ms = ?3 WHERE user_id = ?1 AND address = ?2",
             params![user.0, address, now.as_millisecond()],
         )?;
@@ -182,12 +182,12 @@ impl WriteTx<'_> {
                  WHERE token_hash = ?1"
             }
         };
-        Ok(self.engine.execute(sql, params![hash.to_string(), now.as_millisecond()])? > 0)
+        Ok(self.tx.execute(sql, params![hash.to_string(), now.as_millisecond()])? > 0)
     }
 
     /// Lets the mails of a user's notifications that wait be tried now.
     pub fn hasten_mails(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE outbox SET next_ms = ?2
              WHERE user_id = ?1 AND lane = 'mail' AND state = 'waiting' AND next_ms > ?2",
             params![user.0, now.as_millisecond()],
@@ -203,12 +203,12 @@ impl WriteTx<'_> {
         unused: Timestamp,
         limit: usize,
     ) -> Result<usize, DbError> {
-        let counts = self.engine.execute(
+        let counts = self.tx.execute(
             "DELETE FROM mail_counts WHERE (subject, hour) IN
                  (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)",
             params![hour, int(limit)],
         )?;
-        let recipients = self.engine.execute(
+        let recipients = self.tx.execute(
             "DELETE FROM mail_recipients WHERE (user_id, address) IN
                  (SELECT user_id, address FROM mail_recipients
                   WHERE used_ms < ?1 AND refused_ms IS NULL LIMIT ?2)",

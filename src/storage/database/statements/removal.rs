@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
+use super::WriteTx;
 use super::import::{NewAgreement, NewProduct};
-use super::{WriteTx, accounts::AccountChange};
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{Organization, UserId};
 
@@ -23,7 +24,7 @@ impl WriteTx<'_> {
     /// file must not bring that back.
     pub fn remove_key(&self, hash: &Hash, now: Timestamp) -> Result<bool, DbError> {
         let sql = "DELETE FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
-        let is_gone = self.engine.execute(sql, params![hash.to_string()])? > 0;
+        let is_gone = self.tx.execute(sql, params![hash.to_string()])? > 0;
         if is_gone {
             self.log_account_change(AccountChange::Key(*hash), now)?;
         }
@@ -34,15 +35,15 @@ impl WriteTx<'_> {
     pub fn remove_user(&self, id: UserId, now: Timestamp) -> Result<RemovedUser, DbError> {
         self.end_logins(id, now)?;
         let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
-        let removed = match self.engine.exists(sql, params![id.0])? {
+        let removed = match self.tx.exists(sql, params![id.0])? {
             true => {
                 let sql = "UPDATE users SET active = FALSE, password = NULL WHERE user_id = ?1";
-                self.engine.execute(sql, params![id.0])?;
-                self.engine.execute("DELETE FROM api_keys WHERE user_id = ?1", params![id.0])?;
+                self.tx.execute(sql, params![id.0])?;
+                self.tx.execute("DELETE FROM api_keys WHERE user_id = ?1", params![id.0])?;
                 RemovedUser::Disabled
             }
             false => {
-                self.engine.execute("DELETE FROM users WHERE user_id = ?1", params![id.0])?;
+                self.tx.execute("DELETE FROM users WHERE user_id = ?1", params![id.0])?;
                 RemovedUser::Removed
             }
         };
@@ -57,13 +58,13 @@ impl WriteTx<'_> {
         if !self.set_client_active(client_id, false, now)? {
             return Ok(false);
         }
-        self.engine.execute("DELETE FROM clients WHERE client_id = ?1", params![client_id])?;
+        self.tx.execute("DELETE FROM clients WHERE client_id = ?1", params![client_id])?;
         Ok(true)
     }
 
     /// Removes an agreement if it is as stated and neither a user has it nor an order names it.
     pub fn remove_unused_agreement(&self, stated: &NewAgreement) -> Result<bool, DbError> {
-        let removed = self.engine.execute(
+        let removed = self.tx.execute(
             "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
                  AND type = ?3 AND name IS NOT DISTINCT FROM ?4
                  AND NOT EXISTS (SELECT 1 FROM user_agreements
@@ -86,15 +87,15 @@ impl WriteTx<'_> {
              AND name IS NOT DISTINCT FROM ?2
              AND NOT EXISTS (SELECT 1 FROM agreement_products
                  WHERE agreement_products.product_id = products.product_id)";
-        let id: Option<i64> = self.engine.find_value(sql, params![stated.code, stated.name])?;
+        let id: Option<i64> = self.tx.find_value(sql, params![stated.code, stated.name])?;
         let Some(id) = id else { return Ok(None) };
         let sql = "SELECT uuid FROM licenses WHERE product_id = ?1";
-        let there: Vec<String> = self.engine.list_values(sql, params![id])?;
+        let there: Vec<String> = self.tx.list_values(sql, params![id])?;
         if !there.iter().all(|uuid| licenses.contains(uuid)) {
             return Ok(None);
         }
-        self.engine.execute("DELETE FROM licenses WHERE product_id = ?1", params![id])?;
-        self.engine.execute("DELETE FROM products WHERE product_id = ?1", params![id])?;
+        self.tx.execute("DELETE FROM licenses WHERE product_id = ?1", params![id])?;
+        self.tx.execute("DELETE FROM products WHERE product_id = ?1", params![id])?;
         Ok(Some(there.len()))
     }
 
@@ -103,7 +104,7 @@ impl WriteTx<'_> {
         if self.as_read().find_organization(stated.id)?.as_ref() != Some(stated) {
             return Ok(false);
         }
-        let removed = self.engine.execute(
+        let removed = self.tx.execute(
             "DELETE FROM organizations WHERE organization_id = ?1
                  AND NOT EXISTS (SELECT 1 FROM users WHERE organization_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM agreements WHERE organization_id = ?1)
@@ -116,6 +117,6 @@ impl WriteTx<'_> {
 
     /// Removes the note of that name.
     pub fn remove_state(&self, name: &str) -> Result<(), DbError> {
-        self.engine.execute("DELETE FROM state WHERE name = ?1", params![name]).map(drop)
+        self.tx.execute("DELETE FROM state WHERE name = ?1", params![name]).map(drop)
     }
 }

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::storage::database::engine::{Row, params};
-use crate::storage::database::{DbError, StoredItem};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::item::PubStatus;
 
@@ -78,18 +79,18 @@ impl ReadTx<'_> {
     /// What tells this archive from every other one: drawn once, and kept when the database is copied,
     /// moved or restored.
     pub fn archive_id(&self) -> Result<String, DbError> {
-        self.engine.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
+        self.tx.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
     }
 
     /// What the store was called that was first said to belong to this archive.
     pub fn claimed_store(&self) -> Result<Option<String>, DbError> {
         let sql = "SELECT value FROM state WHERE name = ?1";
-        self.engine.find(sql, params![STORE], |row| row.get(0))
+        self.tx.find(sql, params![STORE], |row| row.get(0))
     }
 
     /// How many items there are.
     pub fn count_items(&self) -> Result<u64, DbError> {
-        let count: i64 = self.engine.load_value("SELECT count(*) FROM items", params![])?;
+        let count: i64 = self.tx.load_value("SELECT count(*) FROM items", params![])?;
         Ok(u64::try_from(count).unwrap_or_default())
     }
 
@@ -97,12 +98,12 @@ impl ReadTx<'_> {
     pub fn log_end(&self) -> Result<LogPosition, DbError> {
         let sql = "SELECT seq, media_type, id, change, at_ms FROM item_log
              ORDER BY seq DESC LIMIT 1";
-        Ok(self.engine.find(sql, params![], read_position)?.unwrap_or_default())
+        Ok(self.tx.find(sql, params![], read_position)?.unwrap_or_default())
     }
 
     /// The number of the oldest row of the item log that is still there; 0 of an empty log.
     pub fn log_floor(&self) -> Result<i64, DbError> {
-        self.engine.load_value("SELECT coalesce(min(seq), 0) FROM item_log", params![])
+        self.tx.load_value("SELECT coalesce(min(seq), 0) FROM item_log", params![])
     }
 
     /// The rows of the item log behind `after`, at most `limit`.
@@ -118,7 +119,7 @@ impl ReadTx<'_> {
         }
         let sql = "SELECT seq, media_type, id, change, at_ms, previous FROM item_log
              WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-        let changes = self.engine.list(sql, params![after.row, int(limit)], |row| {
+        let changes = self.tx.list(sql, params![after.row, int(limit)], |row| {
             let replaced: Option<i64> = row.get(5)?;
             Ok(IndexChange {
                 position: read_position(row)?,
@@ -138,7 +139,7 @@ impl ReadTx<'_> {
         }
         let sql = "SELECT previous FROM item_log WHERE seq > ?1 AND previous IS NOT NULL
              ORDER BY seq";
-        let replaced: Vec<i64> = self.engine.list_values(sql, params![after.row])?;
+        let replaced: Vec<i64> = self.tx.list_values(sql, params![after.row])?;
         replaced
             .into_iter()
             .map(|value| number("item_log", value))
@@ -152,7 +153,7 @@ impl ReadTx<'_> {
             return Ok(self.log_floor()? <= 1);
         }
         let sql = "SELECT seq, media_type, id, change, at_ms FROM item_log WHERE seq = ?1";
-        let found = self.engine.find(sql, params![position.row], read_position)?;
+        let found = self.tx.find(sql, params![position.row], read_position)?;
         Ok(found.is_some_and(|found| found == *position))
     }
 
@@ -169,7 +170,7 @@ impl ReadTx<'_> {
              ORDER BY item_id LIMIT ?3"
         );
         let mut page = VersionPage::default();
-        self.engine.each(&sql, params![after, last, int(limit)], |row| {
+        self.tx.each(&sql, params![after, last, int(limit)], |row| {
             page.reached = Some(number("item", row.get(0)?)?);
             page.versions.extend(read_version(row)?);
             Ok(ControlFlow::Continue(()))
@@ -185,7 +186,7 @@ impl ReadTx<'_> {
     ) -> Result<(), DbError> {
         let sql = "SELECT item_id, media_type || '/' || id, stored_ms FROM items
              WHERE pubstatus NOT IN ('withheld', 'canceled') ORDER BY item_id";
-        self.engine.each(sql, params![], |row| {
+        self.tx.each(sql, params![], |row| {
             each(number("item", row.get(0)?)?, &row.lossy(1)?, row.get(2)?)?;
             Ok(ControlFlow::Continue(()))
         })
@@ -194,14 +195,14 @@ impl ReadTx<'_> {
     /// The version `number`, if it is current and search may find it.
     pub fn find_version_numbered(&self, number: u32) -> Result<Option<IndexedVersion>, DbError> {
         let sql = format!("SELECT {VERSION} FROM items WHERE item_id = ?1");
-        Ok(self.engine.find(&sql, params![number], read_version)?.flatten())
+        Ok(self.tx.find(&sql, params![number], read_version)?.flatten())
     }
 
     /// The item whose current version has the number `number`.
     pub fn find_numbered(&self, number: u32) -> Result<Option<(ItemKey, StoredItem)>, DbError> {
         let sql = "SELECT document, assets, embargoed_ms, stored_ms, order_ms, media_type, id
              FROM items WHERE item_id = ?1";
-        self.engine.find(sql, params![number], |row| {
+        self.tx.find(sql, params![number], |row| {
             let key = format!("{}/{}", row.text(5)?, row.text(6)?);
             let what = format!("item {key}");
             let key = key.parse().map_err(|why| damaged(&what, &why))?;
@@ -213,14 +214,14 @@ impl ReadTx<'_> {
     pub fn place_of(&self, key: &ItemKey) -> Result<Option<(i64, u32)>, DbError> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
         let key = params![key.media_type.as_str(), key.id.as_str()];
-        self.engine.find(sql, key, |row| Ok((row.get(0)?, number("item", row.get(1)?)?)))
+        self.tx.find(sql, key, |row| Ok((row.get(0)?, number("item", row.get(1)?)?)))
     }
 }
 
 impl WriteTx<'_> {
     /// Notes that the store of this name belongs to this archive from now on.
     pub fn replace_store(&self, name: &str) -> Result<(), DbError> {
-        self.engine.execute("DELETE FROM state WHERE name = ?1", params![STORE])?;
+        self.tx.execute("DELETE FROM state WHERE name = ?1", params![STORE])?;
         self.claim_store(name).map(drop)
     }
 
@@ -230,7 +231,7 @@ impl WriteTx<'_> {
         let before = self.as_read().claimed_store()?;
         if before.is_none() {
             let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
-            self.engine.execute(sql, params![STORE, name])?;
+            self.tx.execute(sql, params![STORE, name])?;
         }
         Ok(before)
     }
@@ -239,7 +240,7 @@ impl WriteTx<'_> {
 impl WriteTx<'_> {
     /// Asks every process that searches to build a new index; the number of the log row that does.
     pub fn request_reindex(&self, now: Timestamp) -> Result<i64, DbError> {
-        let row = self.engine.load_value(
+        let row = self.tx.load_value(
             "INSERT INTO item_log (media_type, id, change, at_ms, fresh)
              VALUES ('', '', ?1, ?2, FALSE) RETURNING seq",
             params![REINDEX, now.as_millisecond()],
@@ -250,7 +251,7 @@ impl WriteTx<'_> {
 }
 
 /// Reads the columns `seq, media_type, id, change, at_ms`.
-fn read_position(row: &Row<'_>) -> Result<LogPosition, DbError> {
+fn read_position(row: &dyn Row) -> Result<LogPosition, DbError> {
     let at_ms: i64 = row.get(4)?;
     let digest = format!("{}/{} {} {at_ms}", row.text(1)?, row.text(2)?, row.text(3)?);
     Ok(LogPosition { row: row.get(0)?, digest })
@@ -258,7 +259,7 @@ fn read_position(row: &Row<'_>) -> Result<LogPosition, DbError> {
 
 /// Reads the columns [`VERSION`]; nothing of a version that search never finds, and of a row that is
 /// damaged: one such row must not keep the others out.
-fn read_version(row: &Row<'_>) -> Result<Option<IndexedVersion>, DbError> {
+fn read_version(row: &dyn Row) -> Result<Option<IndexedVersion>, DbError> {
     let key = format!("{}/{}", row.text(1)?, row.text(2)?);
     let (Ok(key), Some(status)) = (key.parse(), PubStatus::parse(row.text(4)?)) else {
         tracing::error!("item {key} is not found by search: its key or status is damaged");

@@ -9,7 +9,8 @@ use std::fmt::Display;
 use super::{ReadTx, WriteTx, channels::settings_place, damaged, sessions::signing_key_place};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::params;
-use crate::storage::database::{DbError, Flaw};
+use crate::storage::database::error::DbError;
+use crate::storage::database::facts::Flaw;
 use crate::storage::secrets::{KeyId, SecretError, sealed_by};
 
 /// The row of `state` that names the key in force.
@@ -92,19 +93,19 @@ impl ReadTx<'_> {
     /// Every secret as it is stored.
     fn list_secrets(&self) -> Result<Vec<StoredSecret>, DbError> {
         let sql = "SELECT channel_id, settings FROM channels ORDER BY channel_id";
-        let mut found = self.engine.list(sql, params![], |row| {
+        let mut found = self.tx.list(sql, params![], |row| {
             let id = row.get(0)?;
             let bytes = row.get::<String>(1)?.into_bytes();
             Ok(StoredSecret { place: settings_place(id), bytes, row: SecretRow::Channel(id) })
         })?;
         let sql = "SELECT kid, pkcs8 FROM signing_keys ORDER BY kid";
-        found.extend(self.engine.list(sql, params![], |row| {
+        found.extend(self.tx.list(sql, params![], |row| {
             let kid: String = row.get(0)?;
             let (place, bytes) = (signing_key_place(&kid), row.get(1)?);
             Ok(StoredSecret { place, bytes, row: SecretRow::SigningKey(kid) })
         })?);
         let sql = "SELECT name, value FROM state ORDER BY name";
-        let states = self.engine.list(sql, params![], |row| {
+        let states = self.tx.list(sql, params![], |row| {
             let name: String = row.get(0)?;
             let bytes = row.get::<String>(1)?.into_bytes();
             Ok(StoredSecret { place: state_place(&name), bytes, row: SecretRow::State(name) })
@@ -197,12 +198,12 @@ impl WriteTx<'_> {
             match row {
                 SecretRow::Channel(id) => {
                     let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
-                    self.engine.execute(sql, params![id, text(&place, sealed)?])?;
+                    self.tx.execute(sql, params![id, text(&place, sealed)?])?;
                     count.channels += 1;
                 }
                 SecretRow::SigningKey(kid) => {
                     let sql = "UPDATE signing_keys SET pkcs8 = ?2 WHERE kid = ?1";
-                    self.engine.execute(sql, params![kid, sealed])?;
+                    self.tx.execute(sql, params![kid, sealed])?;
                     count.signing_keys += 1;
                 }
                 SecretRow::State(name) => {

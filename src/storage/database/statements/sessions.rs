@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, accounts::AccountChange, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::SESSIONS_MAX;
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::UserId;
 
@@ -61,7 +62,7 @@ pub struct ListedSigningKey {
 impl ReadTx<'_> {
     /// The session with that hash, expired or not.
     pub fn find_session(&self, session: &Hash) -> Result<Option<Session>, DbError> {
-        self.engine.find(
+        self.tx.find(
             "SELECT user_id, auth_ms, expires_ms, browser, address FROM sessions
              WHERE session_hash = ?1",
             params![session.to_string()],
@@ -77,7 +78,7 @@ impl ReadTx<'_> {
 
     /// The signing keys, newest first.
     pub fn list_signing_keys(&self) -> Result<Vec<SigningKey>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT kid, pkcs8, retired_ms IS NOT NULL FROM signing_keys
              ORDER BY created_ms DESC, kid",
             params![],
@@ -91,7 +92,7 @@ impl ReadTx<'_> {
 
     /// The times of the signing keys, newest first.
     pub fn list_signing_key_times(&self) -> Result<Vec<ListedSigningKey>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT kid, created_ms, retired_ms FROM signing_keys ORDER BY created_ms DESC, kid",
             params![],
             |row| {
@@ -113,11 +114,11 @@ impl WriteTx<'_> {
             "SELECT session_hash FROM sessions WHERE user_id = ?1
              ORDER BY auth_ms DESC, session_hash {ALL_BEHIND} ?2"
         );
-        let old: Vec<String> = self.engine.list_values(&sql, params![session.user.0, keep])?;
+        let old: Vec<String> = self.tx.list_values(&sql, params![session.user.0, keep])?;
         for hash in old {
             self.end_session(&read_hash("session", &hash)?, now)?;
         }
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms, browser, address)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
@@ -135,7 +136,7 @@ impl WriteTx<'_> {
     /// Ends the session with that hash, if there is one.
     pub fn end_session(&self, session: &Hash, now: Timestamp) -> Result<(), DbError> {
         let sql = "DELETE FROM sessions WHERE session_hash = ?1";
-        if self.engine.execute(sql, params![session.to_string()])? > 0 {
+        if self.tx.execute(sql, params![session.to_string()])? > 0 {
             self.log_account_change(AccountChange::Session(*session), now)?;
         }
         Ok(())
@@ -143,7 +144,7 @@ impl WriteTx<'_> {
 
     /// Removes sessions that ended before `now`, `limit` at most.
     pub fn sweep_sessions(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM sessions WHERE session_hash IN
                  (SELECT session_hash FROM sessions WHERE expires_ms < ?1
                   ORDER BY expires_ms LIMIT ?2)",
@@ -155,7 +156,7 @@ impl WriteTx<'_> {
     pub fn write_signing_key(&self, key: &SigningKey, now: Timestamp) -> Result<(), DbError> {
         let retired = key.is_retired.then(|| now.as_millisecond());
         let pkcs8 = self.seal_secret(&signing_key_place(&key.kid), key.pkcs8.clone())?;
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO signing_keys (kid, pkcs8, created_ms, retired_ms)
              VALUES (?1, ?2, ?3, ?4)",
             params![key.kid, pkcs8, now.as_millisecond(), retired],
@@ -168,13 +169,13 @@ impl WriteTx<'_> {
     /// Retires every signing key that is not retired yet: it signs no more and stays published.
     pub fn retire_signing_keys(&self, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE signing_keys SET retired_ms = ?1 WHERE retired_ms IS NULL";
-        self.engine.execute(sql, params![now.as_millisecond()]).map(drop)
+        self.tx.execute(sql, params![now.as_millisecond()]).map(drop)
     }
 
     /// Removes signing keys that were retired before `before`, and notifies every process.
     pub fn sweep_signing_keys(&self, before: Timestamp, now: Timestamp) -> Result<usize, DbError> {
         let sql = "DELETE FROM signing_keys WHERE retired_ms < ?1";
-        let removed = self.engine.execute(sql, params![before.as_millisecond()])?;
+        let removed = self.tx.execute(sql, params![before.as_millisecond()])?;
         if removed > 0 {
             self.log_account_change(AccountChange::SigningKeys, now)?;
         }

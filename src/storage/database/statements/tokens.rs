@@ -4,16 +4,15 @@ use jiff::Timestamp;
 
 use super::{
     ALL_BEHIND, ReadTx, WriteTx,
-    accounts::AccountChange,
-    damaged,
-    grants::{FAMILY_COLUMNS, RefreshToken, read_family},
+    grants::{FAMILY_COLUMNS, RefreshToken, read_family, read_scopes},
     int,
     sessions::read_hash,
     time,
 };
 use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::Hash;
 use model::account::{FamilyId, Scopes, UserId};
 
@@ -34,15 +33,10 @@ pub struct Token {
     pub expires: Timestamp,
 }
 
-/// Scopes as they are stored.
-pub(super) fn read_scopes(what: &str, text: &str) -> Result<Scopes, DbError> {
-    Scopes::parse(text).map_err(|why| damaged(what, &why))
-}
-
 impl ReadTx<'_> {
     /// The access token with that hash, expired or not; none of a client that is not active.
     pub fn find_access_token(&self, token: &Hash) -> Result<Option<Token>, DbError> {
-        self.engine.find(
+        self.tx.find(
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
                  scopes_enforced
              FROM access_tokens JOIN families USING (family_id) JOIN clients USING (client_id)
@@ -65,7 +59,7 @@ impl ReadTx<'_> {
 
     /// The refresh token with that hash, expired and used ones too.
     pub fn find_refresh_token(&self, token: &Hash) -> Result<Option<RefreshToken>, DbError> {
-        self.engine.find(
+        self.tx.find(
             &format!(
                 "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms, used_ms IS NOT NULL
                  FROM refresh_tokens JOIN families USING (family_id) WHERE token_hash = ?1"
@@ -91,7 +85,7 @@ impl WriteTx<'_> {
         expires: Timestamp,
     ) -> Result<(), DbError> {
         let (hash, ms) = (token.to_string(), expires.as_millisecond());
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO access_tokens (token_hash, family_id, scopes, expires_ms)
              VALUES (?1, ?2, ?3, ?4)",
             params![hash, family.0, scopes.to_string(), ms],
@@ -115,8 +109,8 @@ impl WriteTx<'_> {
                   WHERE family_id = ?1 AND used_ms IS NOT NULL
                   ORDER BY used_ms DESC {ALL_BEHIND} ?2)"
         );
-        self.engine.execute(&sql, params![family.0, keep])?;
-        self.engine.execute(
+        self.tx.execute(&sql, params![family.0, keep])?;
+        self.tx.execute(
             "INSERT INTO refresh_tokens (token_hash, family_id, expires_ms)
              VALUES (?1, ?2, ?3)",
             params![hash, family.0, ms],
@@ -126,7 +120,7 @@ impl WriteTx<'_> {
 
     /// Marks a refresh token as used.
     pub fn use_refresh_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
             params![token.to_string(), now.as_millisecond()],
         )?;
@@ -136,7 +130,7 @@ impl WriteTx<'_> {
     /// Ends the access token with that hash, if there is one.
     pub fn end_access_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
         let sql = "DELETE FROM access_tokens WHERE token_hash = ?1";
-        if self.engine.execute(sql, params![token.to_string()])? > 0 {
+        if self.tx.execute(sql, params![token.to_string()])? > 0 {
             self.log_account_change(AccountChange::Token(*token), now)?;
         }
         Ok(())
@@ -145,7 +139,7 @@ impl WriteTx<'_> {
     /// Ends every access token of a family.
     pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
         let sql = "DELETE FROM access_tokens WHERE family_id = ?1 RETURNING token_hash";
-        let ended: Vec<String> = self.engine.list_values(sql, params![family.0])?;
+        let ended: Vec<String> = self.tx.list_values(sql, params![family.0])?;
         for hash in ended {
             let hash = read_hash("access_tokens", &hash)?;
             self.log_account_change(AccountChange::Token(hash), now)?;
@@ -158,7 +152,7 @@ impl WriteTx<'_> {
     pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
         let mut removed = 0;
         for table in ["access_tokens", "refresh_tokens"] {
-            removed += self.engine.execute(
+            removed += self.tx.execute(
                 &format!(
                     "DELETE FROM {table} WHERE token_hash IN
                      (SELECT token_hash FROM {table} WHERE expires_ms < ?1

@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::accounts::{AccountChange, USER_COLUMNS, read_user};
+use super::accounts::{USER_COLUMNS, read_user};
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
-use crate::storage::database::DbError;
+use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
 use model::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
 
 /// A user of an organization to be written; it is active and has no password.
@@ -35,7 +36,7 @@ pub struct NewMember {
 impl ReadTx<'_> {
     /// The users of an organization in the order of their numbers, inactive ones too.
     pub fn list_users_of_organization(&self, id: OrganizationId) -> Result<Vec<User>, DbError> {
-        self.engine.list(
+        self.tx.list(
             &format!(
                 "SELECT {USER_COLUMNS} FROM users WHERE organization_id = ?1 ORDER BY user_id"
             ),
@@ -47,12 +48,12 @@ impl ReadTx<'_> {
     /// How many users an organization has.
     pub fn count_users_of_organization(&self, id: OrganizationId) -> Result<u32, DbError> {
         let sql = "SELECT count(*) FROM users WHERE organization_id = ?1";
-        self.engine.load_value(sql, params![id.0])
+        self.tx.load_value(sql, params![id.0])
     }
 
     /// Whether somebody has that user name, in whatever case. Reads every user.
     pub fn is_user_name_taken(&self, user_name: &str) -> Result<bool, DbError> {
-        self.engine.exists(
+        self.tx.exists(
             "SELECT 1 FROM users WHERE lower(user_name) = lower(?1) LIMIT 1",
             params![user_name],
         )
@@ -61,7 +62,7 @@ impl ReadTx<'_> {
     /// The profile of a user; empty for a user without one.
     pub fn read_profile(&self, id: UserId) -> Result<Map<String, Value>, DbError> {
         let sql = "SELECT profile FROM profiles WHERE user_id = ?1";
-        let text: Option<String> = self.engine.find_value(sql, params![id.0])?;
+        let text: Option<String> = self.tx.find_value(sql, params![id.0])?;
         let Some(text) = text else { return Ok(Map::new()) };
         serde_json::from_str(&text).map_err(|why| damaged(format!("profile of user {id}"), &why))
     }
@@ -77,7 +78,7 @@ impl ReadTx<'_> {
         &self,
         id: UserId,
     ) -> Result<Vec<(Device, Timestamp)>, DbError> {
-        self.engine.list(
+        self.tx.list(
             "SELECT token, type, name, model, registered_ms FROM devices WHERE user_id = ?1
              ORDER BY registered_ms, token",
             params![id.0],
@@ -118,7 +119,7 @@ impl WriteTx<'_> {
     ) -> Result<Option<Timestamp>, DbError> {
         let window_ms = i64::from(limits.window_s) * 1000;
         let (now_ms, began) = (now.as_millisecond(), now.as_millisecond() - window_ms);
-        let counted: Vec<(i64, i64, u32)> = self.engine.list(
+        let counted: Vec<(i64, i64, u32)> = self.tx.list(
             "SELECT user_id, since_ms, requests FROM user_requests
              WHERE organization_id = ?1 AND since_ms > ?2 AND since_ms <= ?3",
             params![organization.0, began, now_ms],
@@ -133,7 +134,7 @@ impl WriteTx<'_> {
             return time("user_requests", since + window_ms).map(Some);
         }
         let (since, requests) = own.map_or((now_ms, 0), |(_, since, count)| (*since, *count));
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO user_requests (user_id, organization_id, since_ms, requests)
              VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (user_id) DO UPDATE SET organization_id = excluded.organization_id,
@@ -168,8 +169,8 @@ impl WriteTx<'_> {
             new.access.mediebank,
             now.as_millisecond(),
         ];
-        let id = UserId(self.engine.load_value(sql, written)?);
-        self.engine.execute(
+        let id = UserId(self.tx.load_value(sql, written)?);
+        self.tx.execute(
             "INSERT INTO user_agreements (user_id, agreement_id)
              SELECT ?1, agreement_id FROM agreements WHERE organization_id = ?2",
             params![id.0, new.organization.0],
@@ -182,7 +183,7 @@ impl WriteTx<'_> {
     /// telephone numbers, roles, access levels) and logs the change.
     pub fn update_member(&self, user: &User, now: Timestamp) -> Result<(), DbError> {
         let roles = Value::from(user.roles.clone()).to_string();
-        self.engine.execute(
+        self.tx.execute(
             "UPDATE users SET first_name = ?2, last_name = ?3, email_address = ?4,
                  department = ?5, phone_direct = ?6, phone_mobile = ?7, roles = ?8, admin = ?9,
                  mediebank = ?10
@@ -205,7 +206,7 @@ impl WriteTx<'_> {
 
     /// Replaces the profile of a user by `profile`, a JSON object.
     pub fn write_profile(&self, id: UserId, profile: &str) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "INSERT INTO profiles (user_id, profile) VALUES (?1, ?2)
              ON CONFLICT (user_id) DO UPDATE SET profile = excluded.profile",
             params![id.0, profile],
@@ -225,8 +226,8 @@ impl WriteTx<'_> {
         let kind = device.kind.as_str();
         let ms = now.as_millisecond();
         let sql = "SELECT user_id FROM devices WHERE token = ?1 AND user_id <> ?2";
-        let before: Option<i64> = self.engine.find_value(sql, params![device.token, id.0])?;
-        self.engine.execute(
+        let before: Option<i64> = self.tx.find_value(sql, params![device.token, id.0])?;
+        self.tx.execute(
             "INSERT INTO devices (token, user_id, type, name, model, registered_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (token) DO UPDATE SET user_id = excluded.user_id, type = excluded.type,
@@ -239,13 +240,13 @@ impl WriteTx<'_> {
                  (SELECT token FROM devices WHERE user_id = ?1
                   ORDER BY token = ?2 DESC, registered_ms DESC, token {ALL_BEHIND} ?3)"
         );
-        self.engine.execute(&sql, params![id.0, device.token, keep])?;
+        self.tx.execute(&sql, params![id.0, device.token, keep])?;
         Ok(before.map(UserId))
     }
 
     /// Removes the device of that token, if it is the user's.
     pub fn delete_device(&self, id: UserId, token: &str) -> Result<(), DbError> {
-        self.engine.execute(
+        self.tx.execute(
             "DELETE FROM devices WHERE token = ?1 AND user_id = ?2",
             params![token, id.0],
         )?;

@@ -10,8 +10,9 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::runtime::limits::{MOVED_BYTES, MOVED_ROWS, MOVED_VALUES_MAX};
-use crate::storage::database::engine::{Engine, Param, Row, ToParam, params};
-use crate::storage::database::{DbError, Named};
+use crate::storage::database::engine::{MOVED, Param, Row, ToParam, params};
+use crate::storage::database::error::DbError;
+use crate::storage::database::statements::check::Named;
 use model::Hash;
 use model::item::Asset;
 
@@ -20,8 +21,6 @@ pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, TABLES, Table};
 
 /// The row of `state` in a database that is being filled from another: it is not whole.
 const FILLING: &str = "moving in";
-/// The row of `state` in a database whose archive lives elsewhere now; its value says where.
-const MOVED: &str = "moved to";
 
 /// A value of a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +33,7 @@ enum Value {
 }
 
 impl Value {
-    fn read(row: &Row<'_>, at: usize, kind: Type) -> Result<Self, DbError> {
+    fn read(row: &dyn Row, at: usize, kind: Type) -> Result<Self, DbError> {
         Ok(match kind {
             Int => row.get::<Option<i64>>(at)?.map_or(Self::Null, Self::Int),
             Bool => row.get::<Option<bool>>(at)?.map_or(Self::Null, Self::Bool),
@@ -109,7 +108,7 @@ impl Table {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    fn read(&self, row: &Row<'_>) -> Result<Vec<Value>, DbError> {
+    fn read(&self, row: &dyn Row) -> Result<Vec<Value>, DbError> {
         let columns = self.columns.iter().enumerate();
         columns.map(|(at, (_, kind))| Value::read(row, at, *kind)).collect()
     }
@@ -136,7 +135,7 @@ impl ReadTx<'_> {
             table.order
         );
         let (mut rows, mut bytes) = (Vec::new(), 0);
-        self.engine.each(&sql, params![], |row| {
+        self.tx.each(&sql, params![], |row| {
             let row = table.read(row)?;
             bytes += row.iter().map(Value::size_bytes).sum::<usize>();
             rows.push(row);
@@ -162,7 +161,7 @@ impl ReadTx<'_> {
             number = table.order
         );
         let (mut rows, mut bytes) = (Vec::new(), 0);
-        self.engine.each(&sql, params![after, int(MOVED_ROWS)], |row| {
+        self.tx.each(&sql, params![after, int(MOVED_ROWS)], |row| {
             let row = table.read(row)?;
             bytes += row.iter().map(Value::size_bytes).sum::<usize>();
             rows.push(row);
@@ -175,14 +174,13 @@ impl ReadTx<'_> {
     /// The highest number in a table that goes in portions; 0 where there is none.
     pub(in crate::storage::database) fn reached(&self, table: &Table) -> Result<i64, DbError> {
         let sql = format!("SELECT coalesce(max({}), 0) FROM {}", table.order, table.name);
-        self.engine.load_value(&sql, params![])
+        self.tx.load_value(&sql, params![])
     }
 
     /// The numbers of all items, rising.
     pub(in crate::storage::database) fn numbers_of_items(&self) -> Result<Vec<i64>, DbError> {
         // In no order: an index of the numbers is read then, which is a small part of the items.
-        let mut found: Vec<i64> =
-            self.engine.list_values("SELECT item_id FROM items", params![])?;
+        let mut found: Vec<i64> = self.tx.list_values("SELECT item_id FROM items", params![])?;
         found.sort_unstable();
         Ok(found)
     }
@@ -194,7 +192,7 @@ impl ReadTx<'_> {
     ) -> Result<Vec<(i64, Hash)>, DbError> {
         let sql = "SELECT item_id, media_type, id, stored_ms FROM items ORDER BY item_id";
         let mut found = Vec::new();
-        self.engine.each(sql, params![], |row| {
+        self.tx.each(sql, params![], |row| {
             let stored_ms: i64 = row.get(3)?;
             let mark = format!("{}/{} {stored_ms}", row.text(1)?, row.text(2)?);
             found.push((row.get(0)?, Hash::of(mark.as_bytes())));
@@ -216,7 +214,7 @@ impl ReadTx<'_> {
             number = table.order
         );
         let mut mark = Hash::begin();
-        self.engine.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
+        self.tx.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
             mark.update(format!("{:?}\n", table.read(row)?).as_bytes());
             Ok(ControlFlow::Continue(()))
         })?;
@@ -248,7 +246,7 @@ impl ReadTx<'_> {
     /// How many rows of a table are moved.
     pub(in crate::storage::database) fn rows_of(&self, table: &Table) -> Result<usize, DbError> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.rest());
-        self.engine.count(&sql, params![])
+        self.tx.count(&sql, params![])
     }
 
     /// The originals that items with numbers behind `after` name, each once.
@@ -258,7 +256,7 @@ impl ReadTx<'_> {
     ) -> Result<Vec<Named>, DbError> {
         let mut named = Vec::new();
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
-        self.engine.each(sql, params![after], |row| {
+        self.tx.each(sql, params![after], |row| {
             let doc: i64 = row.get(0)?;
             let assets = serde_json::from_str::<Vec<Asset>>(row.text(1)?)
                 .map_err(|why| damaged(format!("item number {doc}"), &why))?;
@@ -281,40 +279,33 @@ impl ReadTx<'_> {
         &self,
         table: &Table,
     ) -> Result<Option<i64>, DbError> {
-        table.numbered.map(|column| self.engine.number_given(table.name, column)).transpose()
+        table.numbered.map(|column| self.tx.number_given(table.name, column)).transpose()
     }
 
     /// Where the archive of this database lives now, if it has moved.
     pub(in crate::storage::database) fn moved_to(&self) -> Result<Option<String>, DbError> {
-        moved_to(self.engine)
+        self.tx.moved_to()
     }
 
     /// Whether the database is being filled from another one, which was not ended.
     pub(in crate::storage::database) fn is_being_filled(&self) -> Result<bool, DbError> {
-        self.engine.exists("SELECT 1 FROM state WHERE name = ?1", params![FILLING])
+        self.tx.exists("SELECT 1 FROM state WHERE name = ?1", params![FILLING])
     }
 
     /// Whether nothing was ever kept here, no items and no users, and no service runs.
     pub(in crate::storage::database) fn is_empty(&self) -> Result<bool, DbError> {
         let sql = "SELECT 1 WHERE EXISTS (SELECT 1 FROM items) OR EXISTS (SELECT 1 FROM users)
              OR EXISTS (SELECT 1 FROM organizations) OR EXISTS (SELECT 1 FROM nodes)";
-        Ok(!self.engine.exists(sql, params![])?)
+        Ok(!self.tx.exists(sql, params![])?)
     }
-}
-
-/// Where the archive of a database lives now, if it has moved.
-pub(in crate::storage::database) fn moved_to(
-    engine: Engine<'_>,
-) -> Result<Option<String>, DbError> {
-    engine.find_value("SELECT value FROM state WHERE name = ?1", params![MOVED])
 }
 
 impl WriteTx<'_> {
     fn note(&self, name: &str, value: Option<&str>) -> Result<(), DbError> {
-        self.engine.execute("DELETE FROM state WHERE name = ?1", params![name])?;
+        self.tx.execute("DELETE FROM state WHERE name = ?1", params![name])?;
         if let Some(value) = value {
             let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
-            self.engine.execute(sql, params![name, value])?;
+            self.tx.execute(sql, params![name, value])?;
         }
         Ok(())
     }
@@ -344,13 +335,13 @@ impl WriteTx<'_> {
             name = table.name,
             order = table.order
         );
-        self.engine.execute(&sql, params![])
+        self.tx.execute(&sql, params![])
     }
 
     /// Empties a table that is moved as a whole.
     pub(in crate::storage::database) fn clear_table(&self, table: &Table) -> Result<(), DbError> {
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.rest());
-        self.engine.execute(&sql, params![]).map(drop)
+        self.tx.execute(&sql, params![]).map(drop)
     }
 
     /// Writes rows, and compares what the engine took with what it was given.
@@ -385,7 +376,7 @@ impl WriteTx<'_> {
         );
         let values: Vec<&dyn ToParam> =
             rows.iter().flatten().map(|value| -> &dyn ToParam { value }).collect();
-        let mut taken = self.engine.list(&sql, &values, |row| table.read(row))?;
+        let mut taken = self.tx.list(&sql, &values, |row| table.read(row))?;
         let mut given: Vec<&Vec<Value>> = rows.iter().collect();
         // They come back in an order that no engine promises.
         taken.sort_unstable();
@@ -409,7 +400,7 @@ impl WriteTx<'_> {
         for row in &portion.rows {
             let [_, media_type, id, ..] = row.as_slice() else { continue };
             let sql = "SELECT item_id FROM items WHERE media_type = ?1 AND id = ?2";
-            let earlier: Option<i64> = self.engine.find_value(sql, params![media_type, id])?;
+            let earlier: Option<i64> = self.tx.find_value(sql, params![media_type, id])?;
             if let Some(doc) = earlier {
                 self.delete_version(doc)?;
             }
@@ -419,12 +410,12 @@ impl WriteTx<'_> {
 
     /// Removes a version of an item that is not there any more where it came from.
     pub(in crate::storage::database) fn delete_version(&self, doc: i64) -> Result<(), DbError> {
-        self.engine.execute("DELETE FROM items WHERE item_id = ?1", params![doc]).map(drop)
+        self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![doc]).map(drop)
     }
 
     /// Removes the rows of the item log that are not behind `floor`.
     pub(in crate::storage::database) fn trim_item_log(&self, floor: i64) -> Result<(), DbError> {
-        self.engine.execute("DELETE FROM item_log WHERE seq < ?1", params![floor]).map(drop)
+        self.tx.execute("DELETE FROM item_log WHERE seq < ?1", params![floor]).map(drop)
     }
 
     /// Sees to it that the numbers up to `number` are not given again.
@@ -434,6 +425,6 @@ impl WriteTx<'_> {
         number: i64,
     ) -> Result<(), DbError> {
         let Some(column) = table.numbered else { return Ok(()) };
-        self.engine.pass_numbers(table.name, column, number)
+        self.tx.pass_numbers(table.name, column, number)
     }
 }

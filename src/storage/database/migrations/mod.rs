@@ -1,0 +1,87 @@
+//! The schema as numbered migrations, and the rules by which both engines run them.
+//!
+//! A release that changes the schema adds a file of the next number for each engine. A file that was
+//! released never changes. All pending migrations run in one transaction, and a schema with a higher number
+//! than [`LATEST`] is refused and left as it is. Who else may work on the database meanwhile is decided by the
+//! engine: SQLite has a lock on the data directory, PostgreSQL the incarnations of nodes.
+
+use std::fmt::Display;
+
+use super::error::DbError;
+
+/// SQLite's migrations; the first one leads to schema 1.
+pub(super) const SQLITE: [&str; 12] = [
+    include_str!("sqlite/0001.sql"),
+    include_str!("sqlite/0002.sql"),
+    include_str!("sqlite/0003.sql"),
+    include_str!("sqlite/0004.sql"),
+    include_str!("sqlite/0005.sql"),
+    include_str!("sqlite/0006.sql"),
+    include_str!("sqlite/0007.sql"),
+    include_str!("sqlite/0008.sql"),
+    include_str!("sqlite/0009.sql"),
+    include_str!("sqlite/0010.sql"),
+    include_str!("sqlite/0011.sql"),
+    include_str!("sqlite/0012.sql"),
+];
+
+/// A migration of PostgreSQL.
+#[derive(Clone, Copy)]
+pub(super) struct Migration {
+    /// The number of the schema that it leads to.
+    pub(super) number: i64,
+    pub(super) sql: &'static str,
+}
+
+/// PostgreSQL's migrations; the first one makes all tables of schema 8.
+pub(super) const POSTGRES: [Migration; 5] = [
+    Migration { number: 8, sql: include_str!("postgres/0008.sql") },
+    Migration { number: 9, sql: include_str!("postgres/0009.sql") },
+    Migration { number: 10, sql: include_str!("postgres/0010.sql") },
+    Migration { number: 11, sql: include_str!("postgres/0011.sql") },
+    Migration { number: 12, sql: include_str!("postgres/0012.sql") },
+];
+
+/// The number of the schema that this version works with.
+pub(super) const LATEST: i64 = POSTGRES[POSTGRES.len() - 1].number;
+const _: () = assert!(SQLITE.len() == POSTGRES.len() + 7, "both engines have the same schemas");
+
+/// What a schema needs before this version can use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// There are no tables: all migrations run.
+    New,
+    /// Nothing.
+    Current,
+    /// The migrations behind this number.
+    Older(i64),
+}
+
+impl Standing {
+    /// Compares the schema `found`, 0 where there are no tables, with `latest`.
+    ///
+    /// Fails with [`DbError::Schema`], which names `database`, when a later version of the product made it.
+    pub(super) fn of(found: i64, latest: i64, database: &dyn Display) -> Result<Self, DbError> {
+        if found > latest {
+            return Err(DbError::Schema(format!(
+                "{database} has schema {found} and this version of wirephoto knows schemas up to \
+                 {latest}: a later version wrote it, and only that one or a later one can use it"
+            )));
+        }
+        Ok(match found {
+            0 => Self::New,
+            found if found < latest => Self::Older(found),
+            _ => Self::Current,
+        })
+    }
+}
+
+/// Logs that migrations begin on tables in use; `copy` is what the operator can go back to.
+pub(super) fn log_upgrade(from: i64, to: i64, copy: &str) {
+    tracing::warn!(
+        from,
+        to,
+        "the schema of the database is brought up to date; earlier versions of wirephoto cannot use it \
+         then, and a {copy} from before is the way back"
+    );
+}

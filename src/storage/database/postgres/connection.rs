@@ -1,0 +1,168 @@
+//! Connections to a server: made when they are used, made again when they broke, read and written.
+
+use std::{sync::Arc, time::Duration};
+
+use super::error::{ends_session, unreachable};
+use super::migrations;
+use super::server::Server;
+use super::session::{Session, aside};
+use super::transaction::ServerTransaction;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
+use crate::storage::database::engine::{Engine, EngineConnection, Purpose, Read, Work, WriteMode};
+use crate::storage::database::error::DbError;
+
+/// Says that something was written, with the end of the transaction.
+const TELL: &str = "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
+/// What was written so far.
+const VERSION: &str = "SELECT version FROM writer";
+
+impl Engine for Server {
+    fn open(self: Arc<Self>, purpose: Purpose) -> Result<Box<dyn EngineConnection>, DbError> {
+        let (session, lost, seen) = (None, None, None);
+        Ok(Box::new(Connection { server: self, purpose, session, lost, seen, sessions: 0 }))
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+
+    fn in_clear_text(&self) -> Vec<String> {
+        Self::hosts_in_clear_text(self)
+    }
+}
+
+/// A connection that is made when it is used, and made again when it broke.
+struct Connection {
+    server: Arc<Server>,
+    purpose: Purpose,
+    session: Option<Box<Session>>,
+    /// Why there is no session.
+    lost: Option<Lost>,
+    /// `writer.version` as it was last seen, and when.
+    seen: Option<(Stopwatch, i64)>,
+    /// Sessions that were made.
+    sessions: i64,
+}
+
+/// A connection that could not be made.
+struct Lost {
+    since: Stopwatch,
+    rest: Duration,
+    why: String,
+}
+
+impl Connection {
+    /// The session, made anew where there is none that works.
+    ///
+    /// Fails at once while the last try is not long ago: those who wait are answered, and a server
+    /// that starts is not besieged.
+    fn session(&mut self) -> Result<&mut Session, DbError> {
+        if self.session.as_ref().is_some_and(|session| !session.is_alive()) {
+            self.session = None;
+        }
+        let Self { session, lost, seen, .. } = self;
+        if session.is_none() {
+            if let Some(lost) = lost
+                && lost.since.elapsed() < lost.rest
+            {
+                return Err(unreachable(lost.why.clone()).into());
+            }
+            match Session::open(&self.server, self.purpose) {
+                Ok(opened) => {
+                    (*session, *lost, *seen) = (Some(Box::new(opened)), None, None);
+                    self.sessions = self.sessions.wrapping_add(1);
+                }
+                Err(cause) => {
+                    let rest = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.rest * 2);
+                    let (since, why) = (Stopwatch::start(), cause.to_string());
+                    *lost = Some(Lost { since, rest: rest.min(DB_RETRY_MAX), why });
+                    return Err(cause);
+                }
+            }
+        }
+        session.as_deref_mut().ok_or(DbError::Closed)
+    }
+
+    /// Forgets a session that an error says is of no use any more.
+    fn check<T>(&mut self, outcome: &Result<T, DbError>) {
+        if outcome.as_ref().is_err_and(ends_session) {
+            self.session = None;
+        }
+    }
+
+    /// Runs `work` in a transaction that writes, and commits what it wrote.
+    fn transact(
+        &mut self,
+        work: impl FnOnce(&ServerTransaction<'_>) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
+        let transaction = self.session().and_then(ServerTransaction::begin);
+        let outcome = transaction.and_then(|tx| tx.run(work));
+        self.check(&outcome);
+        outcome
+    }
+}
+
+impl EngineConnection for Connection {
+    fn read(&mut self, read: Read) {
+        let session = match self.session() {
+            Ok(session) => session,
+            Err(cause) => return read(Err(cause)),
+        };
+        let failed = match ServerTransaction::snapshot(session) {
+            Ok(tx) => {
+                let done = tx.run(|tx| {
+                    read(Ok(tx));
+                    Ok(())
+                });
+                return drop(done);
+            }
+            Err(cause) => cause,
+        };
+        self.session = None;
+        read(Err(failed));
+    }
+
+    fn look(&mut self, look: Work<'_>) -> Result<(), DbError> {
+        aside(|| {
+            let transaction = self.session().and_then(ServerTransaction::snapshot);
+            let outcome = transaction.and_then(|tx| tx.run(|tx| look(tx)));
+            self.check(&outcome);
+            outcome
+        })
+    }
+
+    /// Fails with [`DbError::Schema`] when the schema is none of this version, since another one brought it
+    /// up to date. Archives do not move away from a server, so that all modes are one.
+    fn write(&mut self, _mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
+        let server = Arc::clone(&self.server);
+        self.transact(|tx| {
+            migrations::expect(&server, tx.lock_schema()?)?;
+            write(tx)?;
+            if tx.wrote() { tx.batch(TELL) } else { Ok(()) }
+        })
+    }
+
+    fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError> {
+        self.transact(|tx| claim(tx))
+    }
+
+    /// The number of what was written so far, as far as it is known here, with that of the session: another
+    /// server that took over may have come to the same number by other writes.
+    fn data_version(&mut self) -> Result<i64, DbError> {
+        aside(|| {
+            let heard = self.session()?.driver.hears();
+            if let Some((since, version)) = &self.seen
+                && !heard
+                && since.elapsed() < self.server.look()
+            {
+                return Ok(*version);
+            }
+            let found = self.session()?.number(VERSION);
+            self.check(&found);
+            let version = found?.wrapping_add(self.sessions << 40);
+            self.seen = Some((Stopwatch::start(), version));
+            Ok(version)
+        })
+    }
+}

@@ -1,0 +1,395 @@
+//! A transaction of PostgreSQL: statements, rows and values of the driver.
+
+use std::{
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::pin,
+    time::Duration,
+};
+
+use futures_util::TryStreamExt;
+use jiff::Timestamp;
+use tokio_postgres::{
+    IsolationLevel, Statement, Transaction, TransactionBuilder,
+    types::{FromSql, IsNull, ToSql, Type, private::BytesMut},
+};
+
+use super::error::{ParamMismatch, wrong_value};
+use super::session::{ConnectionDriver, Session, number};
+use crate::runtime::limits::DB_PORTION_ROWS;
+use crate::storage::database::engine::{
+    EngineTransaction, Hold, Param, Params, ReadRow, Row, VisitRow, params,
+};
+use crate::storage::database::error::{DbError, damaged};
+use crate::storage::database::facts::DatabaseFacts;
+
+/// The bytes of a value as the server sends them, and what they are.
+#[derive(Clone, Copy)]
+enum Raw<'r> {
+    Null,
+    /// Big-endian, of 2, 4 or 8 bytes.
+    Int(&'r [u8]),
+    Bool(bool),
+    Text(&'r [u8]),
+    Bytes(&'r [u8]),
+    Other,
+}
+
+type Cause = Box<dyn std::error::Error + Sync + Send>;
+
+impl<'r> FromSql<'r> for Raw<'r> {
+    fn from_sql(kind: &Type, raw: &'r [u8]) -> Result<Self, Cause> {
+        Ok(match *kind {
+            Type::INT2 | Type::INT4 | Type::INT8 => Self::Int(raw),
+            Type::BOOL => Self::Bool(raw != [0]),
+            Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
+                Self::Text(raw)
+            }
+            Type::BYTEA => Self::Bytes(raw),
+            _ => Self::Other,
+        })
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Cause> {
+        Ok(Self::Null)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+impl Raw<'_> {
+    fn wrong(self, expected: &str) -> DbError {
+        let found = match self {
+            Self::Null => "nothing",
+            Self::Int(_) => "a number",
+            Self::Bool(_) => "true or false",
+            Self::Text(_) => "a text",
+            Self::Bytes(_) => "bytes",
+            Self::Other => "something else",
+        };
+        wrong_value(format!("a column holds {found}, expected {expected}")).into()
+    }
+
+    fn int(self) -> Result<i64, DbError> {
+        let Self::Int(bytes) = self else { return Err(self.wrong("a number")) };
+        match *bytes {
+            [a, b] => Ok(i64::from(i16::from_be_bytes([a, b]))),
+            [a, b, c, d] => Ok(i64::from(i32::from_be_bytes([a, b, c, d]))),
+            _ => bytes.try_into().map(i64::from_be_bytes).map_err(|_| self.wrong("a number")),
+        }
+    }
+}
+
+fn text(raw: Raw<'_>) -> Result<&str, DbError> {
+    let Raw::Text(bytes) = raw else { return Err(raw.wrong("a text")) };
+    std::str::from_utf8(bytes).map_err(|_| raw.wrong("a text in UTF-8"))
+}
+
+fn raw(row: &tokio_postgres::Row, at: usize) -> Result<Raw<'_>, DbError> {
+    Ok(row.try_get(at)?)
+}
+
+impl Row for tokio_postgres::Row {
+    fn is_null(&self, at: usize) -> Result<bool, DbError> {
+        Ok(matches!(raw(self, at)?, Raw::Null))
+    }
+
+    fn int(&self, at: usize) -> Result<i64, DbError> {
+        raw(self, at)?.int()
+    }
+
+    fn small_int(&self, at: usize) -> Result<u32, DbError> {
+        let raw = raw(self, at)?;
+        u32::try_from(raw.int()?).map_err(|_| raw.wrong("a number below 2^32"))
+    }
+
+    fn bool(&self, at: usize) -> Result<bool, DbError> {
+        let raw = raw(self, at)?;
+        let Raw::Bool(is) = raw else { return Err(raw.wrong("true or false")) };
+        Ok(is)
+    }
+
+    fn string(&self, at: usize) -> Result<String, DbError> {
+        self.text(at).map(str::to_owned)
+    }
+
+    fn bytes(&self, at: usize) -> Result<Vec<u8>, DbError> {
+        let raw = raw(self, at)?;
+        let Raw::Bytes(bytes) = raw else { return Err(raw.wrong("bytes")) };
+        Ok(bytes.to_vec())
+    }
+
+    fn text(&self, at: usize) -> Result<&str, DbError> {
+        text(raw(self, at)?)
+    }
+
+    fn lossy(&self, at: usize) -> Result<String, DbError> {
+        Ok(match raw(self, at)? {
+            Raw::Text(bytes) | Raw::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Raw::Bool(is) => is.to_string(),
+            raw @ Raw::Int(_) => raw.int()?.to_string(),
+            Raw::Null | Raw::Other => "?".to_owned(),
+        })
+    }
+}
+
+impl ToSql for Param<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Cause> {
+        match (*self, kind) {
+            (Self::Null, _) => Ok(IsNull::Yes),
+            (Self::Int(number), &Type::INT8) => number.to_sql(kind, out),
+            (Self::Int(number), &Type::INT4) => i32::try_from(number)?.to_sql(kind, out),
+            (Self::Int(number), &Type::INT2) => i16::try_from(number)?.to_sql(kind, out),
+            (Self::Bool(is), &Type::BOOL) => is.to_sql(kind, out),
+            // The one character that PostgreSQL's texts do not have.
+            (Self::Text(text), &Type::TEXT) if text.contains('\0') => {
+                text.replace('\0', "\u{fffd}").to_sql(kind, out)
+            }
+            (Self::Text(text), &Type::TEXT) => text.to_sql(kind, out),
+            (Self::Blob(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),
+            (Self::Int(_) | Self::Bool(_) | Self::Text(_) | Self::Blob(_), _) => {
+                Err(ParamMismatch(kind.clone()).into())
+            }
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    tokio_postgres::types::to_sql_checked!();
+}
+
+/// The parameters as the driver takes them.
+fn bound<'p>(params: Params<'p>) -> Vec<Param<'p>> {
+    params.iter().map(|value| value.to_param()).collect()
+}
+
+/// Tables of this schema that the role may not use as the service does.
+const LACKING: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
+    AND NOT (has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT')
+        AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'INSERT')
+        AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'UPDATE')
+        AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'DELETE'))
+    ORDER BY tablename";
+
+/// A transaction of a session.
+pub(super) struct ServerTransaction<'a> {
+    driver: &'a ConnectionDriver,
+    transaction: Transaction<'a>,
+    /// Whether a statement wrote something.
+    wrote: Cell<bool>,
+}
+
+impl<'a> ServerTransaction<'a> {
+    /// Begins to read one state.
+    pub(super) fn snapshot(session: &'a mut Session) -> Result<Self, DbError> {
+        Self::start(session, |begin| {
+            begin.isolation_level(IsolationLevel::RepeatableRead).read_only(true)
+        })
+    }
+
+    /// Begins to write: each statement sees what was committed before it, whatever the server is set to.
+    pub(super) fn begin(session: &'a mut Session) -> Result<Self, DbError> {
+        Self::start(session, |begin| begin.isolation_level(IsolationLevel::ReadCommitted))
+    }
+
+    fn start(
+        Session { client, driver }: &'a mut Session,
+        set: impl FnOnce(TransactionBuilder<'a>) -> TransactionBuilder<'a>,
+    ) -> Result<Self, DbError> {
+        let transaction = driver.wait(set(client.build_transaction()).start())?;
+        Ok(Self { driver, transaction, wrote: Cell::new(false) })
+    }
+
+    /// Runs `work`, which may panic, and commits what it wrote; what wrote nothing has nothing to flush.
+    ///
+    /// An error of the commit itself leaves open whether it was done.
+    pub(super) fn run<T>(
+        self,
+        work: impl FnOnce(&Self) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        match catch_unwind(AssertUnwindSafe(|| work(&self))) {
+            Ok(Ok(outcome)) if self.wrote.get() => {
+                self.driver.wait(self.transaction.commit())?;
+                Ok(outcome)
+            }
+            ended => {
+                // What it holds is given back at once. Nobody waits for the answer.
+                drop(self.transaction);
+                self.driver.settle();
+                ended.unwrap_or_else(|panic| resume_unwind(panic))
+            }
+        }
+    }
+
+    pub(super) fn wrote(&self) -> bool {
+        self.wrote.get()
+    }
+
+    /// The one number that a query gives.
+    pub(super) fn number(&self, sql: &str) -> Result<i64, DbError> {
+        number(&self.driver.wait(self.transaction.simple_query(sql))?)
+    }
+
+    /// Runs statements that write.
+    pub(super) fn batch(&self, sql: &str) -> Result<(), DbError> {
+        self.wrote.set(true);
+        self.driver.wait(self.transaction.batch_execute(sql))
+    }
+
+    /// Waits for the turn to write; gives the number of the schema by then.
+    pub(super) fn lock_schema(&self) -> Result<i64, DbError> {
+        self.number("SELECT schema FROM writer FOR UPDATE")
+    }
+
+    /// Lets the statements of this session take longer than others.
+    pub(super) fn has_time(&self, time: Duration) {
+        self.driver.has_time(time);
+    }
+
+    fn prepared(&self, sql: &str) -> Result<Statement, DbError> {
+        self.driver.prepared(&self.transaction, sql)
+    }
+
+    /// Notes that `sql` had an effect, if it is one that has.
+    fn note(&self, sql: &str, rows: bool) {
+        if rows && !sql.trim_start().starts_with("SELECT") {
+            self.wrote.set(true);
+        }
+    }
+}
+
+impl EngineTransaction for ServerTransaction<'_> {
+    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
+        let statement = self.prepared(sql)?;
+        let rows = self.driver.wait(self.transaction.execute_raw(&statement, bound(params)))?;
+        self.note(sql, rows > 0);
+        Ok(usize::try_from(rows).unwrap_or(usize::MAX))
+    }
+
+    fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> Result<(), DbError> {
+        let statement = self.prepared(sql)?;
+        let first = self.driver.wait(async {
+            let rows = self.transaction.query_raw(&statement, bound(params)).await?;
+            let mut rows = pin!(rows);
+            let first = rows.try_next().await?;
+            // What comes behind it may be an error; behind the end nothing may be asked for.
+            let mut more = first.is_some();
+            while more {
+                more = rows.try_next().await?.is_some();
+            }
+            Ok(first)
+        })?;
+        self.note(sql, first.is_some());
+        first.map_or(Ok(()), |row| read(&row))
+    }
+
+    /// The rows are fetched in portions.
+    fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> Result<(), DbError> {
+        let statement = self.prepared(sql)?;
+        let portal = self.driver.wait(self.transaction.bind_raw(&statement, bound(params)))?;
+        loop {
+            let rows: Vec<_> = self.driver.wait(async {
+                let rows = self.transaction.query_portal_raw(&portal, DB_PORTION_ROWS).await?;
+                rows.try_collect().await
+            })?;
+            self.note(sql, !rows.is_empty());
+            for row in &rows {
+                if each(row)?.is_break() {
+                    return Ok(());
+                }
+            }
+            // Fewer than were asked for are the last ones.
+            if i32::try_from(rows.len()).is_ok_and(|count| count < DB_PORTION_ROWS) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One question and one answer.
+    fn read_all(&self, sql: &str, params: Params<'_>, each: ReadRow<'_>) -> Result<(), DbError> {
+        let statement = self.prepared(sql)?;
+        let rows: Vec<_> = self.driver.wait(async {
+            self.transaction.query_raw(&statement, bound(params)).await?.try_collect().await
+        })?;
+        self.note(sql, !rows.is_empty());
+        rows.iter().try_for_each(|row| each(row))
+    }
+
+    fn holding(&self, hold: Hold) -> &'static str {
+        match hold {
+            Hold::Free => "FOR UPDATE SKIP LOCKED",
+            Hold::Kept => "FOR KEY SHARE SKIP LOCKED",
+            Hold::Alone => "FOR UPDATE",
+        }
+    }
+
+    fn defer_references(&self) -> Result<(), DbError> {
+        self.driver.wait(self.transaction.batch_execute("SET CONSTRAINTS ALL DEFERRED"))
+    }
+
+    fn number_given(&self, table: &str, column: &str) -> Result<i64, DbError> {
+        let tx: &dyn EngineTransaction = self;
+        let highest = format!("SELECT coalesce(max({column}), 0) FROM {table}");
+        let highest: Option<i64> = tx.find_value(&highest, params![])?;
+        let given = "SELECT coalesce(pg_sequence_last_value(
+             CAST(pg_get_serial_sequence(?1, ?2) AS regclass)), 0)";
+        let given: Option<i64> = tx.find_value(given, params![table, column])?;
+        Ok(highest.max(given).unwrap_or_default())
+    }
+
+    fn pass_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError> {
+        let tx: &dyn EngineTransaction = self;
+        // Its own number, which explicit ones do not raise.
+        let sql = "SELECT setval(pg_get_serial_sequence(?1, ?2), ?3) WHERE ?3 > coalesce(
+             pg_sequence_last_value(CAST(pg_get_serial_sequence(?1, ?2) AS regclass)), 0)";
+        tx.exists(sql, params![table, column, number])?;
+        self.wrote.set(true);
+        Ok(())
+    }
+
+    fn facts(&self) -> Result<DatabaseFacts, DbError> {
+        let tx: &dyn EngineTransaction = self;
+        let (text, number) = (
+            |sql| tx.load_value::<String>(sql, params![]),
+            |sql| tx.load_value::<i64>(sql, params![]),
+        );
+        let version = text("SELECT current_setting('server_version')::text")?;
+        let role = text("SELECT current_user::text")?;
+        let clock = number("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")?;
+        let clock = Timestamp::from_millisecond(clock)
+            .map_err(|why| damaged("the server's clock", &why))?;
+        let open = number("SELECT count(*) FROM pg_stat_activity")?;
+        let most = number("SELECT current_setting('max_connections')::bigint")?;
+        Ok(DatabaseFacts {
+            engine: format!("PostgreSQL {version}"),
+            role: Some(role),
+            clock: Some(clock),
+            connections: Some((open, most)),
+            lacking: tx.list_values(LACKING, params![])?,
+        })
+    }
+
+    #[cfg(test)]
+    fn run_script(&self, sql: &str) -> Result<(), DbError> {
+        self.batch(sql)
+    }
+
+    #[cfg(test)]
+    fn refusing_script(&self, change: &str, table: &str) -> String {
+        format!(
+            "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+             AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+             CREATE TRIGGER refuse BEFORE {change} ON {table}
+             FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+    }
+
+    #[cfg(test)]
+    fn accepting_script(&self, table: &str) -> String {
+        format!("DROP TRIGGER refuse ON {table}")
+    }
+}

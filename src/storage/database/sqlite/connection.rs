@@ -1,0 +1,160 @@
+//! Connections to a file: how it is opened, migrated, read and written.
+
+use std::path::{Path, PathBuf};
+use std::{sync::Arc, time::Duration};
+
+use rusqlite::{OpenFlags, TransactionBehavior};
+
+use super::migrations;
+use crate::runtime::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
+use crate::storage::database::engine::{
+    Engine, EngineConnection, EngineTransaction, Purpose, Read, Work, WriteMode, params,
+};
+use crate::storage::database::error::DbError;
+
+/// Rises when another connection committed.
+const DATA_VERSION: &str = "PRAGMA data_version";
+
+/// A database in a file.
+pub(in crate::storage::database) struct DatabaseFile {
+    pub(in crate::storage::database) path: PathBuf,
+    /// Whether nothing of the file is written.
+    pub(in crate::storage::database) only_reads: bool,
+}
+
+impl Engine for DatabaseFile {
+    fn open(self: Arc<Self>, purpose: Purpose) -> Result<Box<dyn EngineConnection>, DbError> {
+        if self.only_reads {
+            return Ok(Box::new(Connection::open_to_read(&self.path)?));
+        }
+        let connection = Connection::open(&self.path)?;
+        if purpose == Purpose::Write {
+            connection.raw.pragma_update(None, "cache_size", -DB_WRITE_CACHE_KIB)?;
+        }
+        Ok(Box::new(connection))
+    }
+}
+
+/// A connection to a file.
+pub(in crate::storage::database) struct Connection {
+    raw: rusqlite::Connection,
+}
+
+impl Connection {
+    fn open(path: &Path) -> Result<Self, DbError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let opened = Self::with(path, flags)?;
+        opened.raw.pragma_update(None, "journal_mode", "WAL")?;
+        opened.raw.pragma_update(None, "synchronous", "FULL")?;
+        opened.raw.pragma_update(None, "foreign_keys", "ON")?;
+        Ok(opened)
+    }
+
+    /// Opens the database so that nothing of its file is written, whatever is asked. Who reads notes up to
+    /// where in the file beside it, `-shm`, so that one is written.
+    fn open_to_read(path: &Path) -> Result<Self, DbError> {
+        Self::with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    fn with(path: &Path, flags: OpenFlags) -> Result<Self, DbError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
+        connection.pragma_update(None, "cache_size", -DB_CACHE_KIB)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(Self { raw: connection })
+    }
+
+    /// Runs `write` as a transaction that is alone.
+    fn run(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
+        let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx: &dyn EngineTransaction = &*transaction;
+        // A few microseconds beside the flush of a commit.
+        if mode != WriteMode::EvenMoved
+            && let Some(home) = tx.moved_to()?
+        {
+            return Err(DbError::Moved(home));
+        }
+        write(tx)?;
+        Ok(transaction.commit()?)
+    }
+}
+
+impl EngineConnection for Connection {
+    fn read(&mut self, read: Read) {
+        match self.raw.unchecked_transaction() {
+            // Dropping a transaction that only read ends it; there is nothing to commit.
+            Ok(transaction) => read(Ok(&*transaction)),
+            Err(error) => read(Err(error.into())),
+        }
+    }
+
+    fn look(&mut self, look: Work<'_>) -> Result<(), DbError> {
+        look(&self.raw)
+    }
+
+    fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
+        if mode != WriteMode::Overwriting {
+            return self.run(mode, write);
+        }
+        self.raw.pragma_update(None, "secure_delete", "ON")?;
+        let outcome = self.run(mode, write);
+        self.raw.pragma_update(None, "secure_delete", "OFF")?;
+        outcome
+    }
+
+    fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError> {
+        self.run(WriteMode::Normal, claim)
+    }
+
+    fn empty_log(&self) -> Result<(), DbError> {
+        let busy: i64 =
+            self.raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy == 0 {
+            return Ok(());
+        }
+        Err(DbError::InUse("others read from the write-ahead log".to_owned()))
+    }
+
+    fn data_version(&mut self) -> Result<i64, DbError> {
+        let tx: &dyn EngineTransaction = &self.raw;
+        tx.load_value(DATA_VERSION, params![])
+    }
+}
+
+/// Makes the database when it is missing and brings its schema up to date.
+pub(in crate::storage::database) fn migrate(path: &Path) -> Result<Connection, DbError> {
+    let mut connection = Connection::open(path)?;
+    migrations::all()
+        .to_latest(&mut connection.raw)
+        .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))?;
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_only_reads_cannot_write_and_sees_what_others_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("some.db");
+        let write = |connection: &Connection, sql: &str| connection.raw.execute_batch(sql);
+        let writer = migrate(&path).unwrap();
+        let mut reader = Connection::open_to_read(&path).unwrap();
+        let before = reader.data_version().unwrap();
+        write(&writer, "INSERT INTO state (name, value) VALUES ('a', 'b')").unwrap();
+        assert_ne!(reader.data_version().unwrap(), before);
+        let tx: &dyn EngineTransaction = &reader.raw;
+        let found =
+            tx.find_value::<String>("SELECT value FROM state WHERE name = ?1", params!["a"]);
+        assert_eq!(found.unwrap().as_deref(), Some("b"));
+        let refused = write(&reader, "DELETE FROM state").map_err(DbError::from);
+        assert!(matches!(refused, Err(DbError::Engine(cause)) if cause.is_resource()));
+        // Also where nobody else has it open.
+        drop((writer, reader));
+        let alone = Connection::open_to_read(&path).unwrap();
+        let tx: &dyn EngineTransaction = &alone.raw;
+        assert!(tx.exists("SELECT 1 FROM state", params![]).unwrap());
+    }
+}
