@@ -12,6 +12,7 @@ use crate::schema::Fields;
 use crate::stems::Stemming;
 
 /// The threads that make documents into segments.
+#[derive(Clone, Copy)]
 struct SegmentThreads {
     count: usize,
     /// Memory of each thread in bytes: a segment is written when it is full. The engine asks for

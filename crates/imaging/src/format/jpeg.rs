@@ -6,9 +6,8 @@ use ::jpeg::codec::{self, Chroma, Decoded, Encoding, Pixels, Scale, Space};
 use ::jpeg::header::{Header, HeaderLimits};
 use ::jpeg::repair;
 use ::jpeg::rewrite::rewrite_metadata;
-use metadata::EmbeddedMetadata;
 
-use crate::format::{Codec, Decoder, Opened, Picture};
+use crate::format::{Attachments, Codec, Decoder, Opened, Picture};
 use crate::{RasterError, Sampling, colour};
 
 /// JPEG (ITU-T T.81).
@@ -64,14 +63,11 @@ fn encode(picture: &Picture<'_>) -> Result<Vec<u8>, RasterError> {
     }
 }
 
-fn embed(
-    file: &[u8],
-    metadata: &EmbeddedMetadata,
-    icc: Option<&[u8]>,
-) -> Result<Vec<u8>, RasterError> {
+fn embed(file: &[u8], attachments: &Attachments<'_>) -> Result<Vec<u8>, RasterError> {
     let header = Header::parse_start(file, &LIMITS, file.len())
         .map_err(|cause| RasterError::Decode(cause.to_string()))?;
-    let (mut head, scans) = rewrite_metadata(file, &header, &metadata.jpeg_segments(), icc);
+    let segments = attachments.metadata.jpeg_segments();
+    let (mut head, scans) = rewrite_metadata(file, &header, &segments, attachments.icc);
     head.extend_from_slice(&file[scans]);
     Ok(head)
 }

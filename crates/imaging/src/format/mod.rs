@@ -34,7 +34,7 @@ pub struct Codec {
     /// Encodes pixels. They have no more channels and no longer sides than the format holds.
     pub encode: fn(&Picture<'_>) -> Result<Vec<u8>, RasterError>,
     /// Gives an encoded file its metadata and its colour profile.
-    pub embed: fn(&[u8], &EmbeddedMetadata, Option<&[u8]>) -> Result<Vec<u8>, RasterError>,
+    pub embed: fn(&[u8], &Attachments<'_>) -> Result<Vec<u8>, RasterError>,
     /// Whether files hold four inks; pictures of inks are converted to sRGB where they do not.
     pub holds_inks: bool,
     /// The longest side of a picture, in pixels.
@@ -55,6 +55,14 @@ pub struct Opened<'a> {
     pub file: Cow<'a, [u8]>,
     /// What its headers say.
     pub header: Header,
+}
+
+/// What a file carries beside its picture.
+pub struct Attachments<'a> {
+    /// The metadata.
+    pub metadata: &'a EmbeddedMetadata,
+    /// The ICC profile; `None` for pixels in sRGB.
+    pub icc: Option<&'a [u8]>,
 }
 
 /// A picture to be encoded.
@@ -167,7 +175,7 @@ impl ImageFormat {
         metadata: &EmbeddedMetadata,
         icc: Option<&[u8]>,
     ) -> Result<Vec<u8>, RasterError> {
-        (self.0.embed)(file, metadata, icc)
+        (self.0.embed)(file, &Attachments { metadata, icc })
     }
 }
 

@@ -19,7 +19,7 @@ static PIXMAP: Codec = Codec {
         let head = format!("P6 {width} {height} 255\n").into_bytes();
         Ok([head, picture.pixels.data.clone()].concat())
     },
-    embed: |file, _, _| Ok(file.to_owned()),
+    embed: |file, _| Ok(file.to_owned()),
     holds_inks: false,
     side_px_max: 100,
 };

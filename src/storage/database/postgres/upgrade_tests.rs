@@ -140,7 +140,7 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     let cause = outcome.unwrap_err();
     assert!(matches!(cause, DbError::InUse(_)), "{cause:?}");
     let words = cause.to_string();
-    let has = format!("has schema {}", LATEST);
+    let has = format!("has schema {LATEST}");
     assert!(words.contains("node-1 (all)") && words.contains(&has), "{words}");
     assert!(words.contains("stop"), "{words}");
     // It is as it was, and goes on.
