@@ -1,5 +1,6 @@
 //! Assembly: opens what the commands share, and runs the server.
 
+mod assembly;
 mod audit_log;
 pub mod backup;
 pub mod bench;

@@ -1,9 +1,10 @@
 //! The services behind the handlers, as the settings want them.
 
-use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use tokio::runtime::Runtime;
 
+use super::assembly::{Access, Domain, Storage, WayOut};
 use super::purging::open_policy;
 use crate::access::auth::{Auth, HashLimits, IdSigner};
 use crate::access::oauth::{Lifetimes, OAuth};
@@ -13,11 +14,9 @@ use crate::archive::collections::Collections;
 use crate::archive::content::Content;
 use crate::archive::ingest::{Ingest, Spool, Uploads};
 use crate::cluster::guard::ClusterGuard;
-use crate::cluster::membership::Node;
 use crate::cluster::readiness::{Parts, Readiness};
 use crate::distribution::delivery::{self, Deliveries, Sender};
 use crate::distribution::notifications::{self, Asks, Notifications};
-use crate::distribution::recipients::{RecipientSettings, Recipients};
 use crate::http::listener::ListenerLimits;
 use crate::http::openapi::Bases;
 use crate::http::openapi::Description;
@@ -36,7 +35,6 @@ use crate::runtime::live::Live;
 use crate::runtime::slots::SlotLimits;
 use crate::runtime::traces::{self, Export, Traces};
 use crate::storage::audit::Audit;
-use crate::storage::blobs::Store;
 use crate::storage::database::Db;
 use crate::storage::search::{IndexSettings, Search, Standing};
 use crate::transport::MailTransport;
@@ -44,45 +42,8 @@ use crate::transport::mail_templates::Letters;
 use crate::transport::push::Push;
 use model::account::Lane;
 
-/// What the handlers call.
-pub(super) struct Services {
-    pub(super) media: Media,
-    pub(super) content: Content,
-    pub(super) auth: Auth,
-    pub(super) oauth: OAuth,
-    pub(super) orders: Orders,
-    pub(super) outgoing: Outgoing,
-    pub(super) uploads: Uploads,
-}
-
-/// What sends to users and to other systems.
-pub(super) struct Outgoing {
-    pub(super) deliveries: Deliveries,
-    pub(super) notifications: Notifications,
-    pub(super) recipients: Recipients,
-    pub(super) users: Users,
-}
-
-/// Starts what sends, and gives what does the work of streams.
-pub(super) fn start_outgoing(
-    config: &Config,
-    (media, orders, content): (&Media, &Orders, &Content),
-    auth: &Auth,
-    guard: &ClusterGuard,
-) -> Result<(Outgoing, Asks)> {
-    let sender = Sender::of(config)?;
-    let (db, mailer) = (auth.db().clone(), sender.mailer().clone());
-    let recipients = Recipients::new(db, mailer, RecipientSettings::of(config));
-    let way_out = (&sender, &recipients);
-    let users = start_users(config, auth, &sender)?;
-    let deliveries = start_deliveries(config, (media, orders, auth), way_out, guard);
-    let (notifications, asks) =
-        start_notifications(config, (media, content, auth, &users), way_out, guard)?;
-    Ok((Outgoing { deliveries, notifications, recipients, users }, asks))
-}
-
 /// Starts the users section, which mails links where there is a mail server.
-fn start_users(config: &Config, auth: &Auth, sender: &Sender) -> Result<Users> {
+pub(super) fn start_users(config: &Config, auth: &Auth, sender: &Sender) -> Result<Users> {
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY)?;
     let sends_mails = match sender.mailer().settings().transport {
         MailTransport::Smtp(_) => true,
@@ -92,40 +53,43 @@ fn start_users(config: &Config, auth: &Auth, sender: &Sender) -> Result<Users> {
     Ok(Users::new(auth.clone(), signer, settings))
 }
 
-fn start_deliveries(
+pub(super) fn start_deliveries(
     config: &Config,
-    (media, orders, auth): (&Media, &Orders, &Auth),
-    (sender, recipients): (&Sender, &Recipients),
+    access: Access<'_>,
+    media: &Media,
+    way_out: WayOut<'_>,
     guard: &ClusterGuard,
 ) -> Deliveries {
     let services = delivery::Services {
         media: media.clone(),
-        orders: orders.clone(),
-        auth: auth.clone(),
-        sender: sender.clone(),
-        recipients: recipients.clone(),
+        orders: access.orders.clone(),
+        auth: access.auth.clone(),
+        sender: way_out.sender.clone(),
+        recipients: way_out.recipients.clone(),
         guard: guard.clone(),
     };
     Deliveries::new(services, delivery::Settings::of(config))
 }
 
-fn start_notifications(
+pub(super) fn start_notifications(
     config: &Config,
-    (media, content, auth, users): (&Media, &Content, &Auth, &Users),
-    (sender, recipients): (&Sender, &Recipients),
+    access: Access<'_>,
+    media: &Media,
+    content: &Content,
+    way_out: WayOut<'_>,
     guard: &ClusterGuard,
 ) -> Result<(Notifications, Asks)> {
     let overrides = Some(config.mail.templates.as_path());
     let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
     let services = notifications::Services {
-        db: auth.db().clone(),
+        db: access.auth.db().clone(),
         content: content.clone(),
         media: media.clone(),
-        auth: auth.clone(),
-        users: users.clone(),
-        mailer: sender.mailer().clone(),
+        auth: access.auth.clone(),
+        users: access.users.clone(),
+        mailer: way_out.sender.mailer().clone(),
         letters: Letters::compile(overrides)?,
-        recipients: recipients.clone(),
+        recipients: way_out.recipients.clone(),
         push: Push::of(config)?,
         guard: guard.clone(),
     };
@@ -164,17 +128,12 @@ pub(super) fn start_media(
 }
 
 /// What tells whether this node can do what others can.
-pub(super) fn readiness(
-    config: &Config,
-    (db, store): (&Db, Store),
-    content: &Content,
-    node: &Node,
-) -> Readiness {
+pub(super) fn readiness(config: &Config, storage: &Storage, content: &Content) -> Readiness {
     Readiness::new(Parts {
-        db: db.clone(),
-        store,
+        db: storage.db.clone(),
+        store: storage.store.clone(),
         search: content.engine().clone(),
-        node: node.clone(),
+        node: storage.guard.node().clone(),
         dir: config.data.dir.clone(),
         file_bytes_max: config.media.file_bytes_max,
     })
@@ -230,20 +189,21 @@ pub(super) fn lifetimes(config: &Config) -> Lifetimes {
 
 pub(super) fn shared(
     config: &Config,
-    (services, node, readiness): (Services, Node, Readiness),
-    metrics: metrics_exporter_prometheus::PrometheusHandle,
+    domain: Domain,
+    process: ProcessState,
     traces: Option<Traces>,
 ) -> Result<Shared> {
-    let Services { media, content, auth, oauth, orders, outgoing, uploads } = services;
-    let Outgoing { deliveries, notifications, recipients, users } = outgoing;
+    let Domain { auth, oauth, users, orders, media, content, uploads, .. } = domain;
+    let Domain { deliveries, notifications, recipients, .. } = domain;
     let pages = Pages::compile(&config.ingest.timezone.0)?;
     let bases = Bases {
         public: &config.server.public_url.0,
         media: config.media_url(),
         auth: config.auth_url(),
     };
-    let db = orders.db().clone();
-    let audit = if node.role().only_reads() { Audit::lines_only() } else { Audit::start() };
+    let db = process.db.clone();
+    let audit =
+        if process.node.role().only_reads() { Audit::lines_only() } else { Audit::start() };
     let description = Description::new(bases, &pages, &config.server.site_name)?;
     Ok(Shared {
         access: AccessState { auth, oauth, users, orders, audit },
@@ -252,7 +212,7 @@ pub(super) fn shared(
         distribution: DistributionState { deliveries, notifications, recipients },
         site: SiteState {
             pages,
-            activity: Activity::new(db.clone()),
+            activity: Activity::new(db),
             concepts: ConceptNames::default(),
             url: config.site_url().to_owned(),
             name: config.server.site_name.clone(),
@@ -266,15 +226,7 @@ pub(super) fn shared(
             traces,
             strict_transport: config.is_https(),
         },
-        process: ProcessState {
-            db,
-            node,
-            readiness,
-            metrics,
-            has_admin_listener: config.server.admin_listen.0.is_some(),
-            draining: AtomicBool::new(false),
-            stopping: tokio::sync::watch::Sender::new(false),
-        },
+        process,
         description,
     })
 }

@@ -576,7 +576,7 @@ fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Tr
             say(&format!("took in {count} items of the demo archive"));
         }
     }
-    let server = Server::start(Launch { config, sources, logs }, archive, (node, keeper))?;
+    let server = Server::start(Launch { config, sources, logs }, archive, node, keeper)?;
     say(&format!("listening on {}", server.url()));
     if let Some(url) = server.admin_url() {
         say(&format!("metrics at {url}/metrics"));

@@ -1,0 +1,253 @@
+//! What a server is made of, in the order in which it starts: storage, domain, HTTP, background. Each constructor
+//! takes what it depends on.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::Archive;
+use super::jobs::{Jobs, WatchedFolder, start_follower, start_threads};
+use super::ownership::settle_later;
+use super::purging::Purging;
+use super::reload::certificate;
+use super::scrub::Scrub;
+use super::services::{
+    hash_limits, listener_limits, poll_limits, start_deliveries, start_media, start_notifications,
+    start_oauth, start_search, start_senders, start_uploads, start_users,
+};
+use crate::access::auth::Auth;
+use crate::access::oauth::OAuth;
+use crate::access::orders::Orders;
+use crate::access::users::Users;
+use crate::archive::content::Content;
+use crate::archive::ingest::{Ingest, Uploads};
+use crate::cluster::clock_guard::ClockGuard;
+use crate::cluster::guard::ClusterGuard;
+use crate::cluster::jobs::JobThread;
+use crate::cluster::membership::{Lease, Node};
+use crate::distribution::delivery::{Deliveries, Sender};
+use crate::distribution::notifications::{Asks, Notifications};
+use crate::distribution::recipients::{RecipientSettings, Recipients};
+use crate::http::App;
+use crate::http::listener::Terms;
+use crate::media;
+use crate::media::Media;
+use crate::media::original::Originals;
+use crate::runtime::clock;
+use crate::runtime::config::{BaseUrl, Config, Role};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::WARM_QUEUE_MAX;
+use crate::runtime::live::Live;
+use crate::storage::blobs::Store;
+use crate::storage::database::Db;
+
+/// The archive of a running server.
+pub(super) struct Storage {
+    pub(super) db: Db,
+    pub(super) store: Store,
+    pub(super) originals: Originals,
+    pub(super) watched: Option<WatchedFolder>,
+    /// What this node may do now.
+    pub(super) guard: ClusterGuard,
+}
+
+impl Storage {
+    /// Opens the connections to the database, removes what a killed process left in the store, and goes on finding
+    /// out whose the store is where it did not answer.
+    pub(super) fn open(config: &Config, archive: Archive, node: &Node) -> Result<Self> {
+        let watched = WatchedFolder::open(config, &archive, node)?;
+        let Archive { db, originals, memory: _, unsettled } = archive;
+        let store = originals.store().clone();
+        db.open_connections();
+        if let Some(names) = unsettled {
+            settle_later(db.clone(), store.clone(), names)?;
+        }
+        store.report();
+        let swept = store.sweep().map_err(Error::internal)?;
+        if swept > 0 {
+            tracing::info!(files = swept, "removed what interrupted writes left");
+        }
+        let clock = ClockGuard::start(&db, node.name().as_deref());
+        let guard = ClusterGuard::new(node.clone(), clock);
+        Ok(Self { db, store, originals, watched, guard })
+    }
+
+    /// The scrub of the originals, where the settings ask for one and this process does such work.
+    fn scrub(&self, config: &Config) -> Option<Scrub> {
+        let period = config.store.scrub_days.of(&config.store.originals)?;
+        let node = self.guard.node();
+        if !node.role().works() {
+            return None;
+        }
+        node.want(Lease::Scrubbing, None);
+        Some(Scrub { db: self.db.clone(), store: self.store.clone(), node: node.clone(), period })
+    }
+}
+
+/// The services that handlers and background jobs call.
+pub(super) struct Domain {
+    pub(super) auth: Auth,
+    pub(super) oauth: OAuth,
+    pub(super) users: Users,
+    pub(super) orders: Orders,
+    pub(super) media: Media,
+    pub(super) content: Content,
+    pub(super) uploads: Uploads,
+    pub(super) deliveries: Deliveries,
+    pub(super) notifications: Notifications,
+    pub(super) recipients: Recipients,
+}
+
+impl Domain {
+    /// Starts the services over an archive; gives the requests of stream readers too, which a job serves.
+    pub(super) fn start(
+        config: &Config,
+        storage: &Storage,
+        ingest: Ingest,
+    ) -> Result<(Self, Asks)> {
+        let (db, guard) = (&storage.db, &storage.guard);
+        let auth = Auth::start(db.clone(), hash_limits(config))?;
+        let oauth = start_oauth(config, &auth)?;
+        let sender = Sender::of(config)?;
+        let users = start_users(config, &auth, &sender)?;
+        let orders = Orders::new(db.clone(), Some(auth.clone()));
+        let media = start_media(config, &orders, storage.originals.clone())?;
+        let search = start_search(config, db)?;
+        let content = Content::new(search, media.settings().sizes, poll_limits(config));
+        let uploads = start_uploads(config, ingest)?;
+        let mailer = sender.mailer().clone();
+        let recipients = Recipients::new(db.clone(), mailer, RecipientSettings::of(config));
+        let access = Access { auth: &auth, users: &users, orders: &orders };
+        let way_out = WayOut { sender: &sender, recipients: &recipients };
+        let deliveries = start_deliveries(config, access, &media, way_out, guard);
+        let (notifications, asks) =
+            start_notifications(config, access, &media, &content, way_out, guard)?;
+        let domain = Self {
+            auth,
+            oauth,
+            users,
+            orders,
+            media,
+            content,
+            uploads,
+            deliveries,
+            notifications,
+            recipients,
+        };
+        Ok((domain, asks))
+    }
+}
+
+/// The services of access that others stand on.
+#[derive(Clone, Copy)]
+pub(super) struct Access<'a> {
+    pub(super) auth: &'a Auth,
+    pub(super) users: &'a Users,
+    pub(super) orders: &'a Orders,
+}
+
+/// What mails and files leave through.
+#[derive(Clone, Copy)]
+pub(super) struct WayOut<'a> {
+    pub(super) sender: &'a Sender,
+    pub(super) recipients: &'a Recipients,
+}
+
+/// The listeners of a server.
+pub(super) struct Http {
+    pub(super) listener: TcpListener,
+    /// The listener for operators' tools, where it is set.
+    pub(super) admin: Option<TcpListener>,
+    pub(super) address: SocketAddr,
+    pub(super) terms: Terms,
+}
+
+impl Http {
+    /// Listens, fills in the base of links where none is set, and warns where a proxy hides the clients.
+    pub(super) fn bind(config: &mut Config) -> Result<Self> {
+        let certificate = certificate(config)?;
+        let admin = config.server.admin_listen.0;
+        let admin = admin.map(|address| listen("server.admin_listen", address)).transpose()?;
+        let listener = listen("server.listen", config.server.listen)?;
+        let address = listener.local_addr().map_err(Error::internal)?;
+        if config.server.public_url.0.is_empty() {
+            config.server.public_url = BaseUrl(default_url(address, config.serves_tls()));
+        }
+        if let Some(warning) = config.hidden_clients() {
+            tracing::warn!("{warning}");
+        }
+        let terms = Terms { limits: Live::new(listener_limits(config)), certificate };
+        Ok(Self { listener, admin, address, terms })
+    }
+}
+
+fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
+    let failed = |cause| {
+        Error::new(Kind::Unavailable, format!("{setting} {address} cannot be used")).because(cause)
+    };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// The base of links when none is set: an address that this machine's browser can open.
+fn default_url(address: SocketAddr, tls: bool) -> String {
+    let scheme = scheme(tls);
+    if address.ip().is_unspecified() {
+        return format!("{scheme}://localhost:{}", address.port());
+    }
+    format!("{scheme}://{address}")
+}
+
+pub(super) fn scheme(tls: bool) -> &'static str {
+    if tls { "https" } else { "http" }
+}
+
+/// What works beside requests.
+pub(super) struct Background {
+    pub(super) threads: Vec<JobThread>,
+    /// Send deliveries and messages until they are told to stop.
+    pub(super) senders: Vec<JoinHandle<()>>,
+    /// Told after the first look at the readiness of this node.
+    pub(super) looked: oneshot::Receiver<()>,
+}
+
+impl Background {
+    /// Starts every thread and job of this process, as far as its role wants them.
+    pub(super) fn start(
+        config: &Config,
+        storage: Storage,
+        app: &App,
+        asks: Asks,
+        runtime: &Runtime,
+        drain: Duration,
+    ) -> Result<Self> {
+        let shared = &app.shared;
+        let scrub = storage.scrub(config);
+        let Storage { db, watched, guard, .. } = storage;
+        let (purging, followed) = Purging::of(config, &db, &guard)?;
+        let (to_warm, warmed) = mpsc::channel(WARM_QUEUE_MAX);
+        let warms = config.media.warm && guard.node().role() != Role::Worker;
+        let to_warm = warms.then_some(to_warm);
+        let (media, auth) = (&shared.media, &shared.access.auth);
+        let notifications = &shared.distribution.notifications;
+        let mut threads = vec![start_follower(media, auth, to_warm, followed, &guard)?];
+        threads.extend(start_threads(notifications, watched, &guard)?);
+        runtime.spawn(media::warm::run(media.clone(), warmed));
+        runtime.spawn(notifications.serve_streams(asks, clock::now));
+        let (look, looked) = oneshot::channel();
+        let jobs = Jobs { runtime, guard: &guard };
+        let process = &shared.process;
+        jobs.until(process.stopping.subscribe(), process.readiness.job(look));
+        jobs.start_timers(shared, config);
+        if let Some(scrub) = scrub {
+            runtime.spawn(scrub.run());
+        }
+        let mut senders = start_senders(runtime, app, drain);
+        senders.extend(purging.start(runtime, app, drain));
+        Ok(Self { threads, senders, looked })
+    }
+}
