@@ -1,8 +1,12 @@
 //! Facts of movies that were made box by box, and of files that are none.
 
+use std::fs::File;
 use std::io::Cursor;
+use std::path::Path;
+use std::process::Command;
 
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use serde_json::Value;
 
 use crate::mp4::test_movies::{
     TURNED, TestTrack, UPRIGHT, file_type, fragment, index, make_box, make_long_box, movie, words,
@@ -234,6 +238,60 @@ fn err_limits() {
 /// Numbers that parsers trip over.
 fn number() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), Just(1), Just(8), Just(u32::MAX), Just(1 << 31), any::<u32>()]
+}
+
+/// Two seconds of a test picture with a tone, written by ffmpeg with `options`.
+fn write_movie(file: &Path, options: &[&str]) {
+    let status = Command::new("ffmpeg")
+        .args(["-v", "error", "-f", "lavfi", "-i", "testsrc=size=320x180:rate=25:duration=2"])
+        .args(["-f", "lavfi", "-i", "sine=duration=2", "-pix_fmt", "yuv420p", "-shortest"])
+        .args(options)
+        .arg(file)
+        .status()
+        .expect("./test installs ffmpeg");
+    assert!(status.success(), "{options:?}");
+}
+
+/// What ffprobe reads from a file.
+fn probed(file: &Path) -> Value {
+    let arguments = ["-v", "error", "-of", "json", "-show_format", "-show_streams"];
+    let output = Command::new("ffprobe").args(arguments).arg(file).output().expect("with ffmpeg");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn facts_are_those_that_ffprobe_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.mp4");
+    let number = |value: &Value| value.as_str().unwrap().parse::<f64>().unwrap();
+    let cases: [(&[&str], bool, u32); 4] = [
+        (&["-y"], false, 320),
+        (&["-y", "-movflags", "+faststart"], true, 320),
+        (&["-y", "-vf", "setsar=4/3"], false, 427),
+        (&["-y", "-movflags", "+frag_keyframe+empty_moov"], true, 320),
+    ];
+    for (options, fast_start, width) in cases {
+        write_movie(&file, options);
+        let size_bytes = file.metadata().unwrap().len();
+        let limits = VideoLimits::default();
+        let found = facts(&mut File::open(&file).unwrap(), size_bytes, &limits).unwrap();
+        let probed = probed(&file);
+        let [video, audio] = [0, 1].map(|number| &probed["streams"][number]);
+        assert_eq!((video["width"].as_u64(), video["height"].as_u64()), (Some(320), Some(180)));
+        assert_eq!((found.width, found.height), (width, 180), "{options:?}");
+        let duration_ms = number(&probed["format"]["duration"]) * 1000.0;
+        let found_ms = f64::from(u32::try_from(found.duration_ms).unwrap());
+        assert!((found_ms - duration_ms).abs() <= 1.0, "{options:?}: {found:?}, {duration_ms}");
+        let bitrate_bps = number(&probed["format"]["bit_rate"]);
+        let found_bps = f64::from(u32::try_from(found.bitrate_bps).unwrap());
+        assert!((found_bps / bitrate_bps - 1.0).abs() < 0.001, "{options:?}: {found:?}");
+        let tag = |stream: &Value| stream["codec_tag_string"].as_str().unwrap().to_owned();
+        assert!(found.video_codec.starts_with(&tag(video)), "{options:?}: {found:?}");
+        assert!(found.audio_codec.unwrap().starts_with(&tag(audio)), "{options:?}");
+        assert_eq!(video["avg_frame_rate"], "25/1");
+        assert!((found.frame_rate.unwrap() - 25.0).abs() < 0.01, "{options:?}");
+        assert_eq!(found.fast_start, fast_start, "{options:?}");
+    }
 }
 
 proptest! {

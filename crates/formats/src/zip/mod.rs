@@ -59,3 +59,6 @@ pub enum Method {
         unpacked_bytes: u64,
     },
 }
+
+#[cfg(test)]
+mod tests;
