@@ -169,6 +169,13 @@ fn unsafe_code_elsewhere_is_seen() {
 }
 
 #[test]
+fn a_parameter_that_binds_a_tuple_is_seen() {
+    let rule = "no parameter binds a tuple";
+    let text = "//! Two.\nfn checked() {}\nfn place((x, y): (u32, u32)) {}\n";
+    check(rule, "src/low/two.rs", text, "src/low/two.rs:3");
+}
+
+#[test]
 fn acting_in_the_operators_name_is_seen() {
     let rule = "only the bench acts in the operator's name";
     let text = "//! Two.\nfn checked() { Principal::operator(); }\n";

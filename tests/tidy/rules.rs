@@ -12,7 +12,7 @@ const FILE_LINES_MAX: usize = 700;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
-pub const RULES: [Rule; 10] = [
+pub const RULES: [Rule; 11] = [
     ("a layer imports only lower layers", layers),
     ("the units of a layer import each other in one direction", circles),
     ("the map names every layer and every library", folders),
@@ -21,6 +21,7 @@ pub const RULES: [Rule; 10] = [
     ("sources are documented, short and finished", clean),
     ("no file is left out of the build", left_out),
     ("unsafe code stands in the SIMD module alone", unsafe_code),
+    ("no parameter binds a tuple", tuples),
     ("only the bench acts in the operator's name", operator),
     ("every clause that is covered names a test", coverage),
 ];
@@ -228,4 +229,45 @@ fn coverage(tree: &Tree) -> Vec<String> {
             }
         })
         .collect()
+}
+
+/// What belongs together in a signature is a type with a name.
+fn tuples(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    for source in &tree.sources {
+        for (at, _) in source.code.match_indices("fn ") {
+            let Some(open) = source.code[at..].find('(').map(|open| at + open + 1) else {
+                continue;
+            };
+            let parameters = &source.code[open..end_of_group(&source.code, open)];
+            let starts = parameters.match_indices("): (").map(|(colon, _)| &parameters[..=colon]);
+            let binds = |start: &str| {
+                let pattern = start.rfind('(').map_or(start, |at| &start[at..]);
+                let names = pattern.trim_matches(['(', ')']);
+                names.contains(',')
+                    && names.chars().all(|c| c.is_alphanumeric() || "_ ,\n&".contains(c))
+            };
+            if starts.into_iter().any(binds) {
+                let line = source.code[..at].matches('\n').count() + 1;
+                problems.push(format!("{}:{line}: a parameter binds a tuple", source.path));
+            }
+        }
+    }
+    problems
+}
+
+/// Where the group of parentheses ends that begins before `open`.
+fn end_of_group(code: &str, open: usize) -> usize {
+    let mut depth = 1;
+    for (at, c) in code[open..].char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return open + at;
+        }
+    }
+    code.len()
 }
