@@ -131,7 +131,7 @@ pub fn backup(
     drop(shared);
     let made = copied
         .map_err(|cause| failed(target, &cause))
-        .and_then(|schema| fill(config, wanted, (name, &part, now, schema), hear));
+        .and_then(|schema| fill(config, wanted, name, &part, now, schema, hear));
     if made.is_err() {
         // It gives its room back; that it cannot be removed adds nothing.
         drop(fs::remove_file(&part));
@@ -156,7 +156,10 @@ pub fn open_to_record(config: &Config) -> Option<Db> {
 fn fill(
     config: &Config,
     wanted: Wanted<'_>,
-    (name, part, now, schema): (String, &Path, Timestamp, u32),
+    name: String,
+    part: &Path,
+    now: Timestamp,
+    schema: u32,
     hear: Hear<'_>,
 ) -> Result<(Manifest, Tally)> {
     let (dir, target) = (config.data.dir.as_path(), wanted.target);
@@ -170,7 +173,7 @@ fn fill(
     let from = open_store(config, Patience::None).map_err(store_failed)?;
     let to = wanted.place().open_to_write(config)?;
     let how = How { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
-    let (mut tally, lost) = carry((&from, &to), &named, how, hear)?;
+    let (mut tally, lost) = carry(&from, &to, &named, how, hear)?;
     let manifest = Manifest {
         form: if wanted.bucket.is_some() { FORM_BUCKET } else { FORM },
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -270,7 +273,8 @@ pub(super) struct How {
 /// Takes the originals `named` over from one store to the other: what became of them, and how many
 /// the first one has lost. All that were taken over are on disk when this returns.
 pub(super) fn carry(
-    (from, to): (&Store, &Store),
+    from: &Store,
+    to: &Store,
     named: &[Named],
     How { workers, verify, strict }: How,
     hear: Hear<'_>,
@@ -396,7 +400,8 @@ pub struct Restored {
 /// somebody works on it, or the backup is not whole or of a later version.
 pub fn restore(
     config: &Config,
-    (source, bucket): (&Path, Option<&Place>),
+    source: &Path,
+    bucket: Option<&Place>,
     hear: Hear<'_>,
 ) -> Result<Restored> {
     is_a_file(config)?;
@@ -415,7 +420,7 @@ pub fn restore(
     let dir = config.data.dir.as_path();
     let fail = |cause: io::Error| failed(dir, &cause);
     holds_none(dir)?;
-    let key = key_to_restore(config, (source, &manifest.key()))?;
+    let key = key_to_restore(config, source, &manifest.key())?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
     let alone = Lock::alone(dir)?;
     // Somebody may have restored or begun one there before the lock was ours.
@@ -437,7 +442,7 @@ pub fn restore(
         refuse_foreign(&to, id)?;
     }
     let how = How { workers: config.ingest_workers(), verify: true, strict: false };
-    let (tally, lost) = carry((&from, &to), &named, how, hear)?;
+    let (tally, lost) = carry(&from, &to, &named, how, hear)?;
     if let Some(id) = id {
         mark_replacing(&to, &id).map_err(store_failed)?;
     }

@@ -36,7 +36,7 @@ impl CopyPlace<'_> {
             Self::Within(dir) => folder(&dir.join("originals")),
             Self::Elsewhere(Place::Folder(dir)) => folder(dir),
             Self::Elsewhere(Place::Bucket { bucket, prefix }) => {
-                open_bucket(config, (bucket, prefix))
+                open_bucket(config, bucket, prefix)
             }
             Self::Elsewhere(Place::Data) => {
                 let message = "expected a folder or s3://BUCKET/PREFIX";
@@ -86,7 +86,7 @@ fn folder(dir: &Path) -> Result<Store> {
 }
 
 /// The bucket of a backup. Its time limits are those of the archive's own (`store.*`).
-fn open_bucket(config: &Config, (bucket, prefix): (&str, &str)) -> Result<Store> {
+fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<Store> {
     let (given, limits) = (&config.backup, &config.store);
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     let settings = BucketSettings {
@@ -159,7 +159,7 @@ pub fn copy_originals(
     };
     let from = open_store(config, Patience::None).map_err(store_failed)?;
     let to = to.open_to_write(config)?;
-    carry((&from, &to), &listed(&from)?, how(config, verify), hear)
+    carry(&from, &to, &listed(&from)?, how(config, verify), hear)
 }
 
 /// Copies every original of a backup into the archive's store: those that are lost there come back, and those
@@ -176,7 +176,7 @@ pub fn restore_originals(
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
     }
-    let carried = carry((&from, &to), &listed(&from)?, how(config, true), hear)?;
+    let carried = carry(&from, &to, &listed(&from)?, how(config, true), hear)?;
     if let Some(id) = id
         && to.mark().map_err(store_failed)?.is_none()
     {

@@ -85,7 +85,8 @@ fn record(db: &Db, wanted: Wanted<'_>) {
 pub fn migrate(
     config: &Config,
     wanted: Wanted<'_>,
-    (hear, rows): (HearMove<'_>, HearRows),
+    hear: HearMove<'_>,
+    rows: HearRows,
 ) -> Result<Moved> {
     if wanted.to.is_some() && !config.database.url.0.is_empty() {
         let message = "database.url is set: only an archive in SQLite moves to PostgreSQL";
@@ -122,11 +123,11 @@ pub fn migrate(
             let Stores { workers, verify, .. } = *stores;
             // An original is not left behind because the disk failed for a moment.
             let how = How { workers, verify, strict: wanted.switch };
-            let (tally, lost) = carry((&stores.from, &stores.to), &named, how, hear)?;
+            let (tally, lost) = carry(&stores.from, &stores.to, &named, how, hear)?;
             moved.lost = lost + flaws.len();
             moved.originals = Some(tally);
             mark_replacing(&stores.to, &id).map_err(store_failed)?;
-            moved.derived = carry_derived((&archive, derived), stores.workers, &named)?;
+            moved.derived = carry_derived(&archive, derived, stores.workers, &named)?;
             last
         }
         None => i64::MAX,
@@ -194,7 +195,8 @@ fn target(config: &Config, wanted: Wanted<'_>) -> Result<Option<(Stores, Derived
 /// Copies what is derived from these originals where it will be looked for: it could be made again,
 /// but for a price. Nothing is to be done where both places are folders: they share it.
 fn carry_derived(
-    (archive, to): (&Archive, &Derived),
+    archive: &Archive,
+    to: &Derived,
     workers: usize,
     named: &[Named],
 ) -> Result<usize> {
@@ -229,7 +231,7 @@ fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
     let late = Arc::clone(late);
     Arc::new(move |named| {
         let how = How { workers, verify: false, strict: true };
-        let taken = carry((&from, &to), named, how, &|_| {});
+        let taken = carry(&from, &to, named, how, &|_| {});
         let (tally, lost) = taken.map_err(|cause| DbError::File(cause.to_string()))?;
         if lost > 0 {
             let why = format!("{lost} originals that just came in are not there");
@@ -246,10 +248,7 @@ fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
 ///
 /// Fails with [`Kind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
 /// there: a node is there, or something was written since; with [`Kind::Unavailable`] when it cannot be reached.
-pub fn take_back(
-    (archive, config): (&Archive, &Config),
-    to: Option<&DatabaseUrl>,
-) -> Result<String> {
+pub fn take_back(archive: &Archive, config: &Config, to: Option<&DatabaseUrl>) -> Result<String> {
     let Some(home) = archive.db.moved_to()? else {
         return Err(Error::new(Kind::Conflict, "this archive has not moved"));
     };

@@ -194,8 +194,9 @@ impl Archive {
 
     /// Begins a life of this process among the nodes of the database, as long as what is given lasts.
     pub fn live(&self, config: &Config) -> Result<(Node, Keeper)> {
-        let whose = (config.server.role, About::new(config.alike()));
-        let node = Node::start(&self.db, &config.data.dir, whose, clock::now())?;
+        let about = About::new(config.alike());
+        let role = config.server.role;
+        let node = Node::start(&self.db, &config.data.dir, role, about, clock::now())?;
         let keeper = node.keep()?;
         if !config.database.url.0.is_empty() {
             // Whoever takes a move back looks for nodes and says in the same transaction that the database is

@@ -66,20 +66,21 @@ pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
         Err(cause) => return undecided(cause),
     };
     match mark {
-        Some(found) if found.id == id => settle_marked((db, store), names, found, claim),
+        Some(found) if found.id == id => settle_marked(db, store, names, found, claim),
         Some(found) => Err(names.foreign(&found.id, &id)),
         // A copy that was brought here by other means is no store of the archive before somebody says so: the
         // database names another one, and the next start would refuse this one.
         None => match claim.filter(|claim| store.differs_from(claim)) {
             Some(claim) => Err(names.left(&claim)),
-            None => settle_unmarked((db, store), names, &id),
+            None => settle_unmarked(db, store, names, &id),
         },
     }
 }
 
 /// The same for a store with the id of the archive.
 fn settle_marked(
-    (db, store): (&Db, &Store),
+    db: &Db,
+    store: &Store,
     names: &Names,
     found: Mark,
     claim: Option<String>,
@@ -109,7 +110,7 @@ fn undecided(cause: StoreError) -> Result<Settled> {
 }
 
 /// The same for a store without an id.
-fn settle_unmarked((db, store): (&Db, &Store), names: &Names, id: &str) -> Result<Settled> {
+fn settle_unmarked(db: &Db, store: &Store, names: &Names, id: &str) -> Result<Settled> {
     let (there, looked) = match sample(db, store) {
         Ok(counts) => counts,
         Err(cause) => return undecided(cause),
@@ -329,7 +330,7 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<Adopted> {
     let missing = named.iter().filter(|one| there.binary_search(&one.hash).is_err()).count();
     if missing * 2 > named.len() && !is_forced {
         let claim = archive.db.read_blocking(|tx| tx.claimed_store())?;
-        return Err(mostly_missing(&store.name(), (missing, named.len()), claim.as_deref()));
+        return Err(mostly_missing(&store.name(), missing, named.len(), claim.as_deref()));
     }
     store.set_mark(&Mark { id: id.clone(), replaces: false }).map_err(unusable)?;
     let event = audit::event(Action::Command).with(format!("store adopt: {}", store.name()));
@@ -341,7 +342,7 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<Adopted> {
     Ok(Adopted { archive: id, before, store: store.name(), named: named.len(), missing })
 }
 
-fn mostly_missing(store: &str, (missing, named): (usize, usize), claim: Option<&str>) -> Error {
+fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>) -> Error {
     let claim = claim.filter(|claim| *claim != store);
     let claim = claim.map(|claim| format!("; the database says that they lie in {claim}"));
     let claim = claim.unwrap_or_default();

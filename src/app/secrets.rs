@@ -76,7 +76,7 @@ pub(super) fn unlock(config: &Config, db: &Db, missing: MissingKey) -> Result<()
 fn try_unlock(config: &Config, db: &Db) -> Result<()> {
     let source = key_source(config);
     if let Some(id) = db.secrets_key()? {
-        return use_keys(config, db, (source, id));
+        return use_keys(config, db, source, id);
     }
     // Secrets are stored as they are: a node that only reads, and a database that takes no writes any
     // more, leave them so.
@@ -114,7 +114,7 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
                 // Nothing was encrypted with it.
                 drop(std::fs::remove_file(path));
             }
-            use_keys(config, db, (source, id))
+            use_keys(config, db, source, id)
         }
         Err(cause) => Err(cause.into()),
     }
@@ -126,7 +126,7 @@ fn first(keys: &[SecretKey]) -> Result<KeyId> {
 }
 
 /// Takes the keys of the settings into use, where the one in force is among them.
-fn use_keys(config: &Config, db: &Db, (source, id): (KeySource, KeyId)) -> Result<()> {
+fn use_keys(config: &Config, db: &Db, source: KeySource, id: KeyId) -> Result<()> {
     let refused = |why: String| {
         let message = format!(
             "the secrets in the database are encrypted with key {id}, and {why}; every node of an \
@@ -171,7 +171,7 @@ pub fn rotate(config: &Config, db: &Db) -> Result<Rotated> {
     let conflict = |cause: SecretError| Error::new(Kind::Conflict, cause.to_string());
     let _alone = secrets::lock(path).map_err(conflict)?;
     let before = in_force(db)?;
-    use_keys(config, db, (source.clone(), before))?;
+    use_keys(config, db, source.clone(), before)?;
     let mut keys = secrets::read(path).map_err(conflict)?;
     let fresh = SecretKey::draw().map_err(conflict)?;
     let after = fresh.id();
@@ -188,7 +188,7 @@ pub fn rotate(config: &Config, db: &Db) -> Result<Rotated> {
 
 fn rotate_setting(config: &Config, db: &Db, source: KeySource) -> Result<Rotated> {
     let before = in_force(db)?;
-    use_keys(config, db, (source.clone(), before))?;
+    use_keys(config, db, source.clone(), before)?;
     let after = first(&load(config, &source).map_err(|cause| invalid(&cause))?)?;
     if after == before {
         let message = "secrets.key names no new key: put one in front of the key in force, with a \
@@ -257,7 +257,8 @@ pub(super) fn is_older_key(name: &str, key: &BackupKey) -> bool {
 /// of another archive.
 pub(super) fn key_to_restore(
     config: &Config,
-    (source, key): (&Path, &BackupKey),
+    source: &Path,
+    key: &BackupKey,
 ) -> Result<Option<(PathBuf, Vec<SecretKey>)>> {
     let (Some(id), Some(file)) = (&key.id, &key.file) else { return Ok(None) };
     let KeySource::File(path) = key_source(config) else { return Ok(None) };

@@ -40,7 +40,7 @@ pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<
     bar.finish_and_clear();
     let mut tally = tally.into_inner();
     for path in &lines {
-        tally.take_lines((&ingest, path), config.ingest_workers(), json);
+        tally.take_lines(&ingest, path, config.ingest_workers(), json);
     }
     tally.summary(passed_over, json);
     let Tally { created, replaced, failed } = &tally;
@@ -121,7 +121,7 @@ struct Tally {
 
 impl Tally {
     /// Takes a file of documents in. Of millions only what failed is told one by one.
-    fn take_lines(&mut self, (ingest, path): (&Ingest, &Path), workers: usize, json: bool) {
+    fn take_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
         let length = fs::metadata(path).map_or(0, |facts| facts.len());
         let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
         let bar = bar(length, style, json);

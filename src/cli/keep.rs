@@ -258,7 +258,7 @@ fn copy_place<'a>(
 }
 
 /// Says what became of originals that were copied alone.
-fn copied(place: CopyPlace<'_>, (tally, lost): (Tally, usize), json: bool) -> Result<(), Trouble> {
+fn copied(place: CopyPlace<'_>, tally: Tally, lost: usize, json: bool) -> Result<(), Trouble> {
     let Tally { copied, copied_bytes, there, pruned: _ } = tally;
     if json {
         let line = json!({ "place": place.print(), "copied": copied, "copiedBytes": copied_bytes,
@@ -284,7 +284,8 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
         let place = copy_place(target, bucket)?;
         let done = copies::copy_originals(config, place, *verify, &hear);
         bar.shown.finish_and_clear();
-        return copied(place, done?, json);
+        let (tally, lost) = done?;
+        return copied(place, tally, lost, json);
     };
     let (prune, verify, without_key) = (*prune, *verify, *without_key);
     let wanted = Wanted { target, bucket, prune, verify, without_key };
@@ -338,9 +339,10 @@ pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Resu
         let place = copy_place(source, bucket)?;
         let done = copies::restore_originals(config, place, &hear);
         bar.shown.finish_and_clear();
-        return copied(place, done?, json);
+        let (tally, lost) = done?;
+        return copied(place, tally, lost, json);
     };
-    let restored = backup::restore(config, (source, bucket), &hear);
+    let restored = backup::restore(config, source, bucket, &hear);
     bar.shown.finish_and_clear();
     let Restored { tally, lost, lacks } = restored?;
     if let Some(lacks) = &lacks {

@@ -64,7 +64,7 @@ pub(super) fn migrate(config: &Config, given: &Given, json: bool) -> Result<(), 
         Heard::Original => originals.inc(1),
         Heard::Failed(why) => originals.suspend(|| complain(why)),
     };
-    let moved = migrate::migrate(config, wanted, (&hear, hear_rows));
+    let moved = migrate::migrate(config, wanted, &hear, hear_rows);
     bar.finish_and_clear();
     let moved = moved?;
     tell_upgrade(moved.upgraded);
@@ -155,7 +155,7 @@ fn take_back(config: &Config, given: &Given, json: bool) -> Result<(), Trouble> 
     }
     let to = given.to.as_deref().map(DatabaseUrl::parse).transpose();
     let to = to.map_err(|why| Trouble::Usage(format!("--to: {why}")))?;
-    let home = migrate::take_back((&open_archive(config)?, config), to.as_ref())?;
+    let home = migrate::take_back(&open_archive(config)?, config, to.as_ref())?;
     say(&match json {
         true => json!({ "movedTo": home, "switched": false }).to_string(),
         false => format!("the archive lives here again, and not in {home}"),

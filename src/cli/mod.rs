@@ -511,7 +511,7 @@ fn dispatch(command: Command) -> Result<(), Trouble> {
         Command::Bench { given, data, seconds, json, files } => {
             let sources = Sources { file: given.config, flags: given.settings };
             let within = data.unwrap_or_else(config::temporary_dir);
-            bench(&sources, &within, (&files, Effort::seconds(seconds)), json)
+            bench(&sources, &within, &files, Effort::seconds(seconds), json)
         }
         Command::Health { common, url, json } => {
             health::ask(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
@@ -591,7 +591,8 @@ fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Tr
 fn bench(
     sources: &Sources,
     within: &Path,
-    (files, effort): (&[PathBuf], Effort),
+    files: &[PathBuf],
+    effort: Effort,
     json: bool,
 ) -> Result<(), Trouble> {
     let (config, _) = config::load(sources)?;

@@ -292,7 +292,7 @@ impl Media {
                 if !fits {
                     return Ok(None);
                 }
-                let text = self.text(entry, (extension, file.crop()), false).await?;
+                let text = self.text(entry, extension, file.crop(), false).await?;
                 (text.mime, Source::Text(text.body))
             }
             Target::Rendition(file) if file.extension().is_image() => {

@@ -198,7 +198,7 @@ impl Making<'_> {
         };
         let mut steps = vec![Step::Crop(crop)];
         steps.extend(marked.then_some(Step::Watermark));
-        let source = self.source(small, (shows.size(), shows.size()), None);
+        let source = self.source(small, shows.size(), shows.size(), None);
         let rendered = self.render(source, &steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
         Ok((self.finished(&rendered.file, output.format, icc)?, Way::Region))
@@ -256,7 +256,7 @@ impl Making<'_> {
             spread: &compute::spread,
             go_on: self.watched.go_on,
         });
-        let source = self.source(&jpeg, (asset.stored, shows), bands);
+        let source = self.source(&jpeg, asset.stored, shows, bands);
         let rendered = self.render(source, &self.plan.steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
         Ok((self.finished(&rendered.file, output.format, icc)?, rendered.way))
@@ -273,7 +273,8 @@ impl Making<'_> {
     fn source<'b>(
         &'b self,
         file: &'b [u8],
-        (stored, shows): (Size, Size),
+        stored: Size,
+        shows: Size,
         bands: Option<Bands<'b>>,
     ) -> imaging::Source<'b> {
         imaging::Source {

@@ -163,7 +163,7 @@ impl Media {
     /// whoever sent it.
     pub async fn document_sent(&self, key: &ItemKey) -> Result<Option<Bytes>> {
         let Some(entry) = self.inner.catalog.find(key).await? else { return Ok(None) };
-        let json = self.text(&entry, (DocumentExtension::Json, None), false).await?;
+        let json = self.text(&entry, DocumentExtension::Json, None, false).await?;
         Ok(Some(json.body))
     }
 
@@ -200,13 +200,13 @@ impl Media {
                     | DocumentExtension::Zip
                     | DocumentExtension::Cutpaste
                     | DocumentExtension::Indesign => {
-                        self.text(&entry, (extension, file.crop()), open).await.map(Answer::Text)
+                        self.text(&entry, extension, file.crop(), open).await.map(Answer::Text)
                     }
                 }
             }
             Target::Rendition(file) => {
                 let entry = self.addressed(path, caller, now).await?;
-                self.resolve_rendition(entry, (path, file), caller, now).await
+                self.resolve_rendition(entry, path, file, caller, now).await
             }
         }
     }
@@ -246,7 +246,8 @@ impl Media {
     async fn resolve_rendition(
         &self,
         entry: Arc<Entry>,
-        (path, file): (&MediaPath, &RenditionFile),
+        path: &MediaPath,
+        file: &RenditionFile,
         caller: Caller<'_>,
         now: Timestamp,
     ) -> Result<Answer> {

@@ -42,7 +42,8 @@ impl Media {
     pub(super) async fn text(
         &self,
         entry: &Entry,
-        (extension, crop): (DocumentExtension, Option<CropSpec>),
+        extension: DocumentExtension,
+        crop: Option<CropSpec>,
         open: bool,
     ) -> Result<TextAnswer> {
         let crop = plan::json_crop(entry, crop)?;
@@ -53,7 +54,7 @@ impl Media {
             true => entry.cache_keys().clone(),
             false => CacheKeys::of(&entry.key, &linked),
         };
-        let body = self.text_body(entry, (extension, crop), linked).await?;
+        let body = self.text_body(entry, extension, crop, linked).await?;
         let (mime, etag) = (mime(extension), Hash::of(&body).short());
         Ok(TextAnswer { body, mime, etag, modified, open, keys })
     }
@@ -61,21 +62,23 @@ impl Media {
     async fn text_body(
         &self,
         entry: &Entry,
-        (extension, crop): (DocumentExtension, Option<Rect>),
+        extension: DocumentExtension,
+        crop: Option<Rect>,
         linked: HashSet<ItemKey>,
     ) -> Result<Bytes> {
         if crop.is_none() && linked.is_empty() {
             return entry
-                .text(extension, || self.write_text(entry, (extension, None), &HashMap::new()));
+                .text(extension, || self.write_text(entry, extension, None, &HashMap::new()));
         }
         let held = self.held(linked).await?;
-        self.write_text(entry, (extension, crop), &held)
+        self.write_text(entry, extension, crop, &held)
     }
 
     fn write_text(
         &self,
         entry: &Entry,
-        (extension, crop): (DocumentExtension, Option<Rect>),
+        extension: DocumentExtension,
+        crop: Option<Rect>,
         held: &HashMap<ItemKey, Held>,
     ) -> Result<Bytes> {
         let document = self.document(entry, crop, held)?;

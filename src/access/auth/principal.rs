@@ -54,7 +54,7 @@ impl Principal {
     /// The operator at the command line, who sees everything that lies on the machine.
     ///
     /// Commands act in this name. No request does: whoever calls over the network is what
-    /// [`Auth::find`](super::Auth::find) says, and `tests/tidy.rs` checks that nothing there makes
+    /// [`Auth::find`](super::Auth::find) says, and `tests/tidy` checks that nothing there makes
     /// this principal.
     #[must_use]
     pub fn operator() -> Self {

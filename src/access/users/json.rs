@@ -24,7 +24,8 @@ pub struct OwnDevice<'a> {
 }
 
 impl<'a> From<&'a (Device, Timestamp)> for OwnDevice<'a> {
-    fn from((device, registered): &'a (Device, Timestamp)) -> Self {
+    fn from(listed: &'a (Device, Timestamp)) -> Self {
+        let (device, registered) = listed;
         let Device { token, kind, name, model } = device;
         let (kind, registered) = (kind.as_str(), *registered);
         Self { token, kind, name: name.as_deref(), model, registered }

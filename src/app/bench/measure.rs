@@ -123,7 +123,8 @@ impl<'a> Bench<'a> {
         archive: &'a Archive,
         config: &'a Config,
         photographs: &'a [Photograph],
-        (effort, runtime): (Effort, &'a Runtime),
+        effort: Effort,
+        runtime: &'a Runtime,
     ) -> Result<Self> {
         let settings = Settings::of(config)?;
         let operator = Principal::operator();
@@ -162,7 +163,7 @@ impl<'a> Bench<'a> {
             Course { watch: Stopwatch::start(), next: AtomicUsize::new(0), failed: false.into() };
         let sums = thread::scope(|scope| {
             let course = &course;
-            let caller = |media| scope.spawn(move || self.call(operation, media, (course, stop)));
+            let caller = |media| scope.spawn(move || self.call(operation, media, course, stop));
             let callers: Vec<_> = media.iter().map(caller).collect();
             let ended = callers.into_iter().map(|caller| match caller.join() {
                 Ok(sum) => sum,
@@ -193,7 +194,8 @@ impl<'a> Bench<'a> {
         &self,
         operation: Operation,
         media: &Media,
-        (course, stop): (&Course, &Stop),
+        course: &Course,
+        stop: &Stop,
     ) -> Result<Sum> {
         let mut sum = Sum::default();
         while let Some(index) = course.next(self.effort)

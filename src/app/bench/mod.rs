@@ -118,7 +118,7 @@ pub fn run(setup: &Setup<'_>, progress: &dyn Fn(&str)) -> Result<Report, BenchEr
     // Caught before the folder is there: from now on a signal does not leave it behind.
     let stop = Stop::catch(&runtime)?;
     let folder = Folder::make(setup.within)?;
-    let report = measure_in(&folder, setup, (&runtime, &stop), progress);
+    let report = measure_in(&folder, setup, &runtime, &stop, progress);
     folder.remove()?;
     report
 }
@@ -126,7 +126,8 @@ pub fn run(setup: &Setup<'_>, progress: &dyn Fn(&str)) -> Result<Report, BenchEr
 fn measure_in(
     folder: &Folder,
     setup: &Setup<'_>,
-    (runtime, stop): (&Runtime, &Stop),
+    runtime: &Runtime,
+    stop: &Stop,
     progress: &dyn Fn(&str),
 ) -> Result<Report, BenchError> {
     let mut config = setup.config.clone();
@@ -134,9 +135,9 @@ fn measure_in(
     config.store.originals = Place::Data;
     (config.cache.memory_bytes, config.cache.disk_bytes) = (0, 0);
     let archive = Archive::open(&config)?;
-    let taken_in = take_in(&archive, (&config, setup.files), stop, progress)?;
+    let taken_in = take_in(&archive, &config, setup.files, stop, progress)?;
     let derived = derived_files(&archive, &taken_in.photographs)?;
-    let bench = Bench::new(&archive, &config, &taken_in.photographs, (setup.effort, runtime))?;
+    let bench = Bench::new(&archive, &config, &taken_in.photographs, setup.effort, runtime)?;
     let all = config.render_workers();
     let mut operations = Vec::new();
     for workers in [Some(1), Some(all).filter(|all| *all > 1)].into_iter().flatten() {
@@ -160,7 +161,8 @@ fn measure_in(
 /// Takes the files in, one after the other.
 fn take_in(
     archive: &Archive,
-    (config, files): (&Config, &[PathBuf]),
+    config: &Config,
+    files: &[PathBuf],
     stop: &Stop,
     progress: &dyn Fn(&str),
 ) -> Result<TakenIn, BenchError> {

@@ -168,7 +168,7 @@ impl Photograph {
         let new = NewOriginal { bytes: &self.bytes, header: &self.header };
         let watch = Stopwatch::start();
         let go_on = || watch.elapsed() <= limits.file_time;
-        let stored = originals.store_new(&new, (&compute::spread, &go_on))?;
+        let stored = originals.store_new(&new, &compute::spread, &go_on)?;
         let stored = stored.ok_or_else(|| limits.too_slow())?;
         if let Some(reason) = &stored.whole {
             self.fits_as_a_whole(limits, reason)?;

@@ -24,7 +24,7 @@ fn guard(is_clock_doubted: bool) -> (ClusterGuard, TempDir) {
         let note = format!("doubted {}", clock::now());
         db.write_blocking(move |tx| tx.write_state("clock", &note)).unwrap();
     }
-    let node = Node::start(&db, dir.path(), (Role::All, About::default()), clock::now()).unwrap();
+    let node = Node::start(&db, dir.path(), Role::All, About::default(), clock::now()).unwrap();
     node.work(clock::now());
     let clock = ClockGuard::start(&db, None);
     assert_eq!(clock.is_trusted(), !is_clock_doubted);

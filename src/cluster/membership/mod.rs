@@ -151,12 +151,7 @@ impl Node {
     /// nobody waits for it before it works ([`Node::work`]). Blocks.
     ///
     /// Where the database cannot be written that is done later. A node that only reads has no life.
-    pub fn start(
-        db: &Db,
-        dir: &Path,
-        (role, about): (Role, About),
-        now: Timestamp,
-    ) -> Result<Self> {
+    pub fn start(db: &Db, dir: &Path, role: Role, about: About, now: Timestamp) -> Result<Self> {
         let unusable = |cause| {
             let message = format!("folder {} cannot be used", dir.join("nodes").display());
             Error::new(Kind::Unavailable, message).because(cause)

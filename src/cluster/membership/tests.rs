@@ -7,7 +7,7 @@ use crate::storage::database::ClaimedBy;
 use model::account::Lane;
 
 fn node(db: &Db, dir: &Path) -> Node {
-    let node = Node::start(db, dir, (Role::All, About::default()), clock::now()).expect("started");
+    let node = Node::start(db, dir, Role::All, About::default(), clock::now()).expect("started");
     node.work(clock::now());
     node
 }
@@ -120,8 +120,8 @@ fn a_node_that_does_not_work_yet_holds_nothing_and_nobody_waits_for_it() {
     let db = Db::scratch(dir.path()).expect("opened");
     let worker = node(&db, dir.path());
     worker.follow(3);
-    let comes = Node::start(&db, dir.path(), (Role::All, About::default()), clock::now())
-        .expect("started");
+    let comes =
+        Node::start(&db, dir.path(), Role::All, About::default(), clock::now()).expect("started");
     let (mut others, mut its) = (Others::new(true), Others::new(true));
     end(&worker);
     its.look(&comes);

@@ -65,7 +65,8 @@ impl Scene {
         let node = Node::start(
             &db,
             dir.path(),
-            (config::Role::All, crate::cluster::membership::About::default()),
+            config::Role::All,
+            crate::cluster::membership::About::default(),
             now(),
         )
         .unwrap();

@@ -262,7 +262,8 @@ impl Deliveries {
         &self,
         principal: &Principal,
         state: Option<DeliveryState>,
-        (start, size): (usize, usize),
+        start: usize,
+        size: usize,
     ) -> Result<Vec<Delivery>> {
         let Owner { own, organization } = Owner::of(principal);
         let of = organization.map_or(DeliveriesOf::User(own), DeliveriesOf::Organization);

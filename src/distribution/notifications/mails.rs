@@ -40,7 +40,8 @@ impl Notifications {
         &self,
         addressed: &Addressed<'_>,
         items: &[String],
-        (occasion, more): (Occasion, usize),
+        occasion: Occasion,
+        more: usize,
     ) -> Result<Option<Mail>> {
         let Addressed { id, notification, user, now } = *addressed;
         let (mut entries, mut inline) = (Vec::new(), Vec::new());
@@ -56,7 +57,7 @@ impl Notifications {
             let mut entry = self.entry(&found, &zone);
             let patience = MESSAGE_PICTURES_TIME.saturating_sub(pictures.elapsed());
             let patience = patience.min(MESSAGE_PICTURE_TIME);
-            let picture = self.thumbnail(&found, user, (inline.len(), patience), now).await;
+            let picture = self.thumbnail(&found, user, inline.len(), patience, now).await;
             if let Some((thumb, bytes)) = picture {
                 let mime = RenditionExtension::JPEG.mime_type().to_owned();
                 inline.push(Inline { cid: thumb.cid.clone(), mime, bytes });
@@ -100,7 +101,8 @@ impl Notifications {
         &self,
         addressed: &Addressed<'_>,
         item: &str,
-        (device, token): (model::account::DeviceKind, &str),
+        device: model::account::DeviceKind,
+        token: &str,
     ) -> Result<Option<push::Message>> {
         let Addressed { id, notification, user, now } = *addressed;
         let Some(found) = self.item(item, user, now).await? else { return Ok(None) };
@@ -181,7 +183,8 @@ impl Notifications {
         &self,
         found: &Found,
         user: &Principal,
-        (number, patience): (usize, Duration),
+        number: usize,
+        patience: Duration,
         now: Timestamp,
     ) -> Option<(Thumb, Vec<u8>)> {
         let media = &self.inner.services.media;

@@ -309,7 +309,7 @@ impl Turn<'_, '_> {
         }
         // An embargo that was lifted makes it new to everybody.
         let seq = if row.fresh { row.seq } else { i64::MAX };
-        self.offer((key, version), &item, seq)
+        self.offer(key, version, &item, seq)
     }
 
     /// Matches items whose embargo ended.
@@ -346,14 +346,15 @@ impl Turn<'_, '_> {
         let Some((version, item)) = self.find(key)? else { return Ok(()) };
         match item.embargoed.filter(|until| *until > self.now) {
             Some(until) => self.tx.hold_item(key, until),
-            None => self.offer((key, version), &item, i64::MAX),
+            None => self.offer(key, version, &item, i64::MAX),
         }
     }
 
     /// Gives an item to whom it concerns, of those who asked before the row `seq`.
     fn offer(
         &mut self,
-        (key, version): (&ItemKey, i64),
+        key: &ItemKey,
+        version: i64,
         item: &StoredItem,
         seq: i64,
     ) -> Result<(), DbError> {
@@ -374,7 +375,7 @@ impl Turn<'_, '_> {
         self.batch.items += 1;
         for (number, known) in self.watching.matching(key, &document, self.now) {
             if seq > known.after_seq && self.is_recent(known, item) {
-                self.give(number, known, (key, version))?;
+                self.give(number, known, key, version)?;
             }
         }
         Ok(())
@@ -397,7 +398,8 @@ impl Turn<'_, '_> {
         &mut self,
         number: i64,
         known: Known,
-        (key, version): (&ItemKey, i64),
+        key: &ItemKey,
+        version: i64,
     ) -> Result<(), DbError> {
         let at = NotificationKind::ALL.iter().position(|kind| *kind == known.kind);
         if let Some(count) = at.and_then(|at| self.batch.matches.get_mut(at)) {
@@ -415,14 +417,14 @@ impl Turn<'_, '_> {
             }
             NotificationKind::Email => {
                 let content = MessageContent::Item { item: key.to_string() };
-                self.message(Lane::Mail, (number, known), content)?;
+                self.message(Lane::Mail, number, known, content)?;
             }
             NotificationKind::Mobile => {
                 for device in self.tx.as_read().list_devices(known.user)? {
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);
                         let lane = Lane::of_device(device.kind);
-                        self.message(lane, (number, known), content)?;
+                        self.message(lane, number, known, content)?;
                     }
                 }
             }
@@ -442,7 +444,8 @@ impl Turn<'_, '_> {
     fn message(
         &mut self,
         lane: Lane,
-        (number, known): (i64, Known),
+        number: i64,
+        known: Known,
         content: MessageContent,
     ) -> Result<(), DbError> {
         let (id, user) = (Uuid::now_v7(), known.user);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::Notifications;
-use super::streams::{Look, Streams, Taken};
+use super::streams::{Look, StreamReader, Streams, Taken};
 use crate::access::auth::Principal;
 use crate::archive::content;
 use crate::archive::content::{Form, Reading};
@@ -61,9 +61,11 @@ impl Notifications {
     pub async fn read_stream<L>(
         &self,
         caller: &Principal,
-        (id, size): (Uuid, usize),
+        id: Uuid,
+        size: usize,
         form: &Form<L>,
-        end: (Duration, impl Future<Output = ()>),
+        wait: Duration,
+        stop: impl Future<Output = ()>,
     ) -> Result<Option<Handed>>
     where
         L: Links + Clone + Send + 'static,
@@ -71,7 +73,8 @@ impl Notifications {
         let streams = &self.inner.streams;
         // On the heap and only while it is done: most of the time a reader waits.
         let give = |taken| Box::pin(self.hand(taken, caller, form.clone()));
-        streams.read((id, caller.user().id, size), give, end).await
+        let reader = StreamReader { stream: id, user: caller.user().id, size };
+        streams.read(reader, give, wait, stop).await
     }
 
     /// The answer that carries what was taken, if any of it can be given now.

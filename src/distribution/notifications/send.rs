@@ -286,10 +286,10 @@ impl Notifications {
             Addressed { id: message.id, notification: &notification, user: &user, now };
         match &message.content {
             MessageContent::Item { .. } => {
-                self.post(&addressed, message.content.items(), (Occasion::Item, 0)).await
+                self.post(&addressed, message.content.items(), Occasion::Item, 0).await
             }
             MessageContent::Digest { items, more } => {
-                self.post(&addressed, items, (Occasion::Digest, *more)).await
+                self.post(&addressed, items, Occasion::Digest, *more).await
             }
             // Sent above: they belong to no notification.
             MessageContent::DeviceMoved { .. }
@@ -305,7 +305,7 @@ impl Notifications {
                 if !devices.iter().any(|one| one.token == *token && one.kind == kind) {
                     return Ok(Tried::Dropped);
                 }
-                let written = self.push_message(&addressed, item, (kind, token)).await?;
+                let written = self.push_message(&addressed, item, kind, token).await?;
                 let Some(written) = written else { return Ok(Tried::Dropped) };
                 if !self.inner.services.guard.node().is_sure() {
                     return Ok(Tried::Doubted);
@@ -324,9 +324,10 @@ impl Notifications {
         &self,
         addressed: &Addressed<'_>,
         items: &[String],
-        occasion: (Occasion, usize),
+        occasion: Occasion,
+        more: usize,
     ) -> Result<Tried> {
-        let Some(mut mail) = self.mail(addressed, items, occasion).await? else {
+        let Some(mut mail) = self.mail(addressed, items, occasion, more).await? else {
             return Ok(Tried::Dropped);
         };
         let recipients = &self.inner.services.recipients;

@@ -108,6 +108,17 @@ impl Drop for Taken {
     }
 }
 
+/// A request for items of a stream.
+#[derive(Clone, Copy)]
+pub(super) struct StreamReader {
+    /// The stream.
+    pub(super) stream: Uuid,
+    /// Its user.
+    pub(super) user: UserId,
+    /// Items at most.
+    pub(super) size: usize,
+}
+
 /// What a look at items under way came to.
 pub(super) enum Look<T> {
     /// The answer that carries some.
@@ -213,9 +224,10 @@ impl Streams {
     /// [`Kind::Overloaded`] when too many of the user, or of all users, wait.
     pub(super) async fn read<T, F: Future<Output = Result<Look<T>>>>(
         self: &Arc<Self>,
-        (id, user, size): (Uuid, UserId, usize),
+        reader: StreamReader,
         give: impl Fn(Taken) -> F,
-        (wait, stop): (Duration, impl Future<Output = ()>),
+        wait: Duration,
+        stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
         if self.asks.capacity() == 0 {
             // It would wait for a place to ask in, and nothing says for how long.
@@ -224,45 +236,60 @@ impl Streams {
                 "Too many requests of streams are asked",
             ));
         }
-        let mut place = None;
-        let mut waiting = Waiting::new(self, id);
         let mut end = std::pin::pin!(async {
             tokio::select! { () = tokio::time::sleep(wait) => {}, () = stop => {} }
         });
+        let mut waiting = Waiting::new(self, reader.stream);
         let wake = Arc::clone(&waiting.wake);
         let mut backoff = Backoff::new(EARLY_LOOKS);
+        let mut slot = None;
         loop {
             let mut woken = std::pin::pin!(wake.notified());
             // From here on no call is missed.
             woken.as_mut().enable();
-            let (reply, taken) = oneshot::channel();
-            let taken = self.ask(Ask::Take { id, user, size, reply }, taken).await?;
-            waiting.number = Some(taken.number);
-            if !taken.items.is_empty() {
-                match give(taken).await? {
-                    Look::Given(given) => return Ok(Some(given)),
-                    // There may be more behind them.
-                    Look::Gone => continue,
-                    Look::Early => {
-                        tokio::select! {
-                            biased;
-                            () = &mut end => return Ok(None),
-                            // Each look is two transactions that wake others.
-                            () = tokio::time::sleep(backoff.fail()) => continue,
-                        }
+            let pause = match self.look(reader, &mut waiting, &give).await? {
+                Some(Look::Given(given)) => return Ok(Some(given)),
+                // There may be more behind them.
+                Some(Look::Gone) => continue,
+                // Each look is two transactions that wake others.
+                Some(Look::Early) => Some(backoff.fail()),
+                None => {
+                    if slot.is_none() {
+                        let held = self.slots.take(Some(SlotHolder::User(reader.user)))?;
+                        slot = Some((held, Counted::new()));
                     }
+                    None
                 }
-            }
-            if place.is_none() {
-                let slot = self.slots.take(Some(SlotHolder::User(user)))?;
-                place = Some((slot, Counted::new()));
-            }
+            };
+            let again = async {
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => woken.await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = &mut end => return Ok(None),
-                () = woken => {}
+                () = again => {}
             }
         }
+    }
+
+    /// Takes what the stream holds and gives it; `None` when it holds nothing.
+    async fn look<T, F: Future<Output = Result<Look<T>>>>(
+        &self,
+        reader: StreamReader,
+        waiting: &mut Waiting,
+        give: &impl Fn(Taken) -> F,
+    ) -> Result<Option<Look<T>>> {
+        let StreamReader { stream, user, size } = reader;
+        let (reply, taken) = oneshot::channel();
+        let taken = self.ask(Ask::Take { id: stream, user, size, reply }, taken).await?;
+        waiting.number = Some(taken.number);
+        if taken.items.is_empty() {
+            return Ok(None);
+        }
+        give(taken).await.map(Some)
     }
 
     async fn ask<T>(&self, ask: Ask, reply: oneshot::Receiver<Result<T>>) -> Result<T> {
@@ -441,7 +468,7 @@ fn work(tx: &WriteTx<'_>, batch: Batch) -> Result<Vec<Done>, DbError> {
         done.push(match ask {
             Ask::Take { reply, .. } if !lives => Done::Refused(held_up(), reply),
             Ask::Take { id, user, size, reply } => {
-                match take(tx, (&returns, life), (id, user, size), now) {
+                match take(tx, &returns, life, id, user, size, now) {
                     Ok(taken) => Done::Taken(taken, reply),
                     // One damaged queue must not keep others from theirs.
                     Err(cause @ DbError::Damaged { .. }) => Done::Refused(cause.into(), reply),
@@ -489,8 +516,11 @@ fn settle(tx: &WriteTx<'_>, taken: &Taken, read: &[(i64, i64)]) -> Result<Option
 /// Takes the first items of a stream that nobody else took.
 fn take(
     tx: &WriteTx<'_>,
-    (returns, life): (&Arc<Returns>, Uuid),
-    (id, user, size): (Uuid, UserId, usize),
+    returns: &Arc<Returns>,
+    life: Uuid,
+    id: Uuid,
+    user: UserId,
+    size: usize,
     now: Timestamp,
 ) -> Result<Option<Taken>, DbError> {
     // A reader waits for a minute at most, so that it keeps the stream in use by having come.

@@ -96,7 +96,8 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
     let node = Node::start(
         db,
         dir,
-        (config.server.role, crate::cluster::membership::About::default()),
+        config.server.role,
+        crate::cluster::membership::About::default(),
         start(),
     )
     .unwrap();
@@ -291,8 +292,8 @@ impl Scene {
     /// What a stream gives without waiting for items; it is under way then.
     async fn take(&self, user: i64, of: &Notification, size: usize) -> Result<Option<Handed>> {
         let caller = self.caller(user).await;
-        let end = (AT_ONCE, std::future::pending());
-        self.notifications.read_stream(&caller, (of.id, size), &form(), end).await
+        let stop = std::future::pending();
+        self.notifications.read_stream(&caller, of.id, size, &form(), AT_ONCE, stop).await
     }
 
     /// Reads a stream once, without waiting for items; settles what came.
@@ -489,8 +490,8 @@ fn fifty_readers_get_every_item_once() {
             let (mut got, mut empty) = (Vec::new(), 0);
             // Who gets nothing for a while asks again, as long as something is missing.
             while left.load(Ordering::SeqCst) > 0 && empty < 60 {
-                let end = (Duration::from_secs(1), std::future::pending());
-                let found = notifications.read_stream(&caller, (id, 3), &form(), end).await;
+                let (wait, stop) = (Duration::from_secs(1), std::future::pending());
+                let found = notifications.read_stream(&caller, id, 3, &form(), wait, stop).await;
                 let Some(handed) = found.unwrap() else {
                     empty += 1;
                     continue;

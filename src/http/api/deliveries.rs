@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn list_deliveries(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
     let Listing { start, size, state } = listing(&Query::of(&uri)?)?;
-    let found = app.shared.distribution.deliveries.list(&caller, state, (start, size)).await?;
+    let found = app.shared.distribution.deliveries.list(&caller, state, start, size).await?;
     let links = app.shared.media.links();
     let found: Vec<Value> = found.iter().map(|one| delivery::json::delivery(one, links)).collect();
     api::json(&json!({ "deliveries": found }))

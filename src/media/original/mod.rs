@@ -172,13 +172,14 @@ impl Originals {
     pub fn store_new(
         &self,
         new: &NewOriginal<'_>,
-        (spread, go_on): (Spread<'_>, GoOn<'_>),
+        spread: Spread<'_>,
+        go_on: GoOn<'_>,
     ) -> Result<Option<Stored>, StoreError> {
         let length = new.bytes.len() as u64;
         // Hashing and writing wait for the disk; deriving needs a core.
         let (hash, made) = std::thread::scope(|scope| {
             let writing = scope.spawn(|| self.store.write(new.bytes));
-            let made = prepare::make(&self.request(Hash([0; 32]), new, (spread, go_on)));
+            let made = prepare::make(&self.request(Hash([0; 32]), new, spread, go_on));
             let written = writing.join().unwrap_or_else(|_| {
                 let cause = std::io::Error::other("the writer panicked");
                 Err(StoreError::Io { path: "store".to_owned(), cause })
@@ -210,7 +211,7 @@ impl Originals {
         let mut sums = Sums::default();
         let (hash, length) = self.store.copy(source, &mut |piece| sums.extend(piece))?;
         let stamp = self.store.reader(hash, length)?.stamp();
-        self.keep(self.opaque((hash, length), stamp, sums));
+        self.keep(self.opaque(hash, length, stamp, sums));
         Ok((hash, length))
     }
 
@@ -219,12 +220,12 @@ impl Originals {
         let hash = self.store.write(bytes)?;
         let length = bytes.len() as u64;
         let stamp = self.store.reader(hash, length)?.stamp();
-        self.keep(self.opaque((hash, length), stamp, Sums::of(bytes)));
+        self.keep(self.opaque(hash, length, stamp, Sums::of(bytes)));
         Ok(hash)
     }
 
     /// What is known of a file that is no picture.
-    fn opaque(&self, (source, length): (Hash, u64), stamp: u64, sums: Sums) -> prepare::Made {
+    fn opaque(&self, source: Hash, length: u64, stamp: u64, sums: Sums) -> prepare::Made {
         let facts = Facts {
             source,
             length,
@@ -244,7 +245,8 @@ impl Originals {
         &'a self,
         source: Hash,
         new: &NewOriginal<'a>,
-        (spread, go_on): (Spread<'a>, GoOn<'a>),
+        spread: Spread<'a>,
+        go_on: GoOn<'a>,
     ) -> Request<'a> {
         Request {
             source,
@@ -374,7 +376,7 @@ impl Originals {
                 return Err(OriginalError::Changed(hash));
             }
             metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
-            return Ok(self.keep(self.opaque((hash, length), stamp, sums)));
+            return Ok(self.keep(self.opaque(hash, length, stamp, sums)));
         }
         let bytes = self.store.read(hash, length)?;
         if Hash::of(&bytes) != hash {
@@ -382,7 +384,7 @@ impl Originals {
         }
         let header = Header::parse(&bytes, &self.limits)?;
         let new = NewOriginal { bytes: &bytes, header: &header };
-        let request = Request { stamp, ..self.request(hash, &new, (spread, &|| true)) };
+        let request = Request { stamp, ..self.request(hash, &new, spread, &|| true) };
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
         tracing::info!(original = %hash, "derived files are made again");
         // Nobody says no here.

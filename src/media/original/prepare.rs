@@ -83,7 +83,7 @@ pub(super) fn make(request: &Request<'_>) -> Option<Made> {
         Ok((scan, index)) => {
             let (bytes, header) =
                 working.as_ref().map_or((bytes, header), |(copy, header)| (copy, header));
-            make_level(request, (scan, index), (bytes, header))
+            make_level(request, scan, index, bytes, header)
         }
         Err(_) => (None, None),
     };
@@ -148,8 +148,10 @@ fn scan_data(header: &Header, bytes: &[u8]) -> u64 {
 /// A smaller copy for Previews, if the picture is large enough to be worth one.
 fn make_level(
     request: &Request<'_>,
-    (scan, index): (&Scan, &Index),
-    (bytes, header): (&[u8], &Header),
+    scan: &Scan,
+    index: &Index,
+    bytes: &[u8],
+    header: &Header,
 ) -> (Option<(Vec<u8>, Size)>, Option<String>) {
     let Some(scale) = level_scale(header.size, request.preview_px) else { return (None, None) };
     let colour = colour_segments(header, bytes);

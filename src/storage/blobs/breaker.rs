@@ -76,7 +76,7 @@ struct LeftAlone {
 
 impl State {
     /// A request that began then has failed now: `true` when the bucket is left alone from now on.
-    fn failed(&mut self, (began, now): (Duration, Duration), (fault, why): (Fault, &str)) -> bool {
+    fn failed(&mut self, began: Duration, now: Duration, fault: Fault, why: &str) -> bool {
         if let Some(left_alone) = &mut self.left_alone {
             why.clone_into(&mut left_alone.why);
             return false;
@@ -92,12 +92,12 @@ impl State {
         let open =
             failing.count >= FAILURES_MIN && now.saturating_sub(failing.since) >= FAILING_MAX;
         if open {
-            self.leave_alone(failing.since, (fault, why));
+            self.leave_alone(failing.since, fault, why);
         }
         open
     }
 
-    fn leave_alone(&mut self, since: Duration, (fault, why): (Fault, &str)) {
+    fn leave_alone(&mut self, since: Duration, fault: Fault, why: &str) {
         self.left_alone =
             Some(LeftAlone { since, fault, why: why.to_owned(), is_trial_due: false });
     }
@@ -136,8 +136,8 @@ impl Breaker {
     }
 
     /// A request that began then was not answered, or not as a bucket answers that is well.
-    pub(super) fn failed(&self, began: Duration, (fault, why): (Fault, &str)) {
-        let opened = self.state.lock().failed((began, self.now()), (fault, why));
+    pub(super) fn failed(&self, began: Duration, fault: Fault, why: &str) {
+        let opened = self.state.lock().failed(began, self.now(), fault, why);
         if opened {
             self.tell(why);
         }
@@ -146,7 +146,7 @@ impl Breaker {
     /// Leaves the bucket alone from now on, whatever was known of it.
     pub(super) fn leave_alone(&self, why: &str) {
         let now = self.now();
-        self.state.lock().leave_alone(now, (Fault::Silent, why));
+        self.state.lock().leave_alone(now, Fault::Silent, why);
         self.tell(why);
     }
 
@@ -232,7 +232,7 @@ mod tests {
     fn check(failures: &[(u64, u64)], expected: Option<usize>) {
         let mut state = State::default();
         let opened = failures.iter().position(|(began, now)| {
-            state.failed((at(*began), at(*now)), (Fault::Silent, "it hangs"))
+            state.failed(at(*began), at(*now), Fault::Silent, "it hangs")
         });
         assert_eq!(opened, expected, "{failures:?}");
     }
@@ -270,18 +270,15 @@ mod tests {
     #[test]
     fn an_answer_to_another_request_shows_that_it_is_well() {
         let mut state = State::default();
-        assert!(!state.failed((at(0), at(10_000)), (Fault::Silent, "it hangs")));
+        assert!(!state.failed(at(0), at(10_000), Fault::Silent, "it hangs"));
         assert_eq!(state.answered(at(10_500)), None);
         assert!(
-            !state.failed((at(200), at(10_600)), (Fault::Silent, "it hangs")),
+            !state.failed(at(200), at(10_600), Fault::Silent, "it hangs"),
             "it began before the answer"
         );
-        assert!(!state.failed((at(10_700), at(20_700)), (Fault::Silent, "it hangs")));
-        assert!(state.failed((at(20_800), at(30_800)), (Fault::Silent, "it hangs")));
-        assert!(
-            !state.failed((at(31_000), at(32_000)), (Fault::Refused, "it refuses")),
-            "only once"
-        );
+        assert!(!state.failed(at(10_700), at(20_700), Fault::Silent, "it hangs"));
+        assert!(state.failed(at(20_800), at(30_800), Fault::Silent, "it hangs"));
+        assert!(!state.failed(at(31_000), at(32_000), Fault::Refused, "it refuses"), "only once");
         assert_eq!(state.left_alone.as_ref().map(|open| open.why.as_str()), Some("it refuses"));
         assert_eq!(state.answered(at(40_000)), Some(at(10_700)));
         assert_eq!(state.answered(at(41_000)), None);
@@ -292,10 +289,10 @@ mod tests {
         let mut state = State::default();
         for fault in [Fault::Silent, Fault::Refused] {
             for began in [0, 1000, 6000] {
-                state.failed((at(began), at(began + 1)), (fault, "it fails"));
+                state.failed(at(began), at(began + 1), fault, "it fails");
             }
             // The question itself fails too.
-            state.failed((at(7000), at(7001)), (Fault::Refused, "it answers 403"));
+            state.failed(at(7000), at(7001), Fault::Refused, "it answers 403");
             assert!(!state.takes_trial(), "nobody asked yet: {fault:?}");
             assert_eq!(state.is_back_by_refusing(), fault == Fault::Silent, "{fault:?}");
             let trials = [state.takes_trial(), state.takes_trial()];

@@ -63,7 +63,7 @@ impl Folder {
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let taken = File::create_new(&tmp)
             .map_err(failed(&tmp))
-            .and_then(|file| copy_checked(&reader, hash, (&file, &tmp)));
+            .and_then(|file| copy_checked(&reader, hash, &file, &tmp));
         let moved = match taken {
             Ok(None) => self.put_in_place(&tmp, &path).map(|()| Taken::Copied),
             Ok(Some(why)) => Ok(Taken::Refused(why)),
@@ -107,7 +107,8 @@ impl Folder {
 fn copy_checked(
     reader: &BlobReader,
     hash: Hash,
-    (mut file, path): (&File, &Path),
+    mut file: &File,
+    path: &Path,
 ) -> Result<Option<StoreError>, StoreError> {
     let mut found = Hash::begin();
     for range in reader.pieces() {

@@ -90,7 +90,7 @@ impl Derived {
         };
         let key = bucket.key(kind.as_str(), hash);
         let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
-        bucket.send((&key, hash), bytes.len() as u64, None, &mut part)?;
+        bucket.send(&key, hash, bytes.len() as u64, None, &mut part)?;
         if kind == Kind::Index {
             near.keep(hash, bytes);
         }

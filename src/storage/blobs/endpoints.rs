@@ -75,7 +75,8 @@ impl Endpoints {
     pub(super) fn new(
         all: Vec<AmazonS3>,
         first: Arc<AtomicUsize>,
-        (rounds, each): (usize, Option<Duration>),
+        rounds: usize,
+        each: Option<Duration>,
         breaker: Arc<Breaker>,
     ) -> Self {
         let all = all.into_iter().map(Arc::new).collect();
@@ -106,7 +107,7 @@ impl Endpoints {
                 }
             }
             if let Some(cause) = failed {
-                breaker.failed(began, (Fault::Silent, &s3::words(&cause)));
+                breaker.failed(began, Fault::Silent, &s3::words(&cause));
                 if round >= *rounds {
                     return Err(cause);
                 }

@@ -62,7 +62,7 @@ impl Blobs {
             return Ok(());
         }
         let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
-        self.bucket.send((&self.key(hash), hash), length, None, &mut part).map(drop)
+        self.bucket.send(&self.key(hash), hash, length, None, &mut part).map(drop)
     }
 
     /// The name of an object is its hash, so the file is read twice: for the name, and to be sent.
@@ -93,7 +93,7 @@ impl Blobs {
                 None
             }
         };
-        let sent = self.bucket.send((&self.key(hash), hash), length, Some(hash), &mut part)?;
+        let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
         if sent {
             return Ok((hash, length));
         }
@@ -151,7 +151,7 @@ impl Blobs {
                 None
             }
         };
-        let sent = self.bucket.send((&self.key(hash), hash), length, Some(hash), &mut part)?;
+        let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
         if sent {
             return Ok(Taken::Copied);
         }

@@ -99,7 +99,8 @@ impl BucketSettings {
         &self,
         breaker: &Arc<Breaker>,
         first: &Arc<AtomicUsize>,
-        (retries_max, each): (usize, Option<Duration>),
+        retries_max: usize,
+        each: Option<Duration>,
     ) -> Result<Arc<dyn ObjectStore>, StoreError> {
         Ok(match self.endpoints.as_slice() {
             [] => Arc::new(self.open_at(None, breaker, retries_max)?),
@@ -108,8 +109,8 @@ impl BucketSettings {
             several => {
                 let open = |endpoint: &String| self.open_at(Some(endpoint), breaker, 0);
                 let all = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-                let rounds = (retries_max, each);
-                Arc::new(Endpoints::new(all, Arc::clone(first), rounds, Arc::clone(breaker)))
+                let (first, breaker) = (Arc::clone(first), Arc::clone(breaker));
+                Arc::new(Endpoints::new(all, first, retries_max, each, breaker))
             }
         })
     }
@@ -459,12 +460,12 @@ impl Connector {
                 let refused = matches!(status, 401 | 403);
                 let fault = if refused { Fault::Refused } else { Fault::Silent };
                 if refused || !self.is_one_of_many {
-                    self.breaker.failed(began, (fault, &why_ill(status, body)));
+                    self.breaker.failed(began, fault, &why_ill(status, body));
                 }
             }
             Ok(_) => self.breaker.answered(),
             Err(_) if self.is_one_of_many => {}
-            Err(error) => self.breaker.failed(began, (Fault::Silent, &words(error))),
+            Err(error) => self.breaker.failed(began, Fault::Silent, &words(error)),
         }
         let outcome =
             answer.as_ref().map_or("failed", |(answer, _)| outcome(answer.status().as_u16()));

@@ -53,7 +53,7 @@ fn bucket() -> Scene {
         breaker: Arc::new(Breaker::new(place.0.clone())),
         settings: None,
     };
-    let bucket = Bucket::over(over, place, (Duration::from_secs(20), 8)).unwrap();
+    let bucket = Bucket::over(over, place.0, place.1, Duration::from_secs(20), 8).unwrap();
     let store = Store::over(bucket, &dir.path().join("scratch")).unwrap();
     Scene { dir, store, objects, prefix }
 }
@@ -81,7 +81,7 @@ fn server() -> Option<Scene> {
         requests: 8,
     };
     let breaker = Arc::new(Breaker::new(settings.place()));
-    let objects = settings.open(&breaker, &Arc::default(), (0, None)).unwrap();
+    let objects = settings.open(&breaker, &Arc::default(), 0, None).unwrap();
     let scratch = dir.path().join("scratch");
     let store = Store::in_bucket(&settings, &scratch, Patience::None).unwrap();
     Some(Scene { dir, store, objects, prefix: Key::from(settings.prefix) })
@@ -281,7 +281,7 @@ fn check_sending(scene: &Scene) {
         let mut part = |range: Range<u64>| {
             (range.start < until).then(|| Bytes::copy_from_slice(&all[within(&range)]))
         };
-        blobs.bucket.send((&key, hash), LARGE as u64, Some(expected), &mut part).unwrap()
+        blobs.bucket.send(&key, hash, LARGE as u64, Some(expected), &mut part).unwrap()
     };
     assert!(!send(hash, 1), "its source broke off");
     assert!(!send(Hash([3; 32]), u64::MAX), "it is something else");

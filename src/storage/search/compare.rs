@@ -88,7 +88,7 @@ pub fn check_index(feed: &mut Feed, dir: &Path) -> DbResult<Vec<Flaw>> {
                 "the search index is of another state of the archive".to_owned(),
             )]);
         };
-        item_flaws(tx, versions, (row.row, &replaced))
+        item_flaws(tx, versions, row.row, &replaced)
     })?);
     Ok(flaws)
 }
@@ -108,7 +108,8 @@ pub fn replace_index(db: &Db, dir: &Path) -> Result<()> {
 fn item_flaws(
     tx: &ReadTx<'_>,
     versions: HashMap<u32, u64>,
-    (row, replaced): (i64, &[u32]),
+    row: i64,
+    replaced: &[u32],
 ) -> DbResult<Vec<Flaw>> {
     let Difference { missing, mut stale, .. } = differences(tx, versions)?;
     stale.retain(|number| !replaced.contains(number));

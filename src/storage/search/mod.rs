@@ -189,9 +189,8 @@ impl Search {
                 false => None,
             };
             let (shared, request) = (Arc::clone(shared), Arc::clone(&request));
-            let fill = move |tx: &ReadTx<'_>| {
-                shared.fill(tx, (&snapshot, &request), (found, &known), make)
-            };
+            let fill =
+                move |tx: &ReadTx<'_>| shared.fill(tx, &snapshot, &request, found, &known, make);
             match self.shared.db.search(fill).await? {
                 Filled::Made(made) => return made,
                 Filled::Replaced(again) => make = again,

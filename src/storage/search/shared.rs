@@ -205,8 +205,10 @@ impl Shared {
     pub(super) fn fill<T, F>(
         &self,
         tx: &ReadTx<'_>,
-        (snapshot, request): (&Snapshot, &Prepared),
-        (found, known): (Option<Matches>, &Replaced),
+        snapshot: &Snapshot,
+        request: &Prepared,
+        found: Option<Matches>,
+        known: &Replaced,
         make: F,
     ) -> Result<Filled<T, F>, DbError>
     where

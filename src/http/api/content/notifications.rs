@@ -153,9 +153,9 @@ async fn read_stream(
 ) -> Answer {
     // Nothing of the request is kept while it waits: ten thousand may.
     let Asked { id, size, form, wait } = asked(&app, path, uri)?;
-    let end = (wait, app.shared.process.stopped());
+    let stop = app.shared.process.stopped();
     let notifications = &app.shared.distribution.notifications;
-    Ok(match notifications.read_stream(&caller, (id, size), &form, end).await? {
+    Ok(match notifications.read_stream(&caller, id, size, &form, wait, stop).await? {
         None => api::json_text(Content::nothing()),
         Some(handed) => answer(HeldBody::new(handed)),
     })

@@ -137,15 +137,14 @@ impl Bucket {
         let breaker = Arc::new(Breaker::new(settings.place()));
         let first = Arc::default();
         let objects = Objects {
-            all: settings.open(&breaker, &first, (BUCKET_RETRIES_MAX, None))?,
-            once: settings.open(&breaker, &first, (0, Some(BUCKET_ONCE_MAX)))?,
+            all: settings.open(&breaker, &first, BUCKET_RETRIES_MAX, None)?,
+            once: settings.open(&breaker, &first, 0, Some(BUCKET_ONCE_MAX))?,
             breaker,
             settings: Some(settings.clone()),
         };
         let prefix = Path::from(settings.prefix.as_str());
-        let limits = (settings.give_up, settings.requests);
         let name = format!("s3://{}", settings.bucket);
-        let bucket = Self::over(objects, (name, prefix), limits)?;
+        let bucket = Self::over(objects, name, prefix, settings.give_up, settings.requests)?;
         match bucket.look_around() {
             Ok(()) => Ok(bucket),
             Err(failure) if patience == Patience::Serve && failure.is_slow() => {
@@ -163,8 +162,10 @@ impl Bucket {
     /// The same over any store of objects.
     pub(super) fn over(
         objects: Objects,
-        (place, prefix): (String, Path),
-        (give_up, requests): (Duration, usize),
+        place: String,
+        prefix: Path,
+        give_up: Duration,
+        requests: usize,
     ) -> Result<Self, StoreError> {
         let failed = |cause| StoreError::Io { path: "threads for the bucket".to_owned(), cause };
         let runtime = Builder::new_multi_thread()
@@ -183,7 +184,7 @@ impl Bucket {
             .build();
         let Objects { all: objects, once, breaker, settings } = objects;
         let nowhere = prefix.clone().join(NOWHERE);
-        runtime.spawn(find_out(Arc::clone(&once), Arc::clone(&breaker), (nowhere, give_up)));
+        runtime.spawn(find_out(Arc::clone(&once), Arc::clone(&breaker), nowhere, give_up));
         let turns = Arc::new(Semaphore::new(requests));
         let runtime = Some(runtime);
         let inner = Inner {
@@ -221,7 +222,7 @@ impl Bucket {
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Pending<T> {
-        self.spawn((self.time_for(0), false), self.in_turn(work))
+        self.spawn(self.time_for(0), false, self.in_turn(work))
     }
 
     fn in_turn<T: Send + 'static>(
@@ -247,10 +248,10 @@ impl Bucket {
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Pending<T> {
         let Some(refusal) = self.inner.breaker.refusal() else {
-            return self.spawn((limit, true), work);
+            return self.spawn(limit, true, work);
         };
         if self.inner.breaker.takes_trial() {
-            return self.spawn((limit, false), work);
+            return self.spawn(limit, false, work);
         }
         let (sender, receiver) = mpsc::sync_channel(1);
         // There is room for it.
@@ -261,7 +262,8 @@ impl Bucket {
     /// The same whatever is known of the bucket. It ends when the bucket is left alone, or does not.
     fn spawn<T: Send + 'static>(
         &self,
-        (limit, ends): (Duration, bool),
+        limit: Duration,
+        ends: bool,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Pending<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -282,7 +284,7 @@ impl Bucket {
                 Err(_) => {
                     let said = format!("the bucket did not answer within {limit:?}");
                     // The try that was under way comes to no end of its own.
-                    breaker.failed(began, (Fault::Silent, &said));
+                    breaker.failed(began, Fault::Silent, &said);
                     Err(Failure::Time(io::Error::new(io::ErrorKind::TimedOut, said)))
                 }
             };
@@ -337,7 +339,7 @@ impl Bucket {
                         Err(object_store::Error::Generic { store: "S3", source })
                     })
                 };
-                self.spawn((self.inner.give_up, false), look)
+                self.spawn(self.inner.give_up, false, look)
             }
         };
         match found.wait() {
@@ -522,7 +524,8 @@ impl Bucket {
     /// together do not have the hash `expected`.
     pub(super) fn send(
         &self,
-        (key, hash): (&Path, Hash),
+        key: &Path,
+        hash: Hash,
         length: u64,
         expected: Option<Hash>,
         next: &mut dyn FnMut(Range<u64>) -> Option<Bytes>,
@@ -635,7 +638,8 @@ async fn look_at(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::
 async fn find_out(
     objects: Arc<dyn ObjectStore>,
     breaker: Arc<Breaker>,
-    (nowhere, limit): (Path, Duration),
+    nowhere: Path,
+    limit: Duration,
 ) {
     loop {
         breaker.left_alone().await;
