@@ -21,7 +21,7 @@ fn renditions(document: &Value) -> Vec<(&str, &Value)> {
 #[test]
 fn every_document_validates_against_schema_1_6() {
     let schema =
-        std::fs::read_to_string(checkout("assets/schemas/ttninjs-schema_1.6.json")).unwrap();
+        std::fs::read_to_string(checkout("crates/model/assets/ttninjs-schema_1.6.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let options = jsonschema::options().with_draft(jsonschema::Draft::Draft4);
     let validator = options.should_validate_formats(true).build(&schema).unwrap();

@@ -351,7 +351,7 @@ fn article() -> Value {
 
 #[test]
 fn every_hit_validates_and_carries_our_addresses() {
-    let schema = std::fs::read_to_string(checkout("assets/schemas/ttninjs-schema_1.6.json"));
+    let schema = std::fs::read_to_string(checkout("crates/model/assets/ttninjs-schema_1.6.json"));
     let schema: Value = serde_json::from_str(&schema.unwrap()).unwrap();
     let options = jsonschema::options().with_draft(jsonschema::Draft::Draft4);
     let validator = options.should_validate_formats(true).build(&schema).unwrap();

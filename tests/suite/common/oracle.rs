@@ -46,7 +46,7 @@ sys.stdout.buffer.write(b'%d %d\\n' % picture.size + picture.tobytes())
 /// The picture in sRGB as Pillow and LittleCMS see it, scaled to a long side (0: not scaled). A
 /// CMYK picture without a profile is read with the one in `assets/`.
 pub fn srgb(jpeg: &[u8], long_px: usize) -> Picture {
-    let cmyk = super::checkout("assets/icc/cmyk.icc");
+    let cmyk = super::checkout("crates/imaging/assets/cmyk.icc");
     let output = python(TO_SRGB, &[&long_px.to_string(), &cmyk.to_string_lossy()], jpeg);
     let end = output.iter().position(|byte| *byte == b'\n').expect("a line");
     let line = std::str::from_utf8(&output[..end]).expect("text");
@@ -123,7 +123,7 @@ else:
 /// An sRGB JPEG in inks: a JPEG with (`profile`) or without (`plain`) the profile that it is in,
 /// or the bare samples (`raw`), 255 for full ink.
 pub fn inks(jpeg: &[u8], form: &str) -> Vec<u8> {
-    let profile = super::checkout("assets/icc/cmyk.icc");
+    let profile = super::checkout("crates/imaging/assets/cmyk.icc");
     python(INKS, &[form, &profile.to_string_lossy()], jpeg)
 }
 

@@ -313,7 +313,6 @@ fn check_settings(block: &Block) {
 /// them are read.
 fn check_tests(block: &Block) {
     let suite = all_sources("tests/suite");
-    let units = all_sources("src");
     for command in block.commands() {
         let command = command.split("  #").next().unwrap_or_default().trim();
         let words: Vec<&str> = command.split_whitespace().collect();
@@ -330,6 +329,12 @@ fn check_tests(block: &Block) {
             assert!(manifest.contains(&target), "{command}: no such target");
             continue;
         }
+        let package = words.iter().position(|word| *word == "-p").map(|at| words[at + 1]);
+        let library = package.and_then(|package| package.strip_prefix("wirephoto-"));
+        let units = match library {
+            Some(library) => all_sources(&format!("crates/{library}")),
+            None => all_sources("src"),
+        };
         let filters: Vec<&str> = words[cargo..]
             .iter()
             .copied()
@@ -337,7 +342,8 @@ fn check_tests(block: &Block) {
             .skip(1)
             .filter(|word| !word.starts_with('-') && !word.contains("linux"))
             .collect();
-        assert!(!filters.is_empty(), "{command}");
+        // A library is a choice of its own.
+        assert!(!filters.is_empty() || library.is_some_and(|_| !units.is_empty()), "{command}");
         for filter in filters {
             let all = if words.contains(&"suite") { &suite } else { &units };
             assert!(has_test(all, filter), "{command}: no test is called {filter}");
