@@ -463,7 +463,7 @@ fn the_index_is_made_again_with_one_command_beside_the_running_server() {
     let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(told, json!({ "items": 6 }));
     // Each process that searches builds it beside the one that it has.
-    let built = |label: &str| server.metric("search_index_repairs_total", label);
+    let built = |label: &str| server.metric("wirephoto_search_index_repairs_total", label);
     server.until("a new index", || {
         assert_eq!(search(&server, "q=i&facets=product.code&s=50"), before);
         let is_there = server.data().join("search/1/2").exists();

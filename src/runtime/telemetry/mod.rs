@@ -71,16 +71,16 @@ pub const BUCKET_AWAY: &str = "wirephoto_bucket_away";
 /// Direct ways that could not be gone to their end, by reason (counter).
 pub const WAYS_LEFT: &str = "wirephoto_render_ways_left_total";
 /// Whether this process has a whole search index: 1 or 0 (gauge).
-pub const SEARCH_INDEX_WHOLE: &str = "search_index_whole";
+pub const SEARCH_INDEX_WHOLE: &str = "wirephoto_search_index_whole";
 /// Versions of items in the search index (gauge).
-pub const SEARCH_INDEX_ITEMS: &str = "search_index_items";
+pub const SEARCH_INDEX_ITEMS: &str = "wirephoto_search_index_items";
 /// Rows of the item log that this process wrote or read and the search index does not hold yet (gauge).
-pub const SEARCH_INDEX_BEHIND: &str = "search_index_rows_behind";
+pub const SEARCH_INDEX_BEHIND: &str = "wirephoto_search_index_rows_behind";
 /// Items that a build of the search index has done (gauge).
-pub const SEARCH_INDEX_BUILT_ITEMS: &str = "search_index_built_items";
+pub const SEARCH_INDEX_BUILT_ITEMS: &str = "wirephoto_search_index_built_items";
 /// Times that the search index was built, or compared with the items because the item log did not say what
 /// changed, by kind: built, compared (counter).
-pub const SEARCH_INDEX_REPAIRS: &str = "search_index_repairs_total";
+pub const SEARCH_INDEX_REPAIRS: &str = "wirephoto_search_index_repairs_total";
 /// Long polls that wait for items (gauge).
 pub const POLLS_WAITING: &str = "wirephoto_polls_waiting";
 /// Logins by password, by outcome: done, refused, throttled, failed (counter).

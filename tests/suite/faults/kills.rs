@@ -85,7 +85,7 @@ fn killed_at_random_points_of_mixed_load_nothing_acknowledged_is_lost_or_doubled
     ledger.audit(&server, BTreeMap::new);
     say(&format!("{:?}", ledger.kinds()));
     // The index of search was opened again each time, and `check` finds in it what the database has.
-    assert!(server.metric("search_index_repairs_total", "") < 0.5, "{}", server.log());
+    assert!(server.metric("wirephoto_search_index_repairs_total", "") < 0.5, "{}", server.log());
     // An upload that was cut short may have left its original; sent again, it is somebody's.
     ledger.items.send_again(&server);
     let said = server.command(&["check"]);

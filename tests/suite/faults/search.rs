@@ -53,7 +53,7 @@ fn withdraw(server: &Server, id: &str) {
 }
 
 fn repairs(server: &Server) -> f64 {
-    server.metric("search_index_repairs_total", "")
+    server.metric("wirephoto_search_index_repairs_total", "")
 }
 
 /// The index of `server` equals its items.

@@ -133,7 +133,7 @@ fn every_query_of_the_dashboard_is_answered_and_those_of_what_is_there_have_data
     let prometheus = Prometheus::over(&server);
     until("a first scrape", || (prometheus.value("up")? == 1.0).then_some(()));
     use_it(&server);
-    let scrapes = || prometheus.value("count_over_time(search_index_whole[1m])");
+    let scrapes = || prometheus.value("count_over_time(wirephoto_search_index_whole[1m])");
     until("some scrapes", || (scrapes()? >= 4.0).then_some(()));
     let dashboard = fs::read_to_string(checkout("examples/grafana-dashboard.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
