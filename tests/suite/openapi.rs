@@ -256,7 +256,8 @@ fn schemathesis_finds_no_server_error_and_no_undocumented_answer() {
 fn the_schema_of_the_news_item_is_the_published_one() {
     let server = Server::empty();
     let described = document(&server)["components"]["schemas"]["NewsItem"].clone();
-    let published = fs::read(checkout("crates/model/assets/ttninjs-schema_1.6.json")).expect("schema");
+    let published =
+        fs::read(checkout("crates/model/assets/ttninjs-schema_1.6.json")).expect("schema");
     let published: Value = serde_json::from_slice(&published).expect("JSON");
     let names = |schema: &Value| -> Vec<String> {
         schema["properties"].as_object().expect("properties").keys().cloned().collect()

@@ -364,8 +364,9 @@ fn a_search_index_that_cannot_be_built_is_told_until_it_is_whole() {
     recording.expect(&["WirephotoSearchIndexNotWhole"]);
     faults.clear();
     well(&server);
-    server
-        .until("a whole index", || (server.metric("wirephoto_search_index_whole", "") == 1.0).then_some(()));
+    server.until("a whole index", || {
+        (server.metric("wirephoto_search_index_whole", "") == 1.0).then_some(())
+    });
     recording.record(&server, 10);
     recording.expect(&[]);
     recording.check();
