@@ -111,7 +111,7 @@ impl Backoff {
         self.policy.backoff(self.failures)
     }
 
-    /// Begins anew after a success.
+    /// Resets the delay to the first one, after a success.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }

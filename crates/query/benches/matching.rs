@@ -163,7 +163,7 @@ fn item(number: usize, text: &Text, draw: &mut Draw) -> Owned {
 struct Vocabulary {
     texts: Vec<Vec<String>>,
     names: Vec<String>,
-    /// Words that stand in more than a tenth of the texts; nobody asks for them alone.
+    /// Words that stand in more than a tenth of the texts; too frequent to be searched alone.
     common: HashSet<String>,
 }
 

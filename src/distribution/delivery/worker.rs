@@ -126,15 +126,15 @@ impl Deliveries {
         };
         let method = method.map_or(UNKNOWN, ChannelMethod::as_str);
         report(&delivery, method, &outcome, watch);
-        self.write_end((claim, delivery.id), outcome).await;
+        self.write_end(claim, delivery.id, outcome).await;
     }
 
     /// Writes how a claimed delivery ended, as often as it takes: until then this process does not claim it
     /// again, nor does another one as long as this node's life lasts, so that what was sent is not sent again.
-    async fn write_end(&self, held: (Uuid, Uuid), outcome: Outcome) {
-        let (delivery, now) = (held.1, clock::now());
+    async fn write_end(&self, claim: Uuid, delivery: Uuid, outcome: Outcome) {
+        let now = clock::now();
         let mut is_told = false;
-        while let Err(cause) = self.write_end_once(held, outcome.clone(), now).await {
+        while let Err(cause) = self.write_end_once(claim, delivery, &outcome, now).await {
             if cause.is_final() {
                 tracing::error!(%delivery, "how a delivery ended cannot be written any more: {cause}");
                 return;
@@ -159,13 +159,15 @@ impl Deliveries {
 
     async fn write_end_once(
         &self,
-        held: (Uuid, Uuid),
-        outcome: Outcome,
+        claim: Uuid,
+        delivery: Uuid,
+        outcome: &Outcome,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        if !self.db().write(move |tx| tx.end_claim(held.0, held.1, &outcome, now)).await? {
+        let outcome = outcome.clone();
+        if !self.db().write(move |tx| tx.end_claim(claim, delivery, &outcome, now)).await? {
             // An earlier try may have been written without an answer.
-            tracing::warn!(delivery = %held.1, "a delivery was ended before, or another node claimed it");
+            tracing::warn!(%delivery, "a delivery was ended before, or another node claimed it");
         }
         Ok(())
     }
