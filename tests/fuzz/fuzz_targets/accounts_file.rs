@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use wirephoto::access::provisioning::Accounts;
 use wirephoto::access::auth::Hasher;
+use wirephoto::access::provisioning::Accounts;
 use wirephoto::storage::database::Db;
 
 /// Bytes of a secret that does not stand in an error by chance.

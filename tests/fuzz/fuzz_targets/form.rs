@@ -6,11 +6,11 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header;
 use libfuzzer_sys::fuzz_target;
-use wirephoto::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
 use wirephoto::access::oauth::Parameters;
-use wirephoto::http::site::form::{Form, form_body};
 use wirephoto::http::protocol::request::Query;
+use wirephoto::http::site::form::{Form, form_body};
 use wirephoto::http::site::{Draft, without_secrets};
+use wirephoto::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
 
 const KIND: &str = "application/x-www-form-urlencoded; charset=utf-8";
 

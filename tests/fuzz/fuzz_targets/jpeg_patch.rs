@@ -34,7 +34,9 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(found, patch(scan, index, &bytes, rect, Dct::scalar(), &mut paint));
     let patched = match found {
         Ok(patched) => patched,
-        Err(error) => return assert!(matches!(error, ScanError::Range | ScanError::Tables), "{error}"),
+        Err(error) => {
+            return assert!(matches!(error, ScanError::Range | ScanError::Tables), "{error}");
+        }
     };
     let file = Opened::new(assemble(&opened, &patched)).expect("a patched file is taken again");
     let (before, after) = (opened.plain(), file.plain());

@@ -37,7 +37,8 @@ fuzz_target!(|data: &[u8]| {
     if let Some(planes) = scan.planes.filter(|_| is_named) {
         assert_eq!(planes, (header.space, header.chroma));
         let full = jpeg_cases::planes(&repaired, extra);
-        let side = |bit: u8| if case.options & bit == 0 { CountedFrom::Start } else { CountedFrom::End };
+        let side =
+            |bit: u8| if case.options & bit == 0 { CountedFrom::Start } else { CountedFrom::End };
         check_planes(scan, &samples, rect, (&full, (side(1), side(2))));
     } else if opened.header.colour().is_some_and(|colour| colour != Colour::Ycck)
         && scan.components.iter().all(|part| part.cell == (1, 1))
@@ -109,7 +110,9 @@ fn check_planes(
 /// The pixel from which the samples of a plane are counted.
 fn start(from: CountedFrom, (start, length): (u32, u32), cell: u32, samples: usize) -> i64 {
     match from {
-        CountedFrom::End => i64::from(start) + i64::from(length) - signed(samples) * i64::from(cell),
+        CountedFrom::End => {
+            i64::from(start) + i64::from(length) - signed(samples) * i64::from(cell)
+        }
         CountedFrom::Start => i64::from(start),
     }
 }

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jpeg::header::{Header, HeaderLimits};
 use jpeg::rewrite::segment;
-use metadata::{Caption, WriteOptions, Reading, read, write};
+use metadata::{Caption, Reading, WriteOptions, read, write};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 1, segments_max: 100, metadata_bytes_max: 1 << 20 };
