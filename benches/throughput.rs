@@ -11,11 +11,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use jpeg::codec::Chroma;
+use jpeg::codec::ChromaSubsampling;
 use jpeg::samples::pictures::photograph;
 use model::Size;
-use wirephoto::app::bench::{Effort, Setup, run};
-use wirephoto::runtime::config::{self, Sources};
+use wirephoto::app::bench::{BenchEffort, BenchSetup, run};
+use wirephoto::runtime::config::{self, SettingSources};
 
 /// The product's allocator: it decides over memory and speed with several threads.
 #[global_allocator]
@@ -34,7 +34,7 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
 fn made_files(dir: &Path, sizes: &[Size]) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for size in sizes {
-        for (name, chroma) in [("420", Chroma::Quarter), ("444", Chroma::Full)] {
+        for (name, chroma) in [("420", ChromaSubsampling::Quarter), ("444", ChromaSubsampling::Full)] {
             let file = dir.join(format!("made-{}x{}-{name}.jpg", size.width, size.height));
             fs::write(&file, photograph(*size, chroma))?;
             files.push(file);
@@ -58,16 +58,16 @@ fn main() -> io::Result<()> {
         Some(named) => std::env::split_paths(&named).collect(),
         None => made_files(dir.path(), sizes)?,
     };
-    let effort = if test { Effort::ONCE } else { Effort::default() };
+    let effort = if test { BenchEffort::ONCE } else { BenchEffort::default() };
     // An empty file, so that settings in the working directory do not count.
     let settings = dir.path().join("wirephoto.toml");
     fs::write(&settings, "")?;
-    let sources = Sources { file: Some(settings), flags: Vec::new() };
+    let sources = SettingSources { file: Some(settings), flags: Vec::new() };
     let (config, _) = config::load(&sources).map_err(io::Error::other)?;
     let mut out = io::stdout().lock();
     for file in &files {
         let files = std::slice::from_ref(file);
-        let setup = Setup { config: &config, files, within: dir.path(), effort };
+        let setup = BenchSetup { config: &config, files, within: dir.path(), effort };
         let report = run(&setup, &|_| ()).unwrap_or_else(|cause| panic!("{cause:?}"));
         writeln!(out, "\n{}\n{}", file.display(), report.table())?;
     }

@@ -8,12 +8,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::Archive;
-use super::jobs::{Jobs, WatchedFolder, start_follower, start_threads};
+use super::OpenArchive;
+use super::jobs::{JobContext, WatchedFolder, start_follower, start_threads};
 use super::ownership::settle_later;
-use super::purging::Purging;
+use super::purging::PurgeStarter;
 use super::reload::certificate;
-use super::scrub::Scrub;
+use super::scrub::OriginalsScrub;
 use super::services::{
     hash_limits, listener_limits, poll_limits, start_deliveries, start_media, start_notifications,
     start_oauth, start_search, start_senders, start_uploads, start_users,
@@ -27,39 +27,39 @@ use crate::archive::ingest::{Ingest, Uploads};
 use crate::cluster::clock_guard::ClockGuard;
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::JobThread;
-use crate::cluster::membership::{Lease, Node};
-use crate::distribution::delivery::{Deliveries, Sender};
-use crate::distribution::notifications::{Asks, Notifications};
+use crate::cluster::membership::{ClusterLease, ClusterNode};
+use crate::distribution::delivery::{Deliveries, ChannelSender};
+use crate::distribution::notifications::{StreamCommands, Notifications};
 use crate::distribution::recipients::{RecipientSettings, Recipients};
-use crate::http::App;
-use crate::http::listener::Terms;
+use crate::http::AppState;
+use crate::http::listener::ListenerSettings;
 use crate::media;
 use crate::media::Media;
-use crate::media::original::Originals;
+use crate::media::original::OriginalStore;
 use crate::runtime::clock;
-use crate::runtime::config::{BaseUrl, Config, Role};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::config::{BaseUrl, Config, NodeRole};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::WARM_QUEUE_MAX;
-use crate::runtime::live::Live;
-use crate::storage::blobs::Store;
+use crate::runtime::live::HotSwap;
+use crate::storage::blobs::BlobStore;
 use crate::storage::database::Db;
 
 /// The archive of a running server.
-pub(super) struct Storage {
+pub(super) struct ServerStorage {
     pub(super) db: Db,
-    pub(super) store: Store,
-    pub(super) originals: Originals,
+    pub(super) store: BlobStore,
+    pub(super) originals: OriginalStore,
     pub(super) watched: Option<WatchedFolder>,
     /// What this node may do now.
     pub(super) guard: ClusterGuard,
 }
 
-impl Storage {
+impl ServerStorage {
     /// Opens the connections to the database, removes what a killed process left in the store, and goes on finding
     /// out whose the store is where it did not answer.
-    pub(super) fn open(config: &Config, archive: Archive, node: &Node) -> Result<Self> {
+    pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
         let watched = WatchedFolder::open(config, &archive, node)?;
-        let Archive { db, originals, memory: _, unsettled } = archive;
+        let OpenArchive { db, originals, memory: _, unsettled } = archive;
         let store = originals.store().clone();
         db.open_connections();
         if let Some(names) = unsettled {
@@ -76,19 +76,19 @@ impl Storage {
     }
 
     /// The scrub of the originals, where the settings ask for one and this process does such work.
-    fn scrub(&self, config: &Config) -> Option<Scrub> {
+    fn scrub(&self, config: &Config) -> Option<OriginalsScrub> {
         let period = config.store.scrub_days.of(&config.store.originals)?;
         let node = self.guard.node();
         if !node.role().works() {
             return None;
         }
-        node.want(Lease::Scrubbing, None);
-        Some(Scrub { db: self.db.clone(), store: self.store.clone(), node: node.clone(), period })
+        node.want(ClusterLease::Scrubbing, None);
+        Some(OriginalsScrub { db: self.db.clone(), store: self.store.clone(), node: node.clone(), period })
     }
 }
 
 /// The services that handlers and background jobs call.
-pub(super) struct Domain {
+pub(super) struct DomainServices {
     pub(super) auth: Auth,
     pub(super) oauth: OAuth,
     pub(super) users: Users,
@@ -101,17 +101,17 @@ pub(super) struct Domain {
     pub(super) recipients: Recipients,
 }
 
-impl Domain {
+impl DomainServices {
     /// Starts the services over an archive; gives the requests of stream readers too, which a job serves.
     pub(super) fn start(
         config: &Config,
-        storage: &Storage,
+        storage: &ServerStorage,
         ingest: Ingest,
-    ) -> Result<(Self, Asks)> {
+    ) -> Result<(Self, StreamCommands)> {
         let (db, guard) = (&storage.db, &storage.guard);
         let auth = Auth::start(db.clone(), hash_limits(config))?;
         let oauth = start_oauth(config, &auth)?;
-        let sender = Sender::of(config)?;
+        let sender = ChannelSender::of(config)?;
         let users = start_users(config, &auth, &sender)?;
         let orders = Orders::new(db.clone(), Some(auth.clone()));
         let media = start_media(config, &orders, storage.originals.clone())?;
@@ -120,8 +120,8 @@ impl Domain {
         let uploads = start_uploads(config, ingest)?;
         let mailer = sender.mailer().clone();
         let recipients = Recipients::new(db.clone(), mailer, RecipientSettings::of(config));
-        let access = Access { auth: &auth, users: &users, orders: &orders };
-        let way_out = WayOut { sender: &sender, recipients: &recipients };
+        let access = AccessServices { auth: &auth, users: &users, orders: &orders };
+        let way_out = OutboundServices { sender: &sender, recipients: &recipients };
         let deliveries = start_deliveries(config, access, &media, way_out, guard);
         let (notifications, asks) =
             start_notifications(config, access, &media, &content, way_out, guard)?;
@@ -143,7 +143,7 @@ impl Domain {
 
 /// The services of access that others stand on.
 #[derive(Clone, Copy)]
-pub(super) struct Access<'a> {
+pub(super) struct AccessServices<'a> {
     pub(super) auth: &'a Auth,
     pub(super) users: &'a Users,
     pub(super) orders: &'a Orders,
@@ -151,21 +151,21 @@ pub(super) struct Access<'a> {
 
 /// What mails and files leave through.
 #[derive(Clone, Copy)]
-pub(super) struct WayOut<'a> {
-    pub(super) sender: &'a Sender,
+pub(super) struct OutboundServices<'a> {
+    pub(super) sender: &'a ChannelSender,
     pub(super) recipients: &'a Recipients,
 }
 
 /// The listeners of a server.
-pub(super) struct Http {
+pub(super) struct HttpListeners {
     pub(super) listener: TcpListener,
     /// The listener for operators' tools, where it is set.
     pub(super) admin: Option<TcpListener>,
     pub(super) address: SocketAddr,
-    pub(super) terms: Terms,
+    pub(super) terms: ListenerSettings,
 }
 
-impl Http {
+impl HttpListeners {
     /// Listens, fills in the base of links where none is set, and warns where a proxy hides the clients.
     pub(super) fn bind(config: &mut Config) -> Result<Self> {
         let certificate = certificate(config)?;
@@ -179,14 +179,14 @@ impl Http {
         if let Some(warning) = config.hidden_clients() {
             tracing::warn!("{warning}");
         }
-        let terms = Terms { limits: Live::new(listener_limits(config)), certificate };
+        let terms = ListenerSettings { limits: HotSwap::new(listener_limits(config)), certificate };
         Ok(Self { listener, admin, address, terms })
     }
 }
 
 fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
     let failed = |cause| {
-        Error::new(Kind::Unavailable, format!("{setting} {address} cannot be used")).because(cause)
+        Error::new(ErrorKind::Unavailable, format!("{setting} {address} cannot be used")).because(cause)
     };
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
@@ -207,7 +207,7 @@ pub(super) fn scheme(tls: bool) -> &'static str {
 }
 
 /// What works beside requests.
-pub(super) struct Background {
+pub(super) struct BackgroundTasks {
     pub(super) threads: Vec<JobThread>,
     /// Send deliveries and messages until they are told to stop.
     pub(super) senders: Vec<JoinHandle<()>>,
@@ -215,22 +215,22 @@ pub(super) struct Background {
     pub(super) looked: oneshot::Receiver<()>,
 }
 
-impl Background {
+impl BackgroundTasks {
     /// Starts every thread and job of this process, as far as its role wants them.
     pub(super) fn start(
         config: &Config,
-        storage: Storage,
-        app: &App,
-        asks: Asks,
+        storage: ServerStorage,
+        app: &AppState,
+        asks: StreamCommands,
         runtime: &Runtime,
         drain: Duration,
     ) -> Result<Self> {
         let shared = &app.shared;
         let scrub = storage.scrub(config);
-        let Storage { db, watched, guard, .. } = storage;
-        let (purging, followed) = Purging::of(config, &db, &guard)?;
+        let ServerStorage { db, watched, guard, .. } = storage;
+        let (purging, followed) = PurgeStarter::of(config, &db, &guard)?;
         let (to_warm, warmed) = mpsc::channel(WARM_QUEUE_MAX);
-        let warms = config.media.warm && guard.node().role() != Role::Worker;
+        let warms = config.media.warm && guard.node().role() != NodeRole::Worker;
         let to_warm = warms.then_some(to_warm);
         let (media, auth) = (&shared.media, &shared.access.auth);
         let notifications = &shared.distribution.notifications;
@@ -239,7 +239,7 @@ impl Background {
         runtime.spawn(media::warm::run(media.clone(), warmed));
         runtime.spawn(notifications.serve_streams(asks, clock::now));
         let (look, looked) = oneshot::channel();
-        let jobs = Jobs { runtime, guard: &guard };
+        let jobs = JobContext { runtime, guard: &guard };
         let process = &shared.process;
         jobs.until(process.stopping.subscribe(), process.readiness.job(look));
         jobs.start_timers(shared, config);

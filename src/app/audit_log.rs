@@ -11,7 +11,7 @@ use crate::runtime::clock;
 use crate::runtime::limits::{
     AUDIT_RETRY, AUDIT_SWEEP, AUDIT_SWEEP_ROWS, AUDIT_TRIES, AUDIT_WINDOWS_LOOK,
 };
-use crate::storage::audit::{Event, PendingEvents};
+use crate::storage::audit::{AuditEvent, PendingEvents};
 use crate::storage::database::Db;
 
 /// Writes events in batches until `ended` turns true, then what is left.
@@ -50,7 +50,7 @@ async fn end(ended: &mut watch::Receiver<bool>) {
 
 /// Writes a batch as one transaction, in `tries` tries. What is not written is counted and stays a
 /// log line.
-async fn write(db: &Db, pending: &PendingEvents, batch: Vec<Event>, tries: u32) {
+async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, tries: u32) {
     let batch = Arc::new(batch);
     for left in (0..tries).rev() {
         let events = Arc::clone(&batch);

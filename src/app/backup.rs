@@ -18,24 +18,24 @@ use std::{
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::copies::CopyPlace;
+use super::copies::CopyLocation;
 use super::crowd::each;
-use super::manifest::{FORM, FORM_BUCKET, MANIFEST, Manifest, read_manifest};
+use super::manifest::{FORM, FORM_BUCKET, MANIFEST, BackupManifest, read_manifest};
 use super::open_store;
 use super::ownership::{mark_replacing, refuse_foreign};
 use super::secrets::{copy_key, is_older_key, key_to_restore, lacking, restore_key};
-use crate::runtime::config::{Config, Place, Value};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
-use crate::storage::blobs::{COPY_BYTES, Patience, Store, StoreError, Taken};
-use crate::storage::database::{DATABASE, Db, Flaw, Lock, Named, Snapshot};
-use model::Hash;
+use crate::storage::blobs::{COPY_BYTES, StartPolicy, BlobStore, StoreError, CopyOutcome};
+use crate::storage::database::{DATABASE, Db, DatabaseFlaw, DirectoryLock, NamedOriginal, DatabaseSnapshot};
+use model::ContentHash;
 
 /// The name of the lock of a backup under way; it marks the folder as ours.
 const LOCK: &str = "backup.lock";
 /// What is heard of work under way, from several threads.
 #[derive(Clone, Copy, Debug)]
-pub enum Heard<'a> {
+pub enum CopyEvent<'a> {
     /// Pages of the database, of how many.
     Pages(u64, u64),
     /// So many originals come now.
@@ -47,15 +47,15 @@ pub enum Heard<'a> {
 }
 
 /// Who hears of it.
-pub type Hear<'a> = &'a (dyn Fn(Heard<'_>) + Sync);
+pub type Hear<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
 
 /// How a backup is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct BackupRequest<'a> {
     /// The folder, a new one or one of an earlier backup.
     pub target: &'a Path,
     /// The bucket for the originals, reached with the settings `backup.*`; without one they go into the folder.
-    pub bucket: Option<&'a Place>,
+    pub bucket: Option<&'a OriginalsLocation>,
     /// Removes originals from the folder or bucket that the new state does not name.
     pub prune: bool,
     /// Reads the originals that are there already, and copies those anew that are damaged.
@@ -64,15 +64,15 @@ pub struct Wanted<'a> {
     pub without_key: bool,
 }
 
-impl<'a> Wanted<'a> {
-    fn place(&self) -> CopyPlace<'a> {
-        self.bucket.map_or(CopyPlace::Within(self.target), CopyPlace::Elsewhere)
+impl<'a> BackupRequest<'a> {
+    fn place(&self) -> CopyLocation<'a> {
+        self.bucket.map_or(CopyLocation::Within(self.target), CopyLocation::Elsewhere)
     }
 }
 
 /// What became of the originals.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
+pub struct CopyTally {
     /// Copied now.
     pub copied: usize,
     /// Bytes of these.
@@ -84,11 +84,11 @@ pub struct Tally {
 }
 
 pub(super) fn failed(path: &Path, cause: &dyn std::fmt::Display) -> Error {
-    Error::new(Kind::Unavailable, format!("{}: {cause}", path.display()))
+    Error::new(ErrorKind::Unavailable, format!("{}: {cause}", path.display()))
 }
 
 pub(super) fn store_failed(cause: StoreError) -> Error {
-    Error::new(Kind::Unavailable, "a store of originals cannot be used").because(cause)
+    Error::new(ErrorKind::Unavailable, "a store of originals cannot be used").because(cause)
 }
 
 /// Fails where the database is not a file: its server has tools of its own, and a copy made without
@@ -100,7 +100,7 @@ fn is_a_file(config: &Config) -> Result<()> {
     let message = "the database is PostgreSQL's (database.url): back it up and restore it with \
          pg_dump and pg_restore, and the originals after that with --originals-only; \
          docs/postgresql.md says how";
-    Err(Error::new(Kind::Unsupported, message))
+    Err(Error::new(ErrorKind::Unsupported, message))
 }
 
 /// Makes a backup of the data directory; others go on reading and writing it.
@@ -111,23 +111,23 @@ fn is_a_file(config: &Config) -> Result<()> {
 /// database is damaged. Originals that the archive has lost are told and counted.
 pub fn backup(
     config: &Config,
-    wanted: Wanted<'_>,
+    wanted: BackupRequest<'_>,
     now: Timestamp,
     hear: Hear<'_>,
-) -> Result<(Manifest, Tally)> {
+) -> Result<(BackupManifest, CopyTally)> {
     is_a_file(config)?;
     let (dir, target) = (config.data.dir.as_path(), wanted.target);
     if !dir.join(DATABASE).is_file() {
         let message = format!("{} holds no archive: there is no {DATABASE}", dir.display());
-        return Err(Error::new(Kind::NotFound, message));
+        return Err(Error::new(ErrorKind::NotFound, message));
     }
     // Nobody restores or upgrades while the database is copied. Originals are never removed, so
     // they are copied without it: that may take hours, and an upgrade does not wait for it.
-    let shared = Lock::share(dir)?;
+    let shared = DirectoryLock::share(dir)?;
     let _alone = prepare(target, wanted.bucket.is_none())?;
     let name = format!("wirephoto-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ"));
     let part = target.join(format!("{name}.part"));
-    let copied = Db::copy(dir, &part, &mut |done, all| hear(Heard::Pages(done, all)));
+    let copied = Db::copy(dir, &part, &mut |done, all| hear(CopyEvent::Pages(done, all)));
     drop(shared);
     let made = copied
         .map_err(|cause| failed(target, &cause))
@@ -155,26 +155,26 @@ pub fn open_to_record(config: &Config) -> Option<Db> {
 /// that lies in `part` until the backup is whole.
 fn fill(
     config: &Config,
-    wanted: Wanted<'_>,
+    wanted: BackupRequest<'_>,
     name: String,
     part: &Path,
     now: Timestamp,
     schema: u32,
     hear: Hear<'_>,
-) -> Result<(Manifest, Tally)> {
+) -> Result<(BackupManifest, CopyTally)> {
     let (dir, target) = (config.data.dir.as_path(), wanted.target);
-    let snapshot = Snapshot::open(part)?;
+    let snapshot = DatabaseSnapshot::open(part)?;
     whole(&snapshot, dir)?;
     let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
     let items = snapshot.read(|tx| tx.count_items())?;
     let key = copy_key(config, &snapshot, target, wanted.without_key)?;
     drop(snapshot);
-    rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
-    let from = open_store(config, Patience::None).map_err(store_failed)?;
+    rows.iter().for_each(|row| hear(CopyEvent::Failed(&row.to_string())));
+    let from = open_store(config, StartPolicy::None).map_err(store_failed)?;
     let to = wanted.place().open_to_write(config)?;
-    let how = How { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
+    let how = CopyParameters { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
     let (mut tally, lost) = carry(&from, &to, &named, how, hear)?;
-    let manifest = Manifest {
+    let manifest = BackupManifest {
         form: if wanted.bucket.is_some() { FORM_BUCKET } else { FORM },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         at: now,
@@ -188,14 +188,14 @@ fn fill(
         lost: lost + rows.len(),
         secrets_key: key.id,
         secrets_key_file: key.file,
-        bucket: wanted.bucket.map(Place::print),
+        bucket: wanted.bucket.map(OriginalsLocation::print),
     };
     finish(target, part, &manifest)?;
     // What a damaged row names cannot be told, and a copy in the backup may be the last one.
     if wanted.prune && manifest.lost == 0 {
         tally.pruned = prune(&to, &named)?;
     } else if wanted.prune {
-        hear(Heard::Failed("--prune was left out: not all that the archive names was found"));
+        hear(CopyEvent::Failed("--prune was left out: not all that the archive names was found"));
     }
     Ok((manifest, tally))
 }
@@ -208,7 +208,7 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
     let lock = target.join(LOCK);
     if !lock.exists() && fs::read_dir(target).map_err(fail)?.next().is_some() {
         let message = format!("{} holds something else than a backup of ours", target.display());
-        return Err(Error::new(Kind::Conflict, message));
+        return Err(Error::new(ErrorKind::Conflict, message));
     }
     let held = OpenOptions::new()
         .write(true)
@@ -228,7 +228,7 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
     }
     let originals = target.join("originals");
     DirBuilder::new().recursive(true).mode(0o700).create(&originals).map_err(fail)?;
-    Store::open(&originals).and_then(|store| store.sweep()).map_err(store_failed)?;
+    BlobStore::open(&originals).and_then(|store| store.sweep()).map_err(store_failed)?;
     Ok(held)
 }
 
@@ -236,7 +236,7 @@ fn busy(folder: &Path, cause: TryLockError) -> Error {
     match cause {
         TryLockError::WouldBlock => {
             let message = format!("{}: another process works on this backup", folder.display());
-            Error::new(Kind::Conflict, message)
+            Error::new(ErrorKind::Conflict, message)
         }
         TryLockError::Error(cause) => failed(&folder.join(LOCK), &cause),
     }
@@ -252,16 +252,16 @@ fn names(dir: &Path) -> Result<Vec<String>> {
 }
 
 /// Fails when pages of a copy are damaged; `of` is what it is a copy of.
-fn whole(snapshot: &Snapshot, of: &Path) -> Result<()> {
-    let flaws = snapshot.page_flaws().unwrap_or_else(|cause| vec![Flaw::Page(cause.to_string())]);
+fn whole(snapshot: &DatabaseSnapshot, of: &Path) -> Result<()> {
+    let flaws = snapshot.page_flaws().unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
     let Some(first) = flaws.first() else { return Ok(()) };
     let message = format!("{}: the database is damaged: {first}", of.display());
-    Err(Error::new(Kind::Conflict, message))
+    Err(Error::new(ErrorKind::Conflict, message))
 }
 
 /// How originals are taken over.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct How {
+pub(super) struct CopyParameters {
     /// Threads.
     pub(super) workers: usize,
     /// Reads those that are there already, and takes the ones that are damaged over anew.
@@ -273,38 +273,38 @@ pub(super) struct How {
 /// Takes the originals `named` over from one store to the other: what became of them, and how many
 /// the first one has lost. All that were taken over are on disk when this returns.
 pub(super) fn carry(
-    from: &Store,
-    to: &Store,
-    named: &[Named],
-    How { workers, verify, strict }: How,
+    from: &BlobStore,
+    to: &BlobStore,
+    named: &[NamedOriginal],
+    CopyParameters { workers, verify, strict }: CopyParameters,
     hear: Hear<'_>,
-) -> Result<(Tally, usize)> {
-    hear(Heard::Originals(u64::try_from(named.len()).unwrap_or(u64::MAX)));
-    let tally = Mutex::new(Tally::default());
+) -> Result<(CopyTally, usize)> {
+    hear(CopyEvent::Originals(u64::try_from(named.len()).unwrap_or(u64::MAX)));
+    let tally = Mutex::new(CopyTally::default());
     let lost = AtomicUsize::new(0);
-    each(workers, named.iter(), &|Named { hash, length, .. }| {
+    each(workers, named.iter(), &|NamedOriginal { hash, length, .. }| {
         let mut taken = to.take_over(from, *hash, *length).map_err(store_failed)?;
-        let there = matches!(taken, Taken::There);
+        let there = matches!(taken, CopyOutcome::There);
         if there && verify && !to.is_whole(*hash, *length) {
             taken = to.replace(from, *hash, *length).map_err(store_failed)?;
         }
         let mut tally = tally.lock();
         match taken {
-            Taken::Copied => {
+            CopyOutcome::Copied => {
                 tally.copied += 1;
                 tally.copied_bytes += length;
             }
-            Taken::There => tally.there += 1,
-            Taken::Refused(why @ StoreError::Io { .. }) if strict => {
+            CopyOutcome::There => tally.there += 1,
+            CopyOutcome::Refused(why @ StoreError::Io { .. }) if strict => {
                 return Err(store_failed(why));
             }
-            Taken::Refused(why) => {
+            CopyOutcome::Refused(why) => {
                 lost.fetch_add(1, Ordering::Relaxed);
-                hear(Heard::Failed(&format!("original {hash} is not copied: {why}")));
+                hear(CopyEvent::Failed(&format!("original {hash} is not copied: {why}")));
             }
         }
         drop(tally);
-        hear(Heard::Original);
+        hear(CopyEvent::Original);
         Ok(())
     })?;
     to.flush().map_err(store_failed)?;
@@ -313,7 +313,7 @@ pub(super) fn carry(
 
 /// Gives the copy of the database its name and writes the note that names it: from then on the
 /// folder is this backup. Then the earlier copies go.
-fn finish(target: &Path, part: &Path, manifest: &Manifest) -> Result<()> {
+fn finish(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     let fail = |cause: io::Error| failed(target, &cause);
     let text = serde_json::to_string_pretty(manifest).map_err(Error::internal)?;
     let note = target.join(format!("{MANIFEST}.part"));
@@ -346,9 +346,9 @@ fn flush(dir: &Path) -> Result<()> {
     flushed.map_err(|cause| failed(dir, &cause))
 }
 
-fn prune(store: &Store, named: &[Named]) -> Result<usize> {
+fn prune(store: &BlobStore, named: &[NamedOriginal]) -> Result<usize> {
     let stored = store.list().map_err(store_failed)?;
-    let is_named = |hash: &Hash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
+    let is_named = |hash: &ContentHash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
     let mut pruned = 0;
     for hash in stored.into_iter().filter(|hash| !is_named(hash)) {
         store.remove(hash).map_err(store_failed)?;
@@ -358,18 +358,18 @@ fn prune(store: &Store, named: &[Named]) -> Result<usize> {
 }
 
 /// The SHA-256 of a copy of the database.
-pub(super) fn copy_sum(path: &Path) -> Result<Hash> {
+pub(super) fn copy_sum(path: &Path) -> Result<ContentHash> {
     sum(path).map_err(|cause| failed(path, &cause))
 }
 
 /// The SHA-256 of a file.
-fn sum(path: &Path) -> io::Result<Hash> {
+fn sum(path: &Path) -> io::Result<ContentHash> {
     copy_and_sum(path, &mut io::sink())
 }
 
 /// Copies a file; gives the SHA-256 of its bytes.
-fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<Hash> {
-    let (mut from, mut hash) = (File::open(from)?, Hash::begin());
+fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<ContentHash> {
+    let (mut from, mut hash) = (File::open(from)?, ContentHash::begin());
     let mut piece = vec![0; COPY_BYTES];
     loop {
         let read = from.read(&mut piece)?;
@@ -383,9 +383,9 @@ fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<Hash> {
 
 /// What was restored.
 #[derive(Clone, Debug)]
-pub struct Restored {
+pub struct RestoreReport {
     /// What became of the originals.
-    pub tally: Tally,
+    pub tally: CopyTally,
     /// Originals that the backup has lost.
     pub lost: usize,
     /// What the restored archive lacks: the key of its secrets.
@@ -401,14 +401,14 @@ pub struct Restored {
 pub fn restore(
     config: &Config,
     source: &Path,
-    bucket: Option<&Place>,
+    bucket: Option<&OriginalsLocation>,
     hear: Hear<'_>,
-) -> Result<Restored> {
+) -> Result<RestoreReport> {
     is_a_file(config)?;
     let manifest = read_manifest(source)?;
     let noted = manifest.place()?;
     let place = bucket.or(noted.as_ref());
-    let place = place.map_or(CopyPlace::Within(source), CopyPlace::Elsewhere);
+    let place = place.map_or(CopyLocation::Within(source), CopyLocation::Elsewhere);
     let _reading = match File::open(source.join(LOCK)) {
         Ok(lock) => {
             lock.try_lock_shared().map_err(|cause| busy(source, cause))?;
@@ -422,26 +422,26 @@ pub fn restore(
     holds_none(dir)?;
     let key = key_to_restore(config, source, &manifest.key())?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
-    let alone = Lock::alone(dir)?;
+    let alone = DirectoryLock::alone(dir)?;
     // Somebody may have restored or begun one there before the lock was ours.
     holds_none(dir)?;
     let part = dir.join(format!("{DATABASE}.part"));
     let copied = source.join(&manifest.database);
     take_database(&copied, &part, &manifest)?;
-    let snapshot = Snapshot::open(&part)?;
+    let snapshot = DatabaseSnapshot::open(&part)?;
     whole(&snapshot, &copied)?;
     let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
     // A schema of before has none.
     let id = snapshot.read(|tx| tx.archive_id()).ok();
     drop(snapshot);
-    rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
+    rows.iter().for_each(|row| hear(CopyEvent::Failed(&row.to_string())));
     let from = place.open_to_read(config)?;
-    let to = open_store(config, Patience::None).map_err(store_failed)?;
+    let to = open_store(config, StartPolicy::None).map_err(store_failed)?;
     to.prove().map_err(store_failed)?;
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
     }
-    let how = How { workers: config.ingest_workers(), verify: true, strict: false };
+    let how = CopyParameters { workers: config.ingest_workers(), verify: true, strict: false };
     let (tally, lost) = carry(&from, &to, &named, how, hear)?;
     if let Some(id) = id {
         mark_replacing(&to, &id).map_err(store_failed)?;
@@ -451,7 +451,7 @@ pub fn restore(
     fs::rename(&part, dir.join(DATABASE)).map_err(fail)?;
     flush(dir)?;
     drop(alone);
-    Ok(Restored { tally, lost, lacks: lacking(config, &manifest.key()) })
+    Ok(RestoreReport { tally, lost, lacks: lacking(config, &manifest.key()) })
 }
 
 /// Fails when there is an archive in `dir`.
@@ -463,14 +463,14 @@ fn holds_none(dir: &Path) -> Result<()> {
                  directory",
                 dir.display()
             );
-            return Err(Error::new(Kind::Conflict, message));
+            return Err(Error::new(ErrorKind::Conflict, message));
         }
     }
     Ok(())
 }
 
 /// Copies the database of a backup to `part` and compares it with what the note says.
-fn take_database(copied: &Path, part: &Path, manifest: &Manifest) -> Result<()> {
+fn take_database(copied: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     // An earlier try may have left one.
     drop(fs::remove_file(part));
     let mut file = OpenOptions::new()
@@ -489,5 +489,5 @@ fn take_database(copied: &Path, part: &Path, manifest: &Manifest) -> Result<()> 
     }
     drop(fs::remove_file(part));
     let message = format!("{} is damaged: its sum is another one", copied.display());
-    Err(Error::new(Kind::Conflict, message))
+    Err(Error::new(ErrorKind::Conflict, message))
 }

@@ -18,29 +18,29 @@ use std::{
     time::Duration,
 };
 
-use super::Archive;
+use super::OpenArchive;
 use super::crowd::each;
 use super::demo::demo_warning;
-pub use super::problem::{FileOfItem, Problem, Repair};
-pub use super::progress::Earlier;
-use super::progress::Progress;
+pub use super::problem::{FileOfItem, ArchiveProblem, Repair};
+pub use super::progress::InterruptedCheck;
+use super::progress::CheckProgress;
 use super::services::search_dir;
 use super::warnings;
 use crate::media;
-use crate::media::original::{Finding, OriginalError, serially};
+use crate::media::original::{OriginalFault, OriginalError, serially};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ORPHAN_PATIENCE, ORPHAN_YOUNG};
-use crate::storage::blobs::Kind;
-use crate::storage::database::{Flaw, Inspection, Named};
+use crate::storage::blobs::DerivedKind;
+use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
 use model::item::Asset;
-use model::{Hash, ItemKey};
+use model::{ContentHash, ItemKey};
 
 /// How much of the originals a check reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
+pub enum CheckDepth {
     /// Every original and what is derived from it, byte for byte.
     Full,
     /// None but a random sample: of the others presence and length are compared.
@@ -54,7 +54,7 @@ pub enum Depth {
 #[derive(Clone, Copy, Debug)]
 pub struct CheckRequest {
     /// How much it reads.
-    pub depth: Depth,
+    pub depth: CheckDepth,
     /// Recreates derived files that are not right, and removes those that nobody needs. A full check does so
     /// alone.
     pub repair: bool,
@@ -66,19 +66,19 @@ impl CheckRequest {
     /// A check that reads everything.
     #[must_use]
     pub fn full(repair: bool) -> Self {
-        Self { depth: Depth::Full, repair, resume: false }
+        Self { depth: CheckDepth::Full, repair, resume: false }
     }
 }
 
 /// What a check found beside the problems that it told.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
+pub struct CheckReport {
     /// Originals that items name.
     pub originals: usize,
     /// Originals that were read.
     pub read: usize,
     /// What an interrupted check had done that this one continues.
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<InterruptedCheck>,
     /// Problems that remain, those of the interrupted check included.
     pub remaining: usize,
     /// Derived files of originals that are gone, which were removed.
@@ -89,10 +89,10 @@ pub struct Report {
 }
 
 /// A check under way.
-pub(super) struct Check<'a> {
-    pub(super) archive: &'a Archive,
+pub(super) struct ArchiveCheck<'a> {
+    pub(super) archive: &'a OpenArchive,
     repair: bool,
-    tell: &'a (dyn Fn(&Problem) + Sync),
+    tell: &'a (dyn Fn(&ArchiveProblem) + Sync),
     pub(super) remaining: AtomicUsize,
 }
 
@@ -104,45 +104,45 @@ pub(super) struct Check<'a> {
 /// Originals are never touched, nor is the database but for its search index and the note of how far the
 /// check came: what is lost there comes back from a backup.
 pub fn check(
-    archive: &Archive,
+    archive: &OpenArchive,
     config: &Config,
     request: CheckRequest,
-    tell: &(dyn Fn(&Problem) + Sync),
-) -> Result<Report> {
+    tell: &(dyn Fn(&ArchiveProblem) + Sync),
+) -> Result<CheckReport> {
     let CheckRequest { depth, repair, resume } = request;
-    let check = Check { archive, repair, tell, remaining: AtomicUsize::new(0) };
+    let check = ArchiveCheck { archive, repair, tell, remaining: AtomicUsize::new(0) };
     let mut notes = warnings(config, &archive.db);
     notes.extend(demo_warning(&archive.db)?);
-    notes.into_iter().for_each(|note| check.tell(&Problem::Warning(note)));
+    notes.into_iter().for_each(|note| check.tell(&ArchiveProblem::Warning(note)));
     match depth {
-        Depth::Full => check.full(config, resume),
-        Depth::Quick { sample } => check.quick(config.ingest_workers(), sample),
+        CheckDepth::Full => check.full(config, resume),
+        CheckDepth::Quick { sample } => check.quick(config.ingest_workers(), sample),
     }
 }
 
-impl Check<'_> {
-    fn full(self, config: &Config, resume: bool) -> Result<Report> {
+impl ArchiveCheck<'_> {
+    fn full(self, config: &Config, resume: bool) -> Result<CheckReport> {
         let archive = self.archive;
         // The store first: what comes in meanwhile is then in the database too, or in neither list.
         let stored = archive.originals.store().list().map_err(Error::internal)?;
         let derived = archive.originals.list_derived().map_err(Error::internal)?;
         let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
         self.tell_flaws(&found, config)?;
-        let progress = Progress::begin(&archive.db, &found.named, resume)?;
+        let progress = CheckProgress::begin(&archive.db, &found.named, resume)?;
         let left = found.named.iter().enumerate().skip(progress.first());
         each(config.ingest_workers(), left, &|(index, named)| {
             progress.done(index, self.original(*named));
             Ok(())
         })?;
         let is_named =
-            |hash: &Hash| found.named.binary_search_by_key(hash, |one| one.hash).is_ok();
+            |hash: &ContentHash| found.named.binary_search_by_key(hash, |one| one.hash).is_ok();
         let mut removed = 0;
         // Whether an original is nobody's can be told only when all items were read.
         if found.whole {
             let orphans = stored.into_iter().filter(|hash| !is_named(hash)).collect();
             self.tell_orphans(orphans)?;
             if self.repair {
-                let unnamed: BTreeSet<Hash> =
+                let unnamed: BTreeSet<ContentHash> =
                     derived.iter().map(|(_, hash)| *hash).filter(|hash| !is_named(hash)).collect();
                 let gone = still_orphans(archive, unnamed.into_iter().collect())?;
                 let keep = |hash| gone.binary_search(&hash).is_err();
@@ -153,7 +153,7 @@ impl Check<'_> {
         self.files(&config.data.dir.join("derived").join("cache"))?;
         let earlier = progress.end();
         let of_earlier = earlier.map_or(0, |earlier| earlier.problems);
-        Ok(Report {
+        Ok(CheckReport {
             originals: found.named.len(),
             read: found.named.len() - earlier.map_or(0, |earlier| earlier.originals),
             earlier,
@@ -164,14 +164,14 @@ impl Check<'_> {
     }
 
     /// Reports those of `orphans` that no item names although they had time to come in.
-    pub(super) fn tell_orphans(&self, orphans: Vec<Hash>) -> Result<()> {
+    pub(super) fn tell_orphans(&self, orphans: Vec<ContentHash>) -> Result<()> {
         for hash in still_orphans(self.archive, orphans)? {
-            self.tell(&Problem::Orphaned { hash });
+            self.tell(&ArchiveProblem::Orphaned { hash });
         }
         Ok(())
     }
 
-    pub(super) fn tell(&self, problem: &Problem) {
+    pub(super) fn tell(&self, problem: &ArchiveProblem) {
         if problem.remains() && !problem.is_warning() {
             self.remaining.fetch_add(1, Ordering::Relaxed);
         }
@@ -180,28 +180,28 @@ impl Check<'_> {
 
     /// Reports what is wrong with the database and with the search index of this data directory; with
     /// `repair` a new index is requested where that one is not right.
-    fn tell_flaws(&self, found: &Inspection, config: &Config) -> Result<()> {
+    fn tell_flaws(&self, found: &DatabaseInspection, config: &Config) -> Result<()> {
         for flaw in &found.flaws {
-            self.tell(&Problem::Database { flaw: flaw.clone(), repaired: None });
+            self.tell(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
         }
         let (db, dir) = (&self.archive.db, search_dir(config));
         let of_index = check_index(&mut db.feed()?, &dir);
         // A failure to read is reported as damage, and the rest of the check goes on.
-        let of_index = of_index.unwrap_or_else(|cause| vec![Flaw::Page(cause.to_string())]);
+        let of_index = of_index.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
         let replaced =
             (self.repair && of_index.iter().any(is_of_index)).then(|| replace_index(db, &dir));
         let repaired = replaced.map(|done| done.map_err(|cause| cause.to_string()));
         for flaw in of_index {
             let repaired = repaired.clone().filter(|_| is_of_index(&flaw));
-            self.tell(&Problem::Database { flaw, repaired });
+            self.tell(&ArchiveProblem::Database { flaw, repaired });
         }
         Ok(())
     }
 
     /// Reads an original and what is derived from it; gives the number of problems that remain.
-    pub(super) fn original(&self, named: Named) -> usize {
-        let Named { hash, length, .. } = named;
-        let is_derived = |finding: &Finding| matches!(finding, Finding::Derived(_));
+    pub(super) fn original(&self, named: NamedOriginal) -> usize {
+        let NamedOriginal { hash, length, .. } = named;
+        let is_derived = |finding: &OriginalFault| matches!(finding, OriginalFault::Derived(_));
         let mut looked = self.archive.originals.check(hash, length);
         if looked.as_ref().is_ok_and(|found| found.iter().any(is_derived)) {
             // A server may have been at it just then.
@@ -212,7 +212,7 @@ impl Check<'_> {
             Ok(found) => found,
             Err(cause) => {
                 let (of, why) = (self.file_of(named), cause.to_string());
-                self.tell(&Problem::Unreadable { of, hash, why });
+                self.tell(&ArchiveProblem::Unreadable { of, hash, why });
                 return 1;
             }
         };
@@ -223,11 +223,11 @@ impl Check<'_> {
         for finding in found {
             let of = of.clone();
             let problem = match finding {
-                Finding::Missing => Problem::Missing { of, hash },
-                Finding::Changed => Problem::Damaged { of, hash },
-                Finding::Derived(kind) => {
-                    let kind = Kind::as_str(kind);
-                    Problem::Derived { kind, of, hash, repaired: repaired.clone() }
+                OriginalFault::Missing => ArchiveProblem::Missing { of, hash },
+                OriginalFault::Changed => ArchiveProblem::Damaged { of, hash },
+                OriginalFault::Derived(kind) => {
+                    let kind = DerivedKind::as_str(kind);
+                    ArchiveProblem::Derived { kind, of, hash, repaired: repaired.clone() }
                 }
             };
             remaining += usize::from(problem.remains());
@@ -237,7 +237,7 @@ impl Check<'_> {
     }
 
     /// The file of an item that an original is, as of now.
-    pub(super) fn file_of(&self, named: Named) -> FileOfItem {
+    pub(super) fn file_of(&self, named: NamedOriginal) -> FileOfItem {
         let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.doc));
         let found = match found {
             Ok(found) => found,
@@ -257,26 +257,26 @@ impl Check<'_> {
         };
         media::check_cache(cache, &mut |file| {
             let (file, repaired) = (file.to_owned(), remove(file));
-            self.tell(&Problem::Cached { file, repaired });
+            self.tell(&ArchiveProblem::Cached { file, repaired });
         })
         .map_err(Error::internal)?;
         let mut left = self.archive.originals.store().leftovers().map_err(Error::internal)?;
         left.extend(self.archive.originals.derived().leftovers().map_err(Error::internal)?);
         for file in left {
             let repaired = remove(&file);
-            self.tell(&Problem::Leftover { file, repaired });
+            self.tell(&ArchiveProblem::Leftover { file, repaired });
         }
         Ok(())
     }
 }
 
-fn is_of_index(flaw: &Flaw) -> bool {
-    matches!(flaw, Flaw::Index(_))
+fn is_of_index(flaw: &DatabaseFlaw) -> bool {
+    matches!(flaw, DatabaseFlaw::Index(_))
 }
 
 /// Those of `orphans` that no item names although they had time to come in.
-fn still_orphans(archive: &Archive, mut orphans: Vec<Hash>) -> Result<Vec<Hash>> {
-    let age = |hash: &Hash| archive.originals.store().age(*hash).map_err(Error::internal);
+fn still_orphans(archive: &OpenArchive, mut orphans: Vec<ContentHash>) -> Result<Vec<ContentHash>> {
+    let age = |hash: &ContentHash| archive.originals.store().age(*hash).map_err(Error::internal);
     let (mut pulse, waited) = (archive.db.pulse()?, Stopwatch::start());
     let (_sender, never) = mpsc::channel::<()>();
     while !orphans.is_empty() {
@@ -306,7 +306,7 @@ pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
 }
 
 /// Makes the derived files of an original again, and looks whether they are right then.
-fn remake(archive: &Archive, hash: Hash, length: u64) -> std::result::Result<(), String> {
+fn remake(archive: &OpenArchive, hash: ContentHash, length: u64) -> std::result::Result<(), String> {
     let told = |cause: OriginalError| cause.to_string();
     archive.originals.rebuild_files(hash, length, &serially).map_err(told)?;
     match archive.originals.check(hash, length) {
@@ -325,14 +325,14 @@ mod tests {
     };
 
     use super::*;
-    use crate::runtime::config::{self, Sources};
+    use crate::runtime::config::{self, SettingSources};
 
     #[test]
     fn a_repair_leaves_alone_what_comes_in_meanwhile() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut config, _) = config::load(&Sources::default()).unwrap();
+        let (mut config, _) = config::load(&SettingSources::default()).unwrap();
         config.data.dir = dir.path().to_owned();
-        let archive = Archive::open(&config).unwrap();
+        let archive = OpenArchive::open(&config).unwrap();
         let gone = archive.originals.store_bytes(b"replaced long ago").unwrap();
         let name = gone.to_string();
         let path = dir.path().join("originals").join(&name[..2]).join(&name[2..]);
@@ -343,14 +343,14 @@ mod tests {
             if problem.is_warning() {
                 return;
             }
-            assert!(matches!(problem, Problem::Orphaned { hash } if *hash == gone), "{problem}");
+            assert!(matches!(problem, ArchiveProblem::Orphaned { hash } if *hash == gone), "{problem}");
             began.store(true, Ordering::Relaxed);
             archive.originals.store_bytes(b"comes in while the check runs").unwrap();
         });
         assert!(began.into_inner());
         assert_eq!(report.unwrap().removed, 1, "the side file of what is gone");
         let left = archive.originals.list_derived().unwrap();
-        let came = Hash::of(b"comes in while the check runs");
-        assert_eq!(left, [(Kind::Index, came)]);
+        let came = ContentHash::of(b"comes in while the check runs");
+        assert_eq!(left, [(DerivedKind::Index, came)]);
     }
 }

@@ -3,24 +3,24 @@
 
 use std::{io, path::Path, time::Duration};
 
-use super::backup::{Hear, How, Tally, carry, prepare, store_failed};
+use super::backup::{Hear, CopyParameters, CopyTally, carry, prepare, store_failed};
 use super::ownership::{mark_replacing, refuse_foreign};
-use super::{Archive, open_store};
-use crate::runtime::config::{Config, Place, Secret, Value};
-use crate::runtime::error::{Error, Kind, Result};
-use crate::storage::blobs::{BucketSettings, Credentials, Patience, Store, StoreError};
-use crate::storage::database::Named;
+use super::{OpenArchive, open_store};
+use crate::runtime::config::{Config, OriginalsLocation, SecretSource, SettingValue};
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::storage::blobs::{BucketSettings, CredentialSource, StartPolicy, BlobStore, StoreError};
+use crate::storage::database::NamedOriginal;
 
 /// Where the originals of a backup lie.
 #[derive(Clone, Copy, Debug)]
-pub enum CopyPlace<'a> {
+pub enum CopyLocation<'a> {
     /// In `originals/` of the backup's folder.
     Within(&'a Path),
     /// In a bucket, reached with the settings `backup.*`, or in a folder as it is.
-    Elsewhere(&'a Place),
+    Elsewhere(&'a OriginalsLocation),
 }
 
-impl CopyPlace<'_> {
+impl CopyLocation<'_> {
     /// As messages name it.
     #[must_use]
     pub fn print(&self) -> String {
@@ -31,16 +31,16 @@ impl CopyPlace<'_> {
     }
 
     /// Opens the place to read originals of a backup from it; a folder need not be writable.
-    pub(super) fn open_to_read(&self, config: &Config) -> Result<Store> {
+    pub(super) fn open_to_read(&self, config: &Config) -> Result<BlobStore> {
         match self {
             Self::Within(dir) => folder(&dir.join("originals")),
-            Self::Elsewhere(Place::Folder(dir)) => folder(dir),
-            Self::Elsewhere(Place::Bucket { bucket, prefix }) => {
+            Self::Elsewhere(OriginalsLocation::Folder(dir)) => folder(dir),
+            Self::Elsewhere(OriginalsLocation::Bucket { bucket, prefix }) => {
                 open_bucket(config, bucket, prefix)
             }
-            Self::Elsewhere(Place::Data) => {
+            Self::Elsewhere(OriginalsLocation::Data) => {
                 let message = "expected a folder or s3://BUCKET/PREFIX";
-                Err(Error::new(Kind::InvalidArgument, message))
+                Err(Error::new(ErrorKind::InvalidArgument, message))
             }
         }
     }
@@ -48,16 +48,16 @@ impl CopyPlace<'_> {
     /// Opens the place to write originals to it; a bucket proves that it can be written.
     ///
     /// Fails where it is the place of the archive's own originals.
-    pub(super) fn open_to_write(&self, config: &Config) -> Result<Store> {
+    pub(super) fn open_to_write(&self, config: &Config) -> Result<BlobStore> {
         if let Self::Elsewhere(place) = self
             && **place == config.store.originals
             && config.backup.endpoint == config.store.endpoint
         {
             let message = format!("{} holds the originals of the archive itself", place.print());
-            return Err(Error::new(Kind::InvalidArgument, message));
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         match self {
-            Self::Within(dir) => Store::open(&dir.join("originals")).map_err(store_failed),
+            Self::Within(dir) => BlobStore::open(&dir.join("originals")).map_err(store_failed),
             Self::Elsewhere(_) => {
                 let store = self.open_to_read(config)?;
                 // Whatever it is called in the settings: what an archive lives from is no copy.
@@ -67,7 +67,7 @@ impl CopyPlace<'_> {
                         self.print(),
                         mark.id
                     );
-                    return Err(Error::new(Kind::InvalidArgument, message));
+                    return Err(Error::new(ErrorKind::InvalidArgument, message));
                 }
                 store.prove().map_err(refused)?;
                 Ok(store)
@@ -77,16 +77,16 @@ impl CopyPlace<'_> {
 }
 
 /// The originals in a folder, which may lie on a disk that cannot be written.
-fn folder(dir: &Path) -> Result<Store> {
+fn folder(dir: &Path) -> Result<BlobStore> {
     if !dir.is_dir() {
         let message = format!("{} is missing in the backup", dir.display());
-        return Err(Error::new(Kind::Conflict, message));
+        return Err(Error::new(ErrorKind::Conflict, message));
     }
-    Ok(Store::at(dir))
+    Ok(BlobStore::at(dir))
 }
 
 /// The bucket of a backup. Its time limits are those of the archive's own (`store.*`).
-fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<Store> {
+fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore> {
     let (given, limits) = (&config.backup, &config.store);
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     let settings = BucketSettings {
@@ -94,18 +94,18 @@ fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<Store> {
         prefix: prefix.to_owned(),
         endpoints: given.endpoint.0.clone(),
         region: given.region.clone(),
-        credentials: Credentials::Key {
-            id: Secret::new(
+        credentials: CredentialSource::Key {
+            id: SecretSource::new(
                 &given.access_key_id,
                 "backup.access_key_id_file",
                 &given.access_key_id_file,
             ),
-            secret: Secret::new(
+            secret: SecretSource::new(
                 &given.secret_access_key.0,
                 "backup.secret_access_key_file",
                 &given.secret_access_key_file,
             ),
-            token: Secret::new(
+            token: SecretSource::new(
                 &given.session_token.0,
                 "backup.session_token_file",
                 &given.session_token_file,
@@ -118,7 +118,7 @@ fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<Store> {
         give_up: seconds(limits.give_up_s),
         requests: limits.requests,
     };
-    Store::in_bucket(&settings, &config.data.dir.join("scratch"), Patience::None).map_err(refused)
+    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), StartPolicy::None).map_err(refused)
 }
 
 /// The error of the bucket of a backup, which names the setting `backup.*` that is likely to be wrong.
@@ -138,7 +138,7 @@ fn refused(cause: StoreError) -> Error {
         | StoreError::Foreign { .. }
         | StoreError::Away { .. } => cause.to_string(),
     };
-    Error::new(Kind::Unavailable, "the bucket of the backup cannot be used")
+    Error::new(ErrorKind::Unavailable, "the bucket of the backup cannot be used")
         .because(io::Error::other(words))
 }
 
@@ -149,15 +149,15 @@ fn refused(cause: StoreError) -> Error {
 /// an original whose item was replaced since.
 pub fn copy_originals(
     config: &Config,
-    to: CopyPlace<'_>,
+    to: CopyLocation<'_>,
     verify: bool,
     hear: Hear<'_>,
-) -> Result<(Tally, usize)> {
+) -> Result<(CopyTally, usize)> {
     let _alone = match to {
-        CopyPlace::Within(dir) => Some(prepare(dir, true)?),
-        CopyPlace::Elsewhere(_) => None,
+        CopyLocation::Within(dir) => Some(prepare(dir, true)?),
+        CopyLocation::Elsewhere(_) => None,
     };
-    let from = open_store(config, Patience::None).map_err(store_failed)?;
+    let from = open_store(config, StartPolicy::None).map_err(store_failed)?;
     let to = to.open_to_write(config)?;
     carry(&from, &to, &listed(&from)?, how(config, verify), hear)
 }
@@ -166,11 +166,11 @@ pub fn copy_originals(
 /// that are damaged are replaced. The service may run. Gives how many could not be copied.
 pub fn restore_originals(
     config: &Config,
-    from: CopyPlace<'_>,
+    from: CopyLocation<'_>,
     hear: Hear<'_>,
-) -> Result<(Tally, usize)> {
+) -> Result<(CopyTally, usize)> {
     let from = from.open_to_read(config)?;
-    let to = open_store(config, Patience::None).map_err(store_failed)?;
+    let to = open_store(config, StartPolicy::None).map_err(store_failed)?;
     to.prove().map_err(store_failed)?;
     let id = archive_of(config);
     if let Some(id) = &id {
@@ -187,16 +187,16 @@ pub fn restore_originals(
 
 /// The archive of the settings' database, where that is there already: originals may come back before it.
 fn archive_of(config: &Config) -> Option<String> {
-    let archive = Archive::open_to_examine(config).ok()?;
+    let archive = OpenArchive::open_to_examine(config).ok()?;
     archive.db.read_blocking(|tx| tx.archive_id()).ok()
 }
 
-fn how(config: &Config, verify: bool) -> How {
-    How { workers: config.ingest_workers(), verify, strict: false }
+fn how(config: &Config, verify: bool) -> CopyParameters {
+    CopyParameters { workers: config.ingest_workers(), verify, strict: false }
 }
 
 /// What a store has, as if items named it.
-fn listed(store: &Store) -> Result<Vec<Named>> {
+fn listed(store: &BlobStore) -> Result<Vec<NamedOriginal>> {
     let sizes = store.sizes().map_err(store_failed)?;
-    Ok(sizes.into_iter().map(|(hash, length)| Named { hash, length, doc: 0 }).collect())
+    Ok(sizes.into_iter().map(|(hash, length)| NamedOriginal { hash, length, doc: 0 }).collect())
 }

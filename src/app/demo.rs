@@ -5,12 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Archive, file_error, read_accounts};
+use super::{OpenArchive, file_error, read_accounts};
 use crate::access::provisioning::{RemovedAccounts, has_published_key};
-use crate::archive::ingest::{self, Failure, Found, Taken};
+use crate::archive::ingest::{self, IngestFailure, FoundFiles, IngestedItem};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::Db;
 
 /// Name of the note that tells which demo accounts were taken in.
@@ -38,7 +38,7 @@ pub fn find_demo(config: &Config) -> Result<PathBuf> {
              media-store/demo and the file media-store/accounts.json beside it to one of these places",
             searched.collect::<Vec<_>>().join(" or ")
         );
-        Error::new(Kind::NotFound, message)
+        Error::new(ErrorKind::NotFound, message)
     })
 }
 
@@ -46,16 +46,16 @@ pub fn find_demo(config: &Config) -> Result<PathBuf> {
 ///
 /// The accounts are taken in when their file is new to the data directory: what was changed in them
 /// since stays.
-pub fn take_in_demo(archive: &Archive, config: &Config, place: &Path) -> Result<usize> {
-    let Found { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
-    let failed = |failure: &Failure| Error::new(Kind::InvalidArgument, failure.to_string());
+pub fn take_in_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Result<usize> {
+    let FoundFiles { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
+    let failed = |failure: &IngestFailure| Error::new(ErrorKind::InvalidArgument, failure.to_string());
     if let Some(failure) = failures.first() {
         return Err(failed(failure));
     }
     let missing = incoming.into_iter().filter(|one| !is_known(archive, one)).collect::<Vec<_>>();
     let count = missing.len();
     let problem = std::sync::Mutex::new(None);
-    let report = |_: &ingest::Incoming, outcome: &Result<Taken, Failure>| {
+    let report = |_: &ingest::IncomingPath, outcome: &Result<IngestedItem, IngestFailure>| {
         if let Err(failure) = outcome
             && let Ok(mut problem) = problem.lock()
         {
@@ -77,7 +77,7 @@ pub fn take_in_demo(archive: &Archive, config: &Config, place: &Path) -> Result<
 }
 
 /// Whether an item of the demo archive is there already, by the name of its file or folder.
-fn is_known(archive: &Archive, incoming: &ingest::Incoming) -> bool {
+fn is_known(archive: &OpenArchive, incoming: &ingest::IncomingPath) -> bool {
     let Some(key) = incoming.named_key() else { return false };
     let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
     found.is_ok_and(|item| item.is_some())
@@ -112,7 +112,7 @@ fn public(what: &str) -> Error {
         "{what}, and the passwords and keys of the demo accounts are known to everybody: serve the demo \
          on 127.0.0.1, or add --demo-public"
     );
-    Error::new(Kind::InvalidArgument, message)
+    Error::new(ErrorKind::InvalidArgument, message)
 }
 
 /// Whether the host of an address is this machine.
@@ -140,7 +140,7 @@ pub fn demo_warning(db: &Db) -> Result<Option<String>> {
 }
 
 /// Takes the demo accounts out: users, keys, clients, and what else of their file nobody uses.
-pub fn remove_demo_accounts(archive: &Archive, config: &Config) -> Result<RemovedAccounts> {
+pub fn remove_demo_accounts(archive: &OpenArchive, config: &Config) -> Result<RemovedAccounts> {
     let accounts = archive.accounts(config)?;
     Ok(accounts.remove_published(ACCOUNTS, DEMO_ACCOUNTS, clock::now())?)
 }

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use super::{Archive, ownership, warnings};
-use crate::cluster::membership::{self, About, Observed, limits::SKEW_S};
+use super::{OpenArchive, ownership, warnings};
+use crate::cluster::membership::{self, NodeDescription, ObservedNode, limits::SKEW_S};
 use crate::cluster::readiness::write_probe;
 use crate::runtime::clock;
-use crate::runtime::config::{Config, Place, Value};
+use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::modes;
 use crate::storage::database::{Db, NodeRow};
 
 /// How much something matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum FindingLevel {
     /// It is as it should be.
     Fine,
     /// It works, and something should be looked at.
@@ -23,7 +23,7 @@ pub enum Level {
     Problem,
 }
 
-impl Level {
+impl FindingLevel {
     /// Its name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -37,18 +37,18 @@ impl Level {
 
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// How much it matters.
-    pub level: Level,
+    pub level: FindingLevel,
     /// What it is about.
     pub about: &'static str,
     /// A sentence.
     pub text: String,
 }
 
-impl Finding {
+impl DoctorFinding {
     /// A finding.
-    pub fn new(level: Level, about: &'static str, text: impl Into<String>) -> Self {
+    pub fn new(level: FindingLevel, about: &'static str, text: impl Into<String>) -> Self {
         Self { level, about, text: text.into() }
     }
 }
@@ -58,21 +58,21 @@ const CONNECTIONS_SHARE: i64 = 80;
 
 /// Looks at the archive of the settings from this machine. Nothing is changed but small files and objects
 /// that show whether something can be written, and that are removed again.
-pub fn examine(config: &Config) -> Vec<Finding> {
+pub fn examine(config: &Config) -> Vec<DoctorFinding> {
     for folder in [config.data.dir.clone(), config.originals_dir()] {
         let is_needed =
-            folder == config.data.dir || !matches!(config.store.originals, Place::Bucket { .. });
+            folder == config.data.dir || !matches!(config.store.originals, OriginalsLocation::Bucket { .. });
         if is_needed && !folder.is_dir() {
             let text = format!("{} is missing; nothing else was looked at", folder.display());
-            return vec![Finding::new(Level::Problem, "disk", text)];
+            return vec![DoctorFinding::new(FindingLevel::Problem, "disk", text)];
         }
     }
     let mut found = disk(config);
-    match Archive::open_to_examine(config) {
+    match OpenArchive::open_to_examine(config) {
         Ok(archive) => {
             found.extend(archive_findings(config, &archive));
         }
-        Err(cause) => found.push(Finding::new(Level::Problem, "archive", words(&cause))),
+        Err(cause) => found.push(DoctorFinding::new(FindingLevel::Problem, "archive", words(&cause))),
     }
     found
 }
@@ -84,42 +84,42 @@ fn words(cause: &Error) -> String {
     }
 }
 
-fn disk(config: &Config) -> Vec<Finding> {
+fn disk(config: &Config) -> Vec<DoctorFinding> {
     let dir = &config.data.dir;
     let shown = dir.display();
     let wanted = config.media.file_bytes_max;
     let finding = match (write_probe(dir), modes::free_bytes(dir)) {
         (Err(cause), _) => {
-            Finding::new(Level::Problem, "disk", format!("{shown} cannot be written: {cause}"))
+            DoctorFinding::new(FindingLevel::Problem, "disk", format!("{shown} cannot be written: {cause}"))
         }
-        (Ok(()), Ok(free)) if free < wanted => Finding::new(
-            Level::Warning,
+        (Ok(()), Ok(free)) if free < wanted => DoctorFinding::new(
+            FindingLevel::Warning,
             "disk",
             format!("{shown} has {free} bytes free, fewer than media.file_bytes_max ({wanted})"),
         ),
-        (Ok(()), Ok(free)) => Finding::new(
-            Level::Fine,
+        (Ok(()), Ok(free)) => DoctorFinding::new(
+            FindingLevel::Fine,
             "disk",
             format!("{shown} can be written, {} MiB are free", free >> 20),
         ),
-        (Ok(()), Err(cause)) => Finding::new(
-            Level::Warning,
+        (Ok(()), Err(cause)) => DoctorFinding::new(
+            FindingLevel::Warning,
             "disk",
             format!("{shown} can be written; its room is not known: {cause}"),
         ),
     };
     let hidden = config.hidden_clients();
-    let hidden = hidden.map(|text| Finding::new(Level::Warning, "settings", text));
+    let hidden = hidden.map(|text| DoctorFinding::new(FindingLevel::Warning, "settings", text));
     [finding].into_iter().chain(hidden).collect()
 }
 
-fn archive_findings(config: &Config, archive: &Archive) -> Vec<Finding> {
-    let mut found: Vec<Finding> = warnings(config, &archive.db)
+fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<DoctorFinding> {
+    let mut found: Vec<DoctorFinding> = warnings(config, &archive.db)
         .into_iter()
-        .map(|text| Finding::new(Level::Warning, "settings", text))
+        .map(|text| DoctorFinding::new(FindingLevel::Warning, "settings", text))
         .collect();
-    let mut note = |about, outcome: Result<Vec<Finding>>| {
-        let failed = |cause: Error| vec![Finding::new(Level::Problem, about, words(&cause))];
+    let mut note = |about, outcome: Result<Vec<DoctorFinding>>| {
+        let failed = |cause: Error| vec![DoctorFinding::new(FindingLevel::Problem, about, words(&cause))];
         found.extend(outcome.unwrap_or_else(failed));
     };
     note("database", database(config, &archive.db));
@@ -128,7 +128,7 @@ fn archive_findings(config: &Config, archive: &Archive) -> Vec<Finding> {
     found
 }
 
-fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
+fn database(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
     let before = clock::now();
     let (facts, items) = db.read_blocking(|tx| Ok((tx.database_facts()?, tx.count_items()?)))?;
     let mut found = Vec::new();
@@ -138,18 +138,18 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
     };
     let role = facts.role.map(|role| format!(", as {role}")).unwrap_or_default();
     let text = format!("{} at {place}{role}: {items} items", facts.engine);
-    found.push(Finding::new(Level::Fine, "database", text));
+    found.push(DoctorFinding::new(FindingLevel::Fine, "database", text));
     if !facts.lacking.is_empty() && !config.server.role.only_reads() {
         let text = format!("the role may not read and write {}", facts.lacking.join(", "));
-        found.push(Finding::new(Level::Problem, "database", text));
+        found.push(DoctorFinding::new(FindingLevel::Problem, "database", text));
     }
     if let Some((open, most)) = facts.connections {
         let text = format!("{open} of {most} connections of the server are open");
         let level = match open * 100 >= most * CONNECTIONS_SHARE {
-            true => Level::Warning,
-            false => Level::Fine,
+            true => FindingLevel::Warning,
+            false => FindingLevel::Fine,
         };
-        found.push(Finding::new(level, "database", text));
+        found.push(DoctorFinding::new(level, "database", text));
     }
     if let Some(clock) = facts.clock {
         found.push(skew(
@@ -161,87 +161,87 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-fn skew(about: &'static str, whose: &str, seconds: f64) -> Finding {
-    let level = if seconds.abs() < SKEW_S { Level::Fine } else { Level::Warning };
+fn skew(about: &'static str, whose: &str, seconds: f64) -> DoctorFinding {
+    let level = if seconds.abs() < SKEW_S { FindingLevel::Fine } else { FindingLevel::Warning };
     let text = match level {
-        Level::Fine => format!("the clock of {whose} is that of this machine"),
-        Level::Warning | Level::Problem => {
+        FindingLevel::Fine => format!("the clock of {whose} is that of this machine"),
+        FindingLevel::Warning | FindingLevel::Problem => {
             format!("the clock of {whose} is {seconds:+.1} s off that of this machine")
         }
     };
-    Finding::new(level, about, text)
+    DoctorFinding::new(level, about, text)
 }
 
-fn store(config: &Config, archive: &Archive) -> Result<Vec<Finding>> {
+fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
     let store = archive.originals.store();
     let name = store.name();
-    let names = ownership::Names::of(config, store);
+    let names = ownership::ArchiveNames::of(config, store);
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
     let mut found = vec![match ownership::examine(&archive.db, store, &names) {
-        Ok(ownership::Settled::Ours) => {
-            Finding::new(Level::Fine, "store", format!("{name} belongs to the archive {id}"))
+        Ok(ownership::StoreOwnership::Ours) => {
+            DoctorFinding::new(FindingLevel::Fine, "store", format!("{name} belongs to the archive {id}"))
         }
-        Ok(ownership::Settled::Unknown(why)) => {
-            Finding::new(Level::Warning, "store", format!("{name}: {why}"))
+        Ok(ownership::StoreOwnership::Unknown(why)) => {
+            DoctorFinding::new(FindingLevel::Warning, "store", format!("{name}: {why}"))
         }
-        Err(cause) => Finding::new(Level::Problem, "store", words(&cause)),
+        Err(cause) => DoctorFinding::new(FindingLevel::Problem, "store", words(&cause)),
     }];
     if config.server.role.only_reads() {
         return Ok(found);
     }
     found.push(match store.prove() {
-        Ok(()) => Finding::new(Level::Fine, "store", format!("{name} can be written")),
-        Err(cause) => Finding::new(Level::Problem, "store", cause.to_string()),
+        Ok(()) => DoctorFinding::new(FindingLevel::Fine, "store", format!("{name} can be written")),
+        Err(cause) => DoctorFinding::new(FindingLevel::Problem, "store", cause.to_string()),
     });
     Ok(found)
 }
 
 /// The nodes, whether they live, and in what they differ.
-fn running(config: &Config, db: &Db) -> Result<Vec<Finding>> {
+fn running(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
     let nodes = membership::observe(db, membership::limits::STILL)?;
     if nodes.is_empty() {
-        return Ok(vec![Finding::new(Level::Warning, "nodes", "no node serves the archive")]);
+        return Ok(vec![DoctorFinding::new(FindingLevel::Warning, "nodes", "no node serves the archive")]);
     }
-    let mut found: Vec<Finding> = nodes.iter().map(one).collect();
+    let mut found: Vec<DoctorFinding> = nodes.iter().map(one).collect();
     found.extend(differences(config, nodes.iter().map(|node| &node.row)));
     Ok(found)
 }
 
-fn one(node: &Observed) -> Finding {
+fn one(node: &ObservedNode) -> DoctorFinding {
     let row = &node.row;
-    let about = About::of(row);
+    let about = NodeDescription::of(row);
     let version = if about.version.is_empty() { "unknown" } else { &about.version };
     let mut text = format!("{} ({}, version {version})", row.node, row.role);
-    let mut level = Level::Fine;
+    let mut level = FindingLevel::Fine;
     if node.beats == Some(false) {
-        level = Level::Problem;
+        level = FindingLevel::Problem;
         text.push_str(": its heartbeat has stopped");
     }
     if !row.faults.is_empty() {
-        level = Level::Problem;
+        level = FindingLevel::Problem;
         text.push_str(&format!(" reports faults: {}", row.faults));
     }
     if node.beats.is_some() {
         let seconds = row.seen.duration_since(clock::now()).as_secs_f64();
         // A sign of life comes every other second.
         if seconds.abs() >= SKEW_S {
-            level = level.max_with(Level::Warning);
+            level = level.max_with(FindingLevel::Warning);
             text.push_str(&format!("; its clock is {seconds:+.0} s off that of this machine"));
         }
     }
-    Finding::new(level, "nodes", text)
+    DoctorFinding::new(level, "nodes", text)
 }
 
-impl Level {
+impl FindingLevel {
     fn max_with(self, other: Self) -> Self {
         if self == Self::Problem { self } else { other }
     }
 }
 
 /// The settings that should be alike and are not, with the values of each node and of this command.
-fn differences<'a>(config: &Config, nodes: impl Iterator<Item = &'a NodeRow>) -> Vec<Finding> {
+fn differences<'a>(config: &Config, nodes: impl Iterator<Item = &'a NodeRow>) -> Vec<DoctorFinding> {
     let mut values: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
-    let mut note = |whose: &str, about: &About| {
+    let mut note = |whose: &str, about: &NodeDescription| {
         for (name, value) in &about.settings {
             let of = values.entry(name.clone()).or_default();
             of.entry(value.clone()).or_default().push(whose.to_owned());
@@ -251,15 +251,15 @@ fn differences<'a>(config: &Config, nodes: impl Iterator<Item = &'a NodeRow>) ->
             of.entry(about.version.clone()).or_default().push(whose.to_owned());
         }
     };
-    note("this command", &About::new(config.alike()));
+    note("this command", &NodeDescription::new(config.alike()));
     for row in nodes {
-        note(&row.node, &About::of(row));
+        note(&row.node, &NodeDescription::of(row));
     }
     let differ = values.into_iter().filter(|(_, of)| of.len() > 1);
     let text = |(name, of): (String, BTreeMap<String, Vec<String>>)| {
         let told = of.iter().map(|(value, whose)| format!("{value:?} at {}", whose.join(", ")));
         let text = format!("{name} differs: {}", told.collect::<Vec<_>>().join("; "));
-        Finding::new(Level::Warning, "settings", text)
+        DoctorFinding::new(FindingLevel::Warning, "settings", text)
     };
     differ.map(text).collect()
 }

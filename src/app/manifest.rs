@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::failed;
 use super::secrets::BackupKey;
-use crate::runtime::config::{Place, Value};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::config::{OriginalsLocation, SettingValue};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::MANIFEST_BYTES_MAX;
-use model::Hash;
+use model::ContentHash;
 
 /// The name of the note.
 pub(super) const MANIFEST: &str = "backup.json";
@@ -22,7 +22,7 @@ pub(super) const FORM_BUCKET: u32 = 2;
 /// What a backup holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Manifest {
+pub struct BackupManifest {
     /// The form of the folder.
     pub form: u32,
     /// The version of the product that made it.
@@ -36,7 +36,7 @@ pub struct Manifest {
     /// Its bytes.
     pub database_bytes: u64,
     /// Its SHA-256.
-    pub database_sum: Hash,
+    pub database_sum: ContentHash,
     /// Items in it.
     pub items: u64,
     /// Originals that they name.
@@ -57,11 +57,11 @@ pub struct Manifest {
     pub bucket: Option<String>,
 }
 
-impl Manifest {
+impl BackupManifest {
     /// The bucket that has the originals.
-    pub(super) fn place(&self) -> Result<Option<Place>> {
-        let parsed = self.bucket.as_deref().map(Place::parse).transpose();
-        parsed.map_err(|why| Error::new(Kind::Conflict, format!("{MANIFEST}: bucket: {why}")))
+    pub(super) fn place(&self) -> Result<Option<OriginalsLocation>> {
+        let parsed = self.bucket.as_deref().map(OriginalsLocation::parse).transpose();
+        parsed.map_err(|why| Error::new(ErrorKind::Conflict, format!("{MANIFEST}: bucket: {why}")))
     }
 
     pub(super) fn key(&self) -> BackupKey {
@@ -72,9 +72,9 @@ impl Manifest {
 /// Reads the note of a backup.
 ///
 /// Fails when there is none, as after an interrupted backup, or a later version wrote it.
-pub(super) fn read_manifest(source: &Path) -> Result<Manifest> {
+pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     let path = source.join(MANIFEST);
-    let refuse = |why: String| Err(Error::new(Kind::Conflict, why));
+    let refuse = |why: String| Err(Error::new(ErrorKind::Conflict, why));
     let facts = match fs::metadata(&path) {
         Ok(facts) => facts,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
@@ -89,7 +89,7 @@ pub(super) fn read_manifest(source: &Path) -> Result<Manifest> {
         return refuse(format!("{} is no note of a backup: it is too long", path.display()));
     }
     let text = fs::read_to_string(&path).map_err(|cause| failed(&path, &cause))?;
-    let manifest: Manifest = match serde_json::from_str(&text) {
+    let manifest: BackupManifest = match serde_json::from_str(&text) {
         Ok(manifest) => manifest,
         Err(cause) => {
             return refuse(format!("{} cannot be read: {cause}", path.display()));

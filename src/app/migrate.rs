@@ -8,25 +8,25 @@ use std::sync::{
 
 use parking_lot::Mutex;
 
-use super::backup::{Heard, How, Tally, carry, store_failed};
+use super::backup::{CopyEvent, CopyParameters, CopyTally, carry, store_failed};
 use super::crowd::each;
 use super::ownership::{mark_replacing, refuse_foreign};
 use super::secrets::key_source;
-use super::{Archive, open_store};
-use crate::runtime::config::{Config, DatabaseUrl, Place, Value};
-use crate::runtime::error::{Error, Kind, Result};
-use crate::storage::audit::{self, Action};
-use crate::storage::blobs::{Derived, Kind as DerivedKind, Patience, Store};
-use crate::storage::database::{Carry, Db, DbError, HearRows, MovedRows, Moving, Named};
+use super::{OpenArchive, open_store};
+use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::storage::audit::{self, AuditAction};
+use crate::storage::blobs::{DerivedStore, DerivedKind as DerivedKind, StartPolicy, BlobStore};
+use crate::storage::database::{CopyOriginals, Db, DbError, ReportRows, MigratedRows, ArchiveMigration, NamedOriginal};
 use crate::storage::secrets::{KeyId, KeySource};
 
 /// Where the archive goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct MigrationRequest<'a> {
     /// The new database; without one only originals are copied.
     pub to: Option<&'a DatabaseUrl>,
     /// The new place of the originals; without one they stay where they are.
-    pub store: Option<&'a Place>,
+    pub store: Option<&'a OriginalsLocation>,
     /// The archive lives there from the end on, and takes no writes here any more.
     pub switch: bool,
     /// Reads the originals that are over there already, and copies those anew that are damaged.
@@ -35,11 +35,11 @@ pub struct Wanted<'a> {
 
 /// What came over.
 #[derive(Clone, Debug, Default)]
-pub struct Moved {
+pub struct MigrationReport {
     /// Rows of the database, if it went.
-    pub rows: Option<MovedRows>,
+    pub rows: Option<MigratedRows>,
     /// Originals, if they went.
-    pub originals: Option<Tally>,
+    pub originals: Option<CopyTally>,
     /// Derived files that were copied.
     pub derived: usize,
     /// Originals that could not be copied because the archive had lost them, and rows of items
@@ -53,22 +53,22 @@ pub struct Moved {
 }
 
 /// What hears of the work; several threads call it.
-pub type HearMove<'a> = &'a (dyn Fn(Heard<'_>) + Sync);
+pub type HearMove<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
 
 /// The two stores of originals on the way.
 #[derive(Clone)]
-struct Stores {
-    from: Store,
-    to: Store,
+struct MigrationStores {
+    from: BlobStore,
+    to: BlobStore,
     workers: usize,
     verify: bool,
 }
 
 /// Records in the audit log that a migration begins. It takes the event along: a database that an
 /// archive has moved from takes no writes, and the new one must be the same for the way back.
-fn record(db: &Db, wanted: Wanted<'_>) {
+fn record(db: &Db, wanted: MigrationRequest<'_>) {
     let words = if wanted.switch { "migrate --switch begins" } else { "migrate begins" };
-    let event = audit::event(Action::Command).with(words);
+    let event = audit::event(AuditAction::Command).with(words);
     if let Err(cause) = db.write_blocking(move |tx| tx.write_audit(&event)) {
         // The migration itself says why.
         tracing::debug!("the audit log does not name this migration: {cause}");
@@ -84,15 +84,15 @@ fn record(db: &Db, wanted: Wanted<'_>) {
 /// side cannot be used; a `switch` also where an original cannot be read.
 pub fn migrate(
     config: &Config,
-    wanted: Wanted<'_>,
+    wanted: MigrationRequest<'_>,
     hear: HearMove<'_>,
-    rows: HearRows,
-) -> Result<Moved> {
+    rows: ReportRows,
+) -> Result<MigrationReport> {
     if wanted.to.is_some() && !config.database.url.0.is_empty() {
         let message = "database.url is set: only an archive in SQLite moves to PostgreSQL";
-        return Err(Error::new(Kind::InvalidArgument, message));
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
-    let archive = Archive::open(config)?;
+    let archive = OpenArchive::open(config)?;
     let there = target(config, wanted)?;
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
     if let Some((stores, _)) = &there {
@@ -103,7 +103,7 @@ pub fn migrate(
         .to
         .map(|url| {
             let to = Db::connect(&url.0, &config.database_password())?;
-            Moving::begin(&archive.db, &to, rows)
+            ArchiveMigration::begin(&archive.db, &to, rows)
         })
         .transpose()
         .map_err(refused)?;
@@ -111,7 +111,7 @@ pub fn migrate(
         moving.catch_up().map_err(refused)?;
     }
     let key = archive.db.secrets_key()?.map(|id| (id, key_source(config)));
-    let mut moved = Moved { upgraded: archive.db.upgraded(), key, ..Moved::default() };
+    let mut moved = MigrationReport { upgraded: archive.db.upgraded(), key, ..MigrationReport::default() };
     let carried = match &there {
         Some((stores, derived)) => {
             let named = archive.db.read_blocking(|tx| {
@@ -119,10 +119,10 @@ pub fn migrate(
                 Ok((named, flaws, tx.last_version()?))
             });
             let (named, flaws, last) = named?;
-            flaws.iter().for_each(|flaw| hear(Heard::Failed(&flaw.to_string())));
-            let Stores { workers, verify, .. } = *stores;
+            flaws.iter().for_each(|flaw| hear(CopyEvent::Failed(&flaw.to_string())));
+            let MigrationStores { workers, verify, .. } = *stores;
             // An original is not left behind because the disk failed for a moment.
-            let how = How { workers, verify, strict: wanted.switch };
+            let how = CopyParameters { workers, verify, strict: wanted.switch };
             let (tally, lost) = carry(&stores.from, &stores.to, &named, how, hear)?;
             moved.lost = lost + flaws.len();
             moved.originals = Some(tally);
@@ -134,7 +134,7 @@ pub fn migrate(
     };
     let Some(moving) = moving else { return Ok(moved) };
     moving.catch_up().map_err(refused)?;
-    let late = Arc::new(Mutex::new(Tally::default()));
+    let late = Arc::new(Mutex::new(CopyTally::default()));
     let carry = late_originals(there.map(|(stores, _)| stores), &late);
     let switch = wanted.switch.then(|| home(wanted));
     moved.rows = Some(moving.finish(carried, &carry, switch.as_deref()).map_err(refused)?);
@@ -147,7 +147,7 @@ pub fn migrate(
 }
 
 /// What the old database says of where the archive lives; no passwords.
-fn home(wanted: Wanted<'_>) -> String {
+fn home(wanted: MigrationRequest<'_>) -> String {
     let to = wanted.to.map(DatabaseUrl::print).unwrap_or_default();
     match wanted.store {
         Some(place) => format!("{to}, with its originals in {}", place.print()),
@@ -157,9 +157,9 @@ fn home(wanted: Wanted<'_>) -> String {
 
 fn refused(cause: DbError) -> Error {
     match cause {
-        DbError::Address(words) => Error::new(Kind::InvalidArgument, format!("--to: {words}")),
+        DbError::Address(words) => Error::new(ErrorKind::InvalidArgument, format!("--to: {words}")),
         DbError::InUse(_) | DbError::Damaged { .. } => {
-            Error::new(Kind::Conflict, cause.to_string())
+            Error::new(ErrorKind::Conflict, cause.to_string())
         }
         DbError::Engine(_)
         | DbError::Overloaded
@@ -168,37 +168,37 @@ fn refused(cause: DbError) -> Error {
         | DbError::Moved(_)
         | DbError::ReadsOnly
         | DbError::Secret(_)
-        | DbError::File(_) => Error::new(Kind::Unavailable, cause.to_string()),
+        | DbError::File(_) => Error::new(ErrorKind::Unavailable, cause.to_string()),
     }
 }
 
 /// The new place of the originals and of what is derived from them, opened.
-fn target(config: &Config, wanted: Wanted<'_>) -> Result<Option<(Stores, Derived)>> {
+fn target(config: &Config, wanted: MigrationRequest<'_>) -> Result<Option<(MigrationStores, DerivedStore)>> {
     let Some(place) = wanted.store else { return Ok(None) };
     if *place == config.store.originals {
         let message = "the originals lie there already: --store names another place";
-        return Err(Error::new(Kind::InvalidArgument, message));
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let mut there = config.clone();
     there.store.originals = place.clone();
-    let from = open_store(config, Patience::None).map_err(store_failed)?;
-    let to = open_store(&there, Patience::None).map_err(|cause| {
-        Error::new(Kind::Unavailable, "the new place of the originals cannot be used")
+    let from = open_store(config, StartPolicy::None).map_err(store_failed)?;
+    let to = open_store(&there, StartPolicy::None).map_err(|cause| {
+        Error::new(ErrorKind::Unavailable, "the new place of the originals cannot be used")
             .because(cause)
     })?;
     // No copies of side files: a service that runs here has its own in that folder.
     let derived = to.derived(&config.data.dir.join("derived"), 0).map_err(store_failed)?;
     let workers = config.ingest_workers();
-    Ok(Some((Stores { from, to, workers, verify: wanted.verify }, derived)))
+    Ok(Some((MigrationStores { from, to, workers, verify: wanted.verify }, derived)))
 }
 
 /// Copies what is derived from these originals where it will be looked for: it could be made again,
 /// but for a price. Nothing is to be done where both places are folders: they share it.
 fn carry_derived(
-    archive: &Archive,
-    to: &Derived,
+    archive: &OpenArchive,
+    to: &DerivedStore,
     workers: usize,
-    named: &[Named],
+    named: &[NamedOriginal],
 ) -> Result<usize> {
     if !to.is_far() {
         return Ok(0);
@@ -207,7 +207,7 @@ fn carry_derived(
     let copied = AtomicUsize::new(0);
     for kind in DerivedKind::ALL {
         let there = from.list(kind).map_err(store_failed)?;
-        let is_named = |hash: &_| named.binary_search_by_key(hash, |one: &Named| one.hash).is_ok();
+        let is_named = |hash: &_| named.binary_search_by_key(hash, |one: &NamedOriginal| one.hash).is_ok();
         each(workers, there.into_iter().filter(is_named), &|hash| {
             if to.length(kind, hash).map_err(store_failed)?.is_some() {
                 return Ok(());
@@ -224,13 +224,13 @@ fn carry_derived(
 }
 
 /// Takes over originals that came in since the others were copied.
-fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
-    let Some(Stores { from, to, workers, verify: _ }) = stores else {
+fn late_originals(stores: Option<MigrationStores>, late: &Arc<Mutex<CopyTally>>) -> CopyOriginals {
+    let Some(MigrationStores { from, to, workers, verify: _ }) = stores else {
         return Arc::new(|_| Ok(()));
     };
     let late = Arc::clone(late);
     Arc::new(move |named| {
-        let how = How { workers, verify: false, strict: true };
+        let how = CopyParameters { workers, verify: false, strict: true };
         let taken = carry(&from, &to, named, how, &|_| {});
         let (tally, lost) = taken.map_err(|cause| DbError::File(cause.to_string()))?;
         if lost > 0 {
@@ -248,14 +248,14 @@ fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
 ///
 /// Fails with [`Kind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
 /// there: a node is there, or something was written since; with [`Kind::Unavailable`] when it cannot be reached.
-pub fn take_back(archive: &Archive, config: &Config, to: Option<&DatabaseUrl>) -> Result<String> {
+pub fn take_back(archive: &OpenArchive, config: &Config, to: Option<&DatabaseUrl>) -> Result<String> {
     let Some(home) = archive.db.moved_to()? else {
-        return Err(Error::new(Kind::Conflict, "this archive has not moved"));
+        return Err(Error::new(ErrorKind::Conflict, "this archive has not moved"));
     };
     if let Some(url) = to {
         if !is_home(&home, url) {
             let message = format!("this archive has moved to {home}; --to names another database");
-            return Err(Error::new(Kind::Conflict, message));
+            return Err(Error::new(ErrorKind::Conflict, message));
         }
         let there = Db::connect(&url.0, &config.database_password()).map_err(unanswered)?;
         archive.db.leave(&there).map_err(unanswered)?;
@@ -268,7 +268,7 @@ fn unanswered(cause: DbError) -> Error {
     if matches!(&cause, DbError::Engine(cause) if cause.is_away()) {
         let message =
             format!("{cause}; a database that is gone for good is not asked with --force");
-        return Error::new(Kind::Unavailable, message);
+        return Error::new(ErrorKind::Unavailable, message);
     }
     refused(cause)
 }

@@ -28,49 +28,49 @@ pub mod verify;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 pub use demo::{demo_warning, find_demo, refuse_public_demo, remove_demo_accounts, take_in_demo};
-pub use server::{Launch, Server, allow_connections};
+pub use server::{ServerLaunch, ServerProcess, allow_connections};
 
-use ownership::{Names, Settled, settle};
+use ownership::{ArchiveNames, StoreOwnership, settle};
 use secrets::{MissingKey, unlock};
 
-use crate::access::auth::Hasher;
-use crate::access::provisioning::{Accounts, Imported};
+use crate::access::auth::Argon2Hasher;
+use crate::access::provisioning::{Accounts, ImportReport};
 use crate::archive::ingest::{Ingest, IngestLimits};
-use crate::cluster::membership::{About, Keeper, Node};
+use crate::cluster::membership::{NodeDescription, MembershipKeeper, ClusterNode};
 use crate::cluster::readiness::write_probe;
 use crate::media::DecodeLimits;
-use crate::media::Settings;
-use crate::media::original::Originals;
+use crate::media::MediaSettings;
+use crate::media::original::OriginalStore;
 use crate::runtime::clock;
-use crate::runtime::compute::Memory;
+use crate::runtime::compute::MemoryBudget;
 use crate::runtime::config::{
-    BucketCredentials, Config, PdfActiveContent, Place, Secret, find_program,
+    BucketCredentials, Config, PdfActiveContent, OriginalsLocation, SecretSource, find_program,
 };
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
 use crate::runtime::modes;
-use crate::runtime::programs::{ProgramLimits, Programs};
+use crate::runtime::programs::{ProgramLimits, ProgramRunner};
 use crate::storage::audit;
-use crate::storage::blobs::{BucketSettings, Credentials, Patience, Store, StoreError};
+use crate::storage::blobs::{BucketSettings, CredentialSource, StartPolicy, BlobStore, StoreError};
 use crate::storage::database::{Db, DbError};
 
 /// What every command works on: the database and the store of a data directory.
-pub struct Archive {
+pub struct OpenArchive {
     /// The database.
     pub db: Db,
     /// The originals, with what is derived from them.
-    pub originals: Originals,
+    pub originals: OriginalStore,
     /// What files that come in hold while they are taken in, at all doors together.
-    pub memory: Arc<Memory>,
+    pub memory: Arc<MemoryBudget>,
     /// What is needed to go on finding out whose the store is, where it did not answer.
-    unsettled: Option<Names>,
+    unsettled: Option<ArchiveNames>,
 }
 
 /// How an archive is opened.
 #[derive(Clone, Copy)]
-struct Opening {
+struct ArchiveOptions {
     /// What becomes of a bucket that does not answer.
-    patience: Patience,
+    patience: StartPolicy,
     /// What becomes of secrets without their key.
     missing: MissingKey,
     /// Nothing is written.
@@ -79,32 +79,32 @@ struct Opening {
     settles: bool,
 }
 
-impl Opening {
+impl ArchiveOptions {
     const COMMAND: Self = Self {
-        patience: Patience::None,
+        patience: StartPolicy::None,
         missing: MissingKey::Waits,
         only_reads: false,
         settles: true,
     };
 }
 
-impl Archive {
+impl OpenArchive {
     /// Opens the data directory, which is made when it is missing.
     ///
-    /// Fails with [`Kind::Conflict`] when the store of originals is that of another archive.
+    /// Fails with [`ErrorKind::Conflict`] when the store of originals is that of another archive.
     pub fn open(config: &Config) -> Result<Self> {
-        Self::open_by(config, Opening::COMMAND)
+        Self::open_by(config, ArchiveOptions::COMMAND)
     }
 
     /// The same for who only looks, with the rights to do no more.
     fn open_to_examine(config: &Config) -> Result<Self> {
-        let opening = Opening { only_reads: true, settles: false, ..Opening::COMMAND };
+        let opening = ArchiveOptions { only_reads: true, settles: false, ..ArchiveOptions::COMMAND };
         Self::open_by(config, opening)
     }
 
     /// The same for a command that reads and writes no originals, whatever archive the store belongs to.
     pub fn open_unsettled(config: &Config) -> Result<Self> {
-        Self::open_by(config, Opening { settles: false, ..Opening::COMMAND })
+        Self::open_by(config, ArchiveOptions { settles: false, ..ArchiveOptions::COMMAND })
     }
 
     /// The same for a command that writes originals: a bucket proves that it can be written.
@@ -121,8 +121,8 @@ impl Archive {
         let only_reads = config.server.role.only_reads();
         // A node that only reads serves media, which needs no secrets.
         let missing = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
-        let patience = Patience::Serve;
-        let opening = Opening { patience, missing, only_reads, settles: true };
+        let patience = StartPolicy::Serve;
+        let opening = ArchiveOptions { patience, missing, only_reads, settles: true };
         let archive = Self::open_by(config, opening)?;
         warnings(config, &archive.db).iter().for_each(|warning| tracing::warn!("{warning}"));
         if archive.db.secrets_key()?.is_none() {
@@ -135,7 +135,7 @@ impl Archive {
             let message = format!(
                 "this archive has moved to {home}; `wirephoto migrate --undo --to URL` takes that back"
             );
-            return Err(Error::new(Kind::Conflict, message));
+            return Err(Error::new(ErrorKind::Conflict, message));
         }
         if only_reads {
             return Ok(archive);
@@ -150,13 +150,13 @@ impl Archive {
         }
     }
 
-    fn open_by(config: &Config, opening: Opening) -> Result<Self> {
-        let Opening { patience, missing, only_reads, settles } = opening;
+    fn open_by(config: &Config, opening: ArchiveOptions) -> Result<Self> {
+        let ArchiveOptions { patience, missing, only_reads, settles } = opening;
         audit::store_rows(config.audit.retention_days > 0);
         let dir = &config.data.dir;
         let unusable = |cause: String| {
             let message = format!("data directory {} cannot be used", dir.display());
-            Error::new(Kind::Unavailable, message).because(cause)
+            Error::new(ErrorKind::Unavailable, message).because(cause)
         };
         modes::create_private_folder(dir).map_err(|cause| unusable(cause.to_string()))?;
         let db = if config.database.url.0.is_empty() {
@@ -172,13 +172,13 @@ impl Archive {
         unlock(config, &db, missing)?;
         let store =
             open_store(config, patience).map_err(|cause| match &config.store.originals {
-                Place::Data | Place::Folder(_) => unusable(cause.to_string()),
-                Place::Bucket { .. } => unusable_originals(cause),
+                OriginalsLocation::Data | OriginalsLocation::Folder(_) => unusable(cause.to_string()),
+                OriginalsLocation::Bucket { .. } => unusable_originals(cause),
             })?;
-        let names = Names::of(config, &store);
+        let names = ArchiveNames::of(config, &store);
         let is_settled = match settles.then(|| settle(&db, &store, &names)).transpose()? {
-            Some(Settled::Ours) | None => true,
-            Some(Settled::Unknown(why)) => {
+            Some(StoreOwnership::Ours) | None => true,
+            Some(StoreOwnership::Unknown(why)) => {
                 tracing::warn!("store ownership is not settled: {}: {why}", names.store());
                 false
             }
@@ -187,16 +187,16 @@ impl Archive {
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
-        let originals = Originals::new(store, derived, header, config.media.preview_px);
-        let memory = Arc::new(Memory::new(config.ingest.memory_bytes));
+        let originals = OriginalStore::new(store, derived, header, config.media.preview_px);
+        let memory = Arc::new(MemoryBudget::new(config.ingest.memory_bytes));
         Ok(Self { db, originals, memory, unsettled: (!is_settled).then_some(names) })
     }
 
     /// Begins a life of this process among the nodes of the database, as long as what is given lasts.
-    pub fn live(&self, config: &Config) -> Result<(Node, Keeper)> {
-        let about = About::new(config.alike());
+    pub fn live(&self, config: &Config) -> Result<(ClusterNode, MembershipKeeper)> {
+        let about = NodeDescription::new(config.alike());
         let role = config.server.role;
-        let node = Node::start(&self.db, &config.data.dir, role, about, clock::now())?;
+        let node = ClusterNode::start(&self.db, &config.data.dir, role, about, clock::now())?;
         let keeper = node.keep()?;
         if !config.database.url.0.is_empty() {
             // Whoever takes a move back looks for nodes and says in the same transaction that the database is
@@ -236,7 +236,7 @@ impl Archive {
             refuses_active_pdf: config.media.pdf_active_content == PdfActiveContent::Refuse,
         };
         let zone = config.ingest.timezone.0.clone();
-        let marker = Settings::of(config)?.marker;
+        let marker = MediaSettings::of(config)?.marker;
         let (db, originals, programs) =
             (self.db.clone(), self.originals.clone(), programs(config)?);
         let memory = Arc::clone(&self.memory);
@@ -247,12 +247,12 @@ impl Archive {
     ///
     /// Fails when argon2 does not allow the settings.
     pub fn accounts(&self, config: &Config) -> Result<Accounts> {
-        let hasher = Hasher::new(config.auth.hash_memory_kib, config.auth.hash_iterations)?;
+        let hasher = Argon2Hasher::new(config.auth.hash_memory_kib, config.auth.hash_iterations)?;
         Ok(Accounts::new(self.db.clone(), hasher, config.hash_workers()))
     }
 
     /// Takes the accounts file at `path` in.
-    pub fn import(&self, config: &Config, path: &Path) -> Result<Imported> {
+    pub fn import(&self, config: &Config, path: &Path) -> Result<ImportReport> {
         let text = read_accounts(path)?;
         self.accounts(config)?
             .import(&text, clock::now())
@@ -285,7 +285,7 @@ pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
 }
 
 fn unusable_originals(cause: StoreError) -> Error {
-    Error::new(Kind::Unavailable, "the originals cannot be used").because(cause)
+    Error::new(ErrorKind::Unavailable, "the originals cannot be used").because(cause)
 }
 
 /// The PostgreSQL database of the settings.
@@ -299,7 +299,7 @@ fn connect(config: &Config, only_reads: bool) -> Result<Db> {
 
 fn unusable_database(cause: DbError) -> Error {
     let message = "the database of the setting database.url cannot be used";
-    Error::new(Kind::Unavailable, message).because(cause)
+    Error::new(ErrorKind::Unavailable, message).because(cause)
 }
 
 /// Fails where a database is being filled from another one.
@@ -309,14 +309,14 @@ fn refuse_part(is_being_filled: bool) -> Result<()> {
     }
     let message = "database.url: an archive is on its way into this database and not all of it is \
                    there; `wirephoto migrate` with --switch brings the rest";
-    Err(Error::new(Kind::Conflict, message))
+    Err(Error::new(ErrorKind::Conflict, message))
 }
 
 /// The store of the originals, where the settings say.
-fn open_store(config: &Config, patience: Patience) -> std::result::Result<Store, StoreError> {
+fn open_store(config: &Config, patience: StartPolicy) -> std::result::Result<BlobStore, StoreError> {
     let given = &config.store;
-    let Place::Bucket { bucket, prefix } = &given.originals else {
-        return Store::open(&config.originals_dir());
+    let OriginalsLocation::Bucket { bucket, prefix } = &given.originals else {
+        return BlobStore::open(&config.originals_dir());
     };
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     let settings = BucketSettings {
@@ -332,55 +332,55 @@ fn open_store(config: &Config, patience: Patience) -> std::result::Result<Store,
         give_up: seconds(given.give_up_s),
         requests: given.requests,
     };
-    Store::in_bucket(&settings, &config.data.dir.join("scratch"), patience)
+    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), patience)
 }
 
 /// Where the key to the bucket comes from.
-fn credentials(config: &Config) -> Credentials {
+fn credentials(config: &Config) -> CredentialSource {
     let given = &config.store;
     match given.credentials {
-        BucketCredentials::Key => Credentials::Key {
-            id: Secret::new(
+        BucketCredentials::Key => CredentialSource::Key {
+            id: SecretSource::new(
                 &given.access_key_id,
                 "store.access_key_id_file",
                 &given.access_key_id_file,
             ),
-            secret: Secret::new(
+            secret: SecretSource::new(
                 &given.secret_access_key.0,
                 "store.secret_access_key_file",
                 &given.secret_access_key_file,
             ),
-            token: Secret::new(
+            token: SecretSource::new(
                 &given.session_token.0,
                 "store.session_token_file",
                 &given.session_token_file,
             ),
         },
-        BucketCredentials::WebIdentity => Credentials::WebIdentity {
+        BucketCredentials::WebIdentity => CredentialSource::WebIdentity {
             role: given.role_arn.clone(),
             token_file: given.web_identity_token_file.clone(),
             service: given.credentials_url.0.clone(),
         },
         BucketCredentials::Instance => {
-            Credentials::Instance { service: given.credentials_url.0.clone() }
+            CredentialSource::Instance { service: given.credentials_url.0.clone() }
         }
     }
 }
 
 /// The programs that read what our own code should not.
-fn programs(config: &Config) -> Result<Programs> {
+fn programs(config: &Config) -> Result<ProgramRunner> {
     let own = std::env::current_exe().map_err(Error::internal)?;
     let limits = ProgramLimits {
         memory_bytes: config.media.program_memory_bytes,
         time: Duration::from_secs(u64::from(config.media.program_time_s)),
         pdf_processor: Duration::from_secs(u64::from(config.media.pdf_processor_s)),
     };
-    Ok(Programs::new(own, find_program(&config.media.ffmpeg), limits))
+    Ok(ProgramRunner::new(own, find_program(&config.media.ffmpeg), limits))
 }
 
 /// An error that names its file.
 fn file_error(path: &Path, cause: &dyn std::fmt::Display) -> Error {
-    Error::new(Kind::InvalidArgument, format!("{}: {cause}", path.display()))
+    Error::new(ErrorKind::InvalidArgument, format!("{}: {cause}", path.display()))
 }
 
 /// Reads an accounts file under its limit.

@@ -6,13 +6,13 @@
 
 use std::{sync::mpsc, time::Duration};
 
-use super::Archive;
+use super::OpenArchive;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::config::{Config, Value};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::config::{Config, SettingValue};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::STORE_SAMPLE_ITEMS;
-use crate::storage::audit::{self, Action};
-use crate::storage::blobs::{Mark, Store, StoreError};
+use crate::storage::audit::{self, AuditAction};
+use crate::storage::blobs::{StoreMark, BlobStore, StoreError};
 use crate::storage::database::{DATABASE, Db};
 
 /// Time between two tries to find out whose a store is that did not answer.
@@ -24,7 +24,7 @@ const MARK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Whose a store turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum StoreOwnership {
     /// The database's.
     Ours,
     /// Nobody knows yet, for this reason; it takes no writes until then.
@@ -33,17 +33,17 @@ pub(super) enum Settled {
 
 /// How a store and a database are called in messages.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(super) struct ArchiveNames {
     database: String,
     store: String,
 }
 
-impl Names {
+impl ArchiveNames {
     pub(super) fn store(&self) -> &str {
         &self.store
     }
 
-    pub(super) fn of(config: &Config, store: &Store) -> Self {
+    pub(super) fn of(config: &Config, store: &BlobStore) -> Self {
         let database = match config.database.url.0.as_str() {
             "" => config.data.dir.join(DATABASE).display().to_string(),
             _ => config.database.url.print(),
@@ -56,9 +56,9 @@ impl Names {
 /// originals and no id, or that is the first one of a new archive. From then on the store refuses writes while
 /// it says something else.
 ///
-/// Fails with [`Kind::Conflict`] when the store belongs to another archive, or says nothing and lacks the
+/// Fails with [`ErrorKind::Conflict`] when the store belongs to another archive, or says nothing and lacks the
 /// originals.
-pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
+pub(super) fn settle(db: &Db, store: &BlobStore, names: &ArchiveNames) -> Result<StoreOwnership> {
     let (id, claim) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.claimed_store()?)))?;
     store.expect(&id);
     let mark = match store.mark() {
@@ -80,37 +80,37 @@ pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
 /// The same for a store with the id of the archive.
 fn settle_marked(
     db: &Db,
-    store: &Store,
-    names: &Names,
-    found: Mark,
+    store: &BlobStore,
+    names: &ArchiveNames,
+    found: StoreMark,
     claim: Option<String>,
-) -> Result<Settled> {
+) -> Result<StoreOwnership> {
     let is_known = claim.as_ref().is_some_and(|claim| !store.differs_from(claim));
     if let Some(claim) = claim.filter(|_| !is_known && !found.replaces) {
         return Err(names.left(&claim));
     }
     if db.only_reads() || (is_known && !found.replaces) {
-        return Ok(Settled::Ours);
+        return Ok(StoreOwnership::Ours);
     }
     let name = names.store.clone();
     db.write_blocking(move |tx| tx.replace_store(&name))?;
     if found.replaces
-        && let Err(cause) = store.set_mark(&Mark { replaces: false, ..found })
+        && let Err(cause) = store.set_mark(&StoreMark { replaces: false, ..found })
     {
         return undecided(cause);
     }
-    Ok(Settled::Ours)
+    Ok(StoreOwnership::Ours)
 }
 
-fn undecided(cause: StoreError) -> Result<Settled> {
+fn undecided(cause: StoreError) -> Result<StoreOwnership> {
     if matches!(cause, StoreError::Away { .. }) {
-        return Ok(Settled::Unknown(cause.to_string()));
+        return Ok(StoreOwnership::Unknown(cause.to_string()));
     }
     Err(unusable(cause))
 }
 
 /// The same for a store without an id.
-fn settle_unmarked(db: &Db, store: &Store, names: &Names, id: &str) -> Result<Settled> {
+fn settle_unmarked(db: &Db, store: &BlobStore, names: &ArchiveNames, id: &str) -> Result<StoreOwnership> {
     let (there, looked) = match sample(db, store) {
         Ok(counts) => counts,
         Err(cause) => return undecided(cause),
@@ -119,7 +119,7 @@ fn settle_unmarked(db: &Db, store: &Store, names: &Names, id: &str) -> Result<Se
         return Err(names.lacks(there, looked));
     }
     if db.only_reads() {
-        return Ok(Settled::Ours);
+        return Ok(StoreOwnership::Ours);
     }
     if looked == 0 {
         match store.is_empty() {
@@ -133,7 +133,7 @@ fn settle_unmarked(db: &Db, store: &Store, names: &Names, id: &str) -> Result<Se
     if looked == 0 && claim.is_some() {
         // Another process may be about to say that this is the store.
         match wait_for_mark(store, id) {
-            Ok(true) => return Ok(Settled::Ours),
+            Ok(true) => return Ok(StoreOwnership::Ours),
             Ok(false) => {}
             Err(cause) => return undecided(cause),
         }
@@ -144,20 +144,20 @@ fn settle_unmarked(db: &Db, store: &Store, names: &Names, id: &str) -> Result<Se
             return Err(names.second());
         }
     }
-    match store.set_mark(&Mark { id: id.to_owned(), replaces: false }) {
+    match store.set_mark(&StoreMark { id: id.to_owned(), replaces: false }) {
         Ok(()) => {
             tracing::info!("{} belongs to the archive {id} from now on", names.store);
-            Ok(Settled::Ours)
+            Ok(StoreOwnership::Ours)
         }
         // One that cannot be written is read; writes find that out by themselves.
         Err(cause) => {
-            Ok(Settled::Unknown(format!("cannot write the id of the archive to it: {cause}")))
+            Ok(StoreOwnership::Unknown(format!("cannot write the id of the archive to it: {cause}")))
         }
     }
 }
 
 /// Whether somebody else marks the store as that of the archive `id` soon.
-fn wait_for_mark(store: &Store, id: &str) -> std::result::Result<bool, StoreError> {
+fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, StoreError> {
     let (_open, never) = mpsc::channel::<()>();
     let since = Stopwatch::start();
     loop {
@@ -174,26 +174,26 @@ fn wait_for_mark(store: &Store, id: &str) -> std::result::Result<bool, StoreErro
 }
 
 /// Whether the store belongs to the database's archive, as both say; nothing is changed.
-pub(super) fn examine(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
+pub(super) fn examine(db: &Db, store: &BlobStore, names: &ArchiveNames) -> Result<StoreOwnership> {
     let id = db.read_blocking(|tx| tx.archive_id())?;
     match store.mark().map_err(unusable)? {
         Some(found) if found.id == id => {
             let claim = db.read_blocking(|tx| tx.claimed_store())?;
             match claim.filter(|claim| store.differs_from(claim) && !found.replaces) {
                 Some(claim) => Err(names.left(&claim)),
-                None => Ok(Settled::Ours),
+                None => Ok(StoreOwnership::Ours),
             }
         }
         Some(found) => Err(names.foreign(&found.id, &id)),
-        None => Ok(Settled::Unknown("it has no id of an archive yet".to_owned())),
+        None => Ok(StoreOwnership::Unknown("it has no id of an archive yet".to_owned())),
     }
 }
 
-impl Names {
+impl ArchiveNames {
     fn left(&self, claim: &str) -> Error {
         let Self { database, store } = self;
         Error::new(
-            Kind::Conflict,
+            ErrorKind::Conflict,
             format!(
                 "the originals of the database {database} lie in {claim} now, and store.originals leads to \
                  {store}; where this store is to replace the other one, `wirephoto store adopt` says so"
@@ -204,7 +204,7 @@ impl Names {
     fn foreign(&self, found: &str, id: &str) -> Error {
         let Self { database, store } = self;
         Error::new(
-            Kind::Conflict,
+            ErrorKind::Conflict,
             format!(
                 "the store of originals {store} belongs to another archive ({found}) than the \
                  database {database} ({id}): look at store.originals and database.url; where this \
@@ -216,7 +216,7 @@ impl Names {
     fn lacks(&self, there: usize, looked: usize) -> Error {
         let Self { database, store } = self;
         Error::new(
-            Kind::Conflict,
+            ErrorKind::Conflict,
             format!(
                 "the store of originals {store} has {there} of {looked} originals of the database \
                  {database} that were looked for, and no id of an archive: look at store.originals \
@@ -229,7 +229,7 @@ impl Names {
     fn unknown(&self) -> Error {
         let Self { database, store } = self;
         Error::new(
-            Kind::Conflict,
+            ErrorKind::Conflict,
             format!(
                 "the store of originals {store} has originals of an archive that it does not name, and \
                  the database {database} has no items: look at store.originals and database.url; \
@@ -241,7 +241,7 @@ impl Names {
     fn second(&self) -> Error {
         let Self { database, store } = self;
         Error::new(
-            Kind::Conflict,
+            ErrorKind::Conflict,
             format!(
                 "the database {database} has another store of originals than {store}, which has no id \
                  of an archive: look at store.originals, which is the same for all nodes; where \
@@ -252,7 +252,7 @@ impl Names {
 }
 
 /// How many originals of the oldest and newest items are in the store, of how many.
-fn sample(db: &Db, store: &Store) -> std::result::Result<(usize, usize), StoreError> {
+fn sample(db: &Db, store: &BlobStore) -> std::result::Result<(usize, usize), StoreError> {
     let named = db.read_blocking(|tx| tx.sample_originals(STORE_SAMPLE_ITEMS));
     let named = named.map_err(|cause| StoreError::Io {
         path: "items".to_owned(),
@@ -266,12 +266,12 @@ fn sample(db: &Db, store: &Store) -> std::result::Result<(usize, usize), StoreEr
 }
 
 fn unusable(cause: StoreError) -> Error {
-    Error::new(Kind::Unavailable, "the store of originals cannot be used").because(cause)
+    Error::new(ErrorKind::Unavailable, "the store of originals cannot be used").because(cause)
 }
 
 /// Goes on finding out whose a store is that did not answer, on a thread of its own that ends with the
 /// finding.
-pub(super) fn settle_later(db: Db, store: Store, names: Names) -> Result<()> {
+pub(super) fn settle_later(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
     let settle = move || {
         let place = names.store.clone();
         let (_open, never) = mpsc::channel::<()>();
@@ -289,8 +289,8 @@ pub(super) fn settle_later(db: Db, store: Store, names: Names) -> Result<()> {
                 Ok(()) | Err(_) => {}
             }
             match settle(&db, &store, &names) {
-                Ok(Settled::Ours) => return,
-                Ok(Settled::Unknown(why)) => tell(why),
+                Ok(StoreOwnership::Ours) => return,
+                Ok(StoreOwnership::Unknown(why)) => tell(why),
                 Err(cause) => tell(cause.to_string()),
             }
         }
@@ -301,7 +301,7 @@ pub(super) fn settle_later(db: Db, store: Store, names: Names) -> Result<()> {
 
 /// What was found in a store that an archive took.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adopted {
+pub struct AdoptionReport {
     /// The id of the archive.
     pub archive: String,
     /// The id that the store had before.
@@ -317,10 +317,10 @@ pub struct Adopted {
 /// Says that the store of the settings belongs to the database of the settings from now on, whatever it
 /// said before, and looks which originals it lacks.
 ///
-/// Fails with [`Kind::Conflict`] where it lacks most of them, unless that is forced: then the settings
+/// Fails with [`ErrorKind::Conflict`] where it lacks most of them, unless that is forced: then the settings
 /// most likely name a wrong place.
-pub fn adopt(config: &Config, is_forced: bool) -> Result<Adopted> {
-    let archive = Archive::open_unsettled(config)?;
+pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
+    let archive = OpenArchive::open_unsettled(config)?;
     let store = archive.originals.store();
     store.prove().map_err(unusable)?;
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
@@ -332,14 +332,14 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<Adopted> {
         let claim = archive.db.read_blocking(|tx| tx.claimed_store())?;
         return Err(mostly_missing(&store.name(), missing, named.len(), claim.as_deref()));
     }
-    store.set_mark(&Mark { id: id.clone(), replaces: false }).map_err(unusable)?;
-    let event = audit::event(Action::Command).with(format!("store adopt: {}", store.name()));
+    store.set_mark(&StoreMark { id: id.clone(), replaces: false }).map_err(unusable)?;
+    let event = audit::event(AuditAction::Command).with(format!("store adopt: {}", store.name()));
     let name = store.name();
     archive.db.write_blocking(move |tx| {
         tx.replace_store(&name)?;
         tx.write_audit(&event)
     })?;
-    Ok(Adopted { archive: id, before, store: store.name(), named: named.len(), missing })
+    Ok(AdoptionReport { archive: id, before, store: store.name(), named: named.len(), missing })
 }
 
 fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>) -> Error {
@@ -350,24 +350,24 @@ fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>
         "{store} lacks {missing} of {named} originals{claim}: look at store.originals; where they are \
          lost, `wirephoto store adopt --force` takes this store all the same"
     );
-    Error::new(Kind::Conflict, message)
+    Error::new(ErrorKind::Conflict, message)
 }
 
 /// Fails when a store that originals are to be copied to belongs to another archive than `id`.
-pub(super) fn refuse_foreign(store: &Store, id: &str) -> Result<()> {
+pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
     match store.mark().map_err(unusable)?.map(|mark| mark.id) {
         Some(found) if found != id => {
             let message = format!(
                 "{} belongs to another archive ({found}) than what comes there ({id})",
                 store.name()
             );
-            Err(Error::new(Kind::Conflict, message))
+            Err(Error::new(ErrorKind::Conflict, message))
         }
         Some(_) | None => Ok(()),
     }
 }
 
 /// Says in a store that a command brought the originals of the archive `id` to that it replaces the one before.
-pub(super) fn mark_replacing(store: &Store, id: &str) -> std::result::Result<(), StoreError> {
-    store.set_mark(&Mark { id: id.to_owned(), replaces: true })
+pub(super) fn mark_replacing(store: &BlobStore, id: &str) -> std::result::Result<(), StoreError> {
+    store.set_mark(&StoreMark { id: id.to_owned(), replaces: true })
 }

@@ -2,32 +2,32 @@
 
 use std::path::PathBuf;
 
-use crate::storage::database::Flaw;
-use model::Hash;
+use crate::storage::database::DatabaseFlaw;
+use model::ContentHash;
 
 /// Something wrong with the archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Problem {
+pub enum ArchiveProblem {
     /// An item names an original that is not in the store.
     Missing {
         /// The item's file.
         of: FileOfItem,
         /// The original.
-        hash: Hash,
+        hash: ContentHash,
     },
     /// An original's bytes are not those that came in.
     Damaged {
         /// The item's file.
         of: FileOfItem,
         /// The original.
-        hash: Hash,
+        hash: ContentHash,
     },
     /// An original is not as long as it was when it came in.
     Length {
         /// The item's file.
         of: FileOfItem,
         /// The original.
-        hash: Hash,
+        hash: ContentHash,
         /// Bytes that the store has.
         found: u64,
         /// Bytes that came in.
@@ -38,7 +38,7 @@ pub enum Problem {
         /// The item's file.
         of: FileOfItem,
         /// The original.
-        hash: Hash,
+        hash: ContentHash,
         /// What the system says.
         why: String,
     },
@@ -49,14 +49,14 @@ pub enum Problem {
         /// The item's file.
         of: FileOfItem,
         /// The original.
-        hash: Hash,
+        hash: ContentHash,
         /// Whether it was made again.
         repaired: Repair,
     },
     /// No item names an original.
     Orphaned {
         /// The original.
-        hash: Hash,
+        hash: ContentHash,
     },
     /// A file of the rendition cache is damaged.
     Cached {
@@ -77,7 +77,7 @@ pub enum Problem {
     /// The database is not what it should be.
     Database {
         /// What is wrong.
-        flaw: Flaw,
+        flaw: DatabaseFlaw,
         /// Whether the search index was made anew, where it is that.
         repaired: Repair,
     },
@@ -89,7 +89,7 @@ pub type Repair = Option<Result<(), String>>;
 /// A file of an item: `image/abc NormalHires`.
 pub type FileOfItem = String;
 
-impl Problem {
+impl ArchiveProblem {
     fn repaired(&self) -> Option<&Repair> {
         match self {
             Self::Derived { repaired, .. }
@@ -132,18 +132,18 @@ impl Problem {
             Self::Leftover { .. } => "leftover",
             Self::Warning(_) => "warning",
             Self::Database { flaw, .. } => match flaw {
-                Flaw::Page(_) => "database",
-                Flaw::Reference(_) => "reference",
-                Flaw::Row(_) => "row",
-                Flaw::Index(_) => "index",
-                Flaw::Secret(_) => "secret",
-                Flaw::More(_) => "more",
+                DatabaseFlaw::Page(_) => "database",
+                DatabaseFlaw::Reference(_) => "reference",
+                DatabaseFlaw::Row(_) => "row",
+                DatabaseFlaw::Index(_) => "index",
+                DatabaseFlaw::Secret(_) => "secret",
+                DatabaseFlaw::More(_) => "more",
             },
         }
     }
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for ArchiveProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ends =
             |f: &mut std::fmt::Formatter<'_>, ends: [&str; 3], repaired: &Repair| match repaired {
@@ -182,7 +182,7 @@ impl std::fmt::Display for Problem {
                 ends(f, [later, "removed", "it cannot be removed"], repaired)
             }
             Self::Database { flaw, repaired } => {
-                if !matches!(flaw, Flaw::Index(_)) {
+                if !matches!(flaw, DatabaseFlaw::Index(_)) {
                     return write!(f, "database: {flaw}");
                 }
                 write!(f, "search: {flaw}")?;

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::error::Result;
 use crate::runtime::limits::CHECK_NOTED;
-use crate::storage::database::{Db, Named};
-use model::Hash;
+use crate::storage::database::{Db, NamedOriginal};
+use model::ContentHash;
 
 /// The name of the note in the table `state`.
 const NAME: &str = "check";
 
 /// What an interrupted check had done.
 #[derive(Clone, Copy, Debug)]
-pub struct Earlier {
+pub struct InterruptedCheck {
     /// Originals that it had read.
     pub originals: usize,
     /// Problems of these that remained.
@@ -28,22 +28,22 @@ pub struct Earlier {
 
 /// The note: every original up to `through`, in the order of hashes, was read.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct Note {
+struct CheckpointNote {
     began: Timestamp,
-    through: Hash,
+    through: ContentHash,
     problems: usize,
 }
 
 /// The progress of a check of the originals `named`, which are done in any order.
-pub(super) struct Progress<'a> {
+pub(super) struct CheckProgress<'a> {
     db: &'a Db,
-    named: &'a [Named],
+    named: &'a [NamedOriginal],
     began: Timestamp,
-    earlier: Option<Earlier>,
-    state: Mutex<State>,
+    earlier: Option<InterruptedCheck>,
+    state: Mutex<ProgressState>,
 }
 
-struct State {
+struct ProgressState {
     /// Originals before this one were all read.
     next: usize,
     /// Problems of these that remain, the interrupted check's included.
@@ -56,21 +56,21 @@ struct State {
     failing: bool,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> CheckProgress<'a> {
     /// Begins at the first original, or with `resume` at the first one that an interrupted check has not read.
-    pub(super) fn begin(db: &'a Db, named: &'a [Named], resume: bool) -> Result<Self> {
+    pub(super) fn begin(db: &'a Db, named: &'a [NamedOriginal], resume: bool) -> Result<Self> {
         let note = match resume {
             true => db.read_blocking(|tx| tx.find_state(NAME))?,
             false => None,
         };
         // A note that a later version wrote in another form counts as none.
-        let note: Option<Note> = note.and_then(|text| serde_json::from_str(&text).ok());
-        let earlier = note.map(|note| Earlier {
+        let note: Option<CheckpointNote> = note.and_then(|text| serde_json::from_str(&text).ok());
+        let earlier = note.map(|note| InterruptedCheck {
             originals: named.partition_point(|one| one.hash <= note.through),
             problems: note.problems,
             began: note.began,
         });
-        let state = State {
+        let state = ProgressState {
             next: earlier.map_or(0, |earlier| earlier.originals),
             problems: earlier.map_or(0, |earlier| earlier.problems),
             ahead: BTreeMap::new(),
@@ -102,7 +102,7 @@ impl<'a> Progress<'a> {
             return;
         }
         let Some(last) = self.named.get(next - 1) else { return };
-        let note = Note { began: self.began, through: last.hash, problems: state.problems };
+        let note = CheckpointNote { began: self.began, through: last.hash, problems: state.problems };
         let written = serde_json::to_string(&note)
             .map(|text| self.db.write_blocking(move |tx| tx.write_state(NAME, &text)));
         let fails = !matches!(written, Ok(Ok(())));
@@ -115,7 +115,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Says that all were read: there is nothing to continue. Gives what an interrupted check had done.
-    pub(super) fn end(self) -> Option<Earlier> {
+    pub(super) fn end(self) -> Option<InterruptedCheck> {
         let state = self.state.into_inner();
         if !state.failing {
             let removed = self.db.write_blocking(|tx| tx.remove_state(NAME));

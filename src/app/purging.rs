@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::{runtime::Runtime, sync::watch, task::JoinHandle};
 
 use crate::cluster::guard::ClusterGuard;
-use crate::cluster::membership::Lease;
-use crate::distribution::cdn::Cdn;
-use crate::http::App;
+use crate::cluster::membership::ClusterLease;
+use crate::distribution::cdn::CdnPurgers;
+use crate::http::AppState;
 use crate::runtime::config::Config;
 use crate::runtime::error::Result;
 use crate::storage::database::Db;
@@ -25,12 +25,12 @@ pub(super) fn open_policy(config: &Config) -> String {
 }
 
 /// Whoever tells a CDN of changes, before it begins.
-pub(super) struct Purging {
-    cdn: Option<Cdn>,
+pub(super) struct PurgeStarter {
+    cdn: Option<CdnPurgers>,
     followed: watch::Receiver<i64>,
 }
 
-impl Purging {
+impl PurgeStarter {
     /// What the settings say, and where to say up to which row of the item log nobody is given old
     /// versions by this process any more.
     pub(super) fn of(
@@ -44,10 +44,10 @@ impl Purging {
         if !guard.node().role().works() {
             return Ok((Self { cdn: None, followed }, sender));
         }
-        let cdn = Cdn::open(&config.cdn, db, guard)?;
+        let cdn = CdnPurgers::open(&config.cdn, db, guard)?;
         if cdn.is_none() {
             // A node with settings that name an address tells it.
-            guard.node().decline(Lease::Purging);
+            guard.node().decline(ClusterLease::Purging);
         }
         Ok((Self { cdn, followed }, sender))
     }
@@ -56,7 +56,7 @@ impl Purging {
     pub(super) fn start(
         self,
         runtime: &Runtime,
-        app: &App,
+        app: &AppState,
         drain: Duration,
     ) -> Option<JoinHandle<()>> {
         let Self { cdn, followed } = self;

@@ -2,33 +2,33 @@
 
 use uuid::Uuid;
 
-use super::check::{Check, Problem, Report};
+use super::check::{ArchiveCheck, ArchiveProblem, CheckReport};
 use super::crowd::each;
 use crate::runtime::error::{Error, Result};
-use crate::storage::database::Named;
-use model::Hash;
+use crate::storage::database::NamedOriginal;
+use model::ContentHash;
 
-impl Check<'_> {
+impl ArchiveCheck<'_> {
     /// Compares the originals that items name with the store's listing, and reads `sample` of those that are
     /// there, picked at random, on `workers` threads.
     ///
     /// Cost: one pass over the files of all items and one listing of the store; 90 bytes an original.
-    pub(super) fn quick(self, workers: usize, sample: usize) -> Result<Report> {
+    pub(super) fn quick(self, workers: usize, sample: usize) -> Result<CheckReport> {
         // The items first: an original is in the store before an item names it, and stays, so each of these
         // must be in the listing.
         let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
         let stored = self.archive.originals.store().sizes().map_err(Error::internal)?;
         let whole = rows.is_empty();
         for flaw in rows {
-            self.tell(&Problem::Database { flaw, repaired: None });
+            self.tell(&ArchiveProblem::Database { flaw, repaired: None });
         }
-        let found = Comparison::of(&named, &stored);
+        let found = StoreComparison::of(&named, &stored);
         for named in found.missing {
-            self.tell(&Problem::Missing { of: self.file_of(named), hash: named.hash });
+            self.tell(&ArchiveProblem::Missing { of: self.file_of(named), hash: named.hash });
         }
         for (named, found) in found.other_length {
-            let (of, Named { hash, length: expected, .. }) = (self.file_of(named), named);
-            self.tell(&Problem::Length { of, hash, found, expected });
+            let (of, NamedOriginal { hash, length: expected, .. }) = (self.file_of(named), named);
+            self.tell(&ArchiveProblem::Length { of, hash, found, expected });
         }
         if whole {
             self.tell_orphans(found.unnamed)?;
@@ -40,26 +40,26 @@ impl Check<'_> {
             Ok(())
         })?;
         let remaining = self.remaining.into_inner();
-        Ok(Report { originals: named.len(), read, remaining, whole, ..Report::default() })
+        Ok(CheckReport { originals: named.len(), read, remaining, whole, ..CheckReport::default() })
     }
 }
 
 /// What items name beside what a store has.
 #[derive(Default)]
-pub(super) struct Comparison {
+pub(super) struct StoreComparison {
     /// Originals that are there with their length.
-    pub(super) there: Vec<Named>,
+    pub(super) there: Vec<NamedOriginal>,
     /// Originals that are not there.
-    pub(super) missing: Vec<Named>,
+    pub(super) missing: Vec<NamedOriginal>,
     /// Originals that are there with another length, in bytes.
-    pub(super) other_length: Vec<(Named, u64)>,
+    pub(super) other_length: Vec<(NamedOriginal, u64)>,
     /// Blobs of the store that no item names.
-    pub(super) unnamed: Vec<Hash>,
+    pub(super) unnamed: Vec<ContentHash>,
 }
 
-impl Comparison {
+impl StoreComparison {
     /// Compares two lists, both sorted by hash.
-    pub(super) fn of(named: &[Named], stored: &[(Hash, u64)]) -> Self {
+    pub(super) fn of(named: &[NamedOriginal], stored: &[(ContentHash, u64)]) -> Self {
         let mut found = Self::default();
         for one in named {
             match stored.binary_search_by_key(&one.hash, |(hash, _)| *hash) {
@@ -68,7 +68,7 @@ impl Comparison {
                 Err(_) => found.missing.push(*one),
             }
         }
-        let is_named = |hash: &Hash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
+        let is_named = |hash: &ContentHash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
         let hashes = stored.iter().map(|(hash, _)| *hash);
         found.unnamed = hashes.filter(|hash| !is_named(hash)).collect();
         found
@@ -76,7 +76,7 @@ impl Comparison {
 }
 
 /// Picks `count` of `from` at random, each with the same probability; all of them where there are no more.
-fn pick(mut from: Vec<Named>, count: usize) -> Vec<Named> {
+fn pick(mut from: Vec<NamedOriginal>, count: usize) -> Vec<NamedOriginal> {
     let count = count.min(from.len());
     // The first steps of a Fisher-Yates shuffle.
     for at in 0..count {
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_sample_has_no_original_twice_and_each_can_be_in_it() {
-        let all: Vec<Named> = (0..20_u8)
-            .map(|n| Named { hash: Hash::of(&[n]), length: 1, doc: i64::from(n) })
+        let all: Vec<NamedOriginal> = (0..20_u8)
+            .map(|n| NamedOriginal { hash: ContentHash::of(&[n]), length: 1, doc: i64::from(n) })
             .collect();
         let docs = |count: usize| -> BTreeSet<i64> {
             pick(all.clone(), count).iter().map(|one| one.doc).collect()
@@ -119,11 +119,11 @@ mod tests {
 
     #[test]
     fn what_is_named_and_what_is_stored_are_told_apart() {
-        let mut hashes: Vec<Hash> = (0..4_u8).map(|n| Hash::of(&[n])).collect();
+        let mut hashes: Vec<ContentHash> = (0..4_u8).map(|n| ContentHash::of(&[n])).collect();
         hashes.sort_unstable();
-        let named = |at: usize| Named { hash: hashes[at], length: 10, doc: 0 };
+        let named = |at: usize| NamedOriginal { hash: hashes[at], length: 10, doc: 0 };
         let stored = [(hashes[0], 10), (hashes[1], 9), (hashes[3], 10)];
-        let found = Comparison::of(&[named(0), named(1), named(2)], &stored);
+        let found = StoreComparison::of(&[named(0), named(1), named(2)], &stored);
         assert_eq!(found.there, [named(0)]);
         assert_eq!(found.other_length, [(named(1), 9)]);
         assert_eq!(found.missing, [named(2)]);

@@ -3,32 +3,32 @@
 use std::sync::Arc;
 
 use super::{
-    Launch,
+    ServerLaunch,
     server::allow_connections,
     services::{hash_limits, lifetimes, listener_limits, tuned},
 };
 use crate::distribution::delivery;
 use crate::distribution::notifications;
 use crate::distribution::recipients::RecipientSettings;
-use crate::http::Shared;
+use crate::http::SharedState;
 use crate::http::listener::Certificate;
-use crate::http::listener::Terms;
+use crate::http::listener::ListenerSettings;
 use crate::runtime::clock;
-use crate::runtime::config::{self, Changes, Config};
-use crate::runtime::error::{Error, Kind, Result};
-use crate::runtime::live::Live;
+use crate::runtime::config::{self, SettingChanges, Config};
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::live::HotSwap;
 use crate::runtime::telemetry::{self, LogFilter};
 
 /// Who is told of settings that changed.
-pub(super) struct Reload {
-    pub(super) given: Launch,
+pub(super) struct SettingsReload {
+    pub(super) given: ServerLaunch,
     /// The settings in force, `server.public_url` filled in.
     pub(super) running: Config,
-    pub(super) shared: Arc<Shared>,
-    pub(super) terms: Terms,
+    pub(super) shared: Arc<SharedState>,
+    pub(super) terms: ListenerSettings,
 }
 
-impl Reload {
+impl SettingsReload {
     /// Opens the log file anew, reads the settings from where they were read at the start, and puts
     /// in force what can change; what became of it as a line for people.
     ///
@@ -57,13 +57,13 @@ impl Reload {
     fn settings(&mut self) -> Result<()> {
         let loaded = config::load(&self.given.sources);
         let (mut next, _) =
-            loaded.map_err(|cause| Error::new(Kind::InvalidArgument, cause.to_string()))?;
+            loaded.map_err(|cause| Error::new(ErrorKind::InvalidArgument, cause.to_string()))?;
         if next.server.public_url.0.is_empty() && self.given.config.server.public_url.0.is_empty()
         {
             next.server.public_url = self.running.server.public_url.clone();
         }
         let filter = LogFilter::parse(&next.telemetry.log_level)?;
-        let Changes { taken, waiting } = self.running.adopt(&next);
+        let SettingChanges { taken, waiting } = self.running.adopt(&next);
         if taken.contains(&"telemetry.log_level") {
             self.given.logs.set_filter(filter)?;
         }
@@ -88,8 +88,8 @@ impl Reload {
         shared.edge.tuned.set(tuned);
         shared.access.auth.set_throttle(hash_limits(config));
         shared.access.oauth.set_lifetimes(lifetimes(config));
-        shared.distribution.deliveries.set_settings(delivery::Settings::of(config));
-        shared.distribution.notifications.set_settings(notifications::Settings::of(config));
+        shared.distribution.deliveries.set_settings(delivery::DeliverySettings::of(config));
+        shared.distribution.notifications.set_settings(notifications::NotificationSettings::of(config));
         shared.distribution.recipients.set_settings(RecipientSettings::of(config));
         if let Some(traces) = &shared.edge.traces {
             traces.set_ratio(config.telemetry.trace_ratio);
@@ -110,7 +110,7 @@ impl Reload {
 }
 
 /// The certificate of the settings, if TLS is served.
-pub(super) fn certificate(config: &Config) -> Result<Option<Live<Certificate>>> {
+pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>>> {
     let no_key = config.server.tls_key.as_os_str().is_empty();
     if config.serves_tls() == no_key {
         let (there, missing) = match no_key {
@@ -125,7 +125,7 @@ pub(super) fn certificate(config: &Config) -> Result<Option<Live<Certificate>>> 
     }
     let certificate = read_certificate(config)?;
     tracing::info!(until = %certificate.expires(), "TLS is served with a certificate");
-    Ok(Some(Live::new(certificate)))
+    Ok(Some(HotSwap::new(certificate)))
 }
 
 fn read_certificate(config: &Config) -> Result<Certificate> {

@@ -1,6 +1,6 @@
 //! The scrub: reads every original once in a period, in the background, and compares it with its checksum.
 //!
-//! One node does it at a time ([`Lease::Scrubbing`]). A pass goes through the items in the order of their
+//! One node does it at a time ([`ClusterLease::Scrubbing`]). A pass goes through the items in the order of their
 //! numbers; an item that is written meanwhile gets a number behind all others and is left to the next pass. How
 //! far the pass came is a note in the database, so restarts and other nodes continue it.
 //!
@@ -14,34 +14,34 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::check::file_of;
-use crate::cluster::membership::{Lease, Node};
+use crate::cluster::membership::{ClusterLease, ClusterNode};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
 use crate::runtime::limits::{
     SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LOOK, SCRUB_NOTED, SCRUB_RETRY, SCRUB_TOLD_MAX,
 };
 use crate::runtime::telemetry;
-use crate::storage::blobs::{BlobReader, Store, StoreError};
+use crate::storage::blobs::{BlobReader, BlobStore, StoreError};
 use crate::storage::database::{Db, DbError};
 use model::item::Asset;
-use model::{Hash, ItemKey};
+use model::{ContentHash, ItemKey};
 
 /// The name of the note in the table `state`.
 const NAME: &str = "scrub";
 
 /// Reads the originals of an archive, again and again.
 #[derive(Clone)]
-pub(super) struct Scrub {
+pub(super) struct OriginalsScrub {
     pub(super) db: Db,
-    pub(super) store: Store,
-    pub(super) node: Node,
+    pub(super) store: BlobStore,
+    pub(super) node: ClusterNode,
     /// In which time all of them are read once.
     pub(super) period: Duration,
 }
 
 /// A pass under way, as the note has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Pass {
+struct ScrubPass {
     began: Timestamp,
     /// The number of the last item that belongs to it.
     last: i64,
@@ -54,13 +54,13 @@ struct Pass {
     /// When the next item is to be read.
     due: Timestamp,
     /// Damaged originals, of which no more than [`SCRUB_TOLD_MAX`] are remembered.
-    damaged: Vec<Hash>,
+    damaged: Vec<ContentHash>,
     /// When the pass before it ended.
     #[serde(default)]
     ended: Option<Timestamp>,
 }
 
-impl Pass {
+impl ScrubPass {
     /// The time that each of its items has.
     fn share(&self, period: Duration) -> Duration {
         period.div_f64(f64::from(u32::try_from(self.items.max(1)).unwrap_or(u32::MAX)))
@@ -84,7 +84,7 @@ fn report(ratio: f64, began: Option<Timestamp>, ended: Option<Timestamp>) {
 }
 
 /// What was found of one original.
-enum Found {
+enum ScrubFinding {
     Whole,
     /// Why it is not what came in.
     Damaged(String),
@@ -93,27 +93,27 @@ enum Found {
 }
 
 /// Why this node stops scrubbing for now.
-enum Stopped {
+enum ScrubStop {
     /// Another node does it, or may do it.
     Lost,
     Failed(DbError),
 }
 
-impl From<DbError> for Stopped {
+impl From<DbError> for ScrubStop {
     fn from(cause: DbError) -> Self {
         Self::Failed(cause)
     }
 }
 
-impl Scrub {
+impl OriginalsScrub {
     /// Reads originals whenever this node holds the lease, until the service stops.
     pub(super) async fn run(self) {
         let mut log = FailureLog::new("scrub");
         loop {
-            self.node.held(Lease::Scrubbing).await;
+            self.node.held(ClusterLease::Scrubbing).await;
             let stopped = self.scrub(self.node.life(), &mut log).await;
             report(0.0, None, None);
-            if let Stopped::Failed(cause) = stopped {
+            if let ScrubStop::Failed(cause) = stopped {
                 log.note(&Err::<(), _>(cause));
                 tokio::time::sleep(SCRUB_RETRY).await;
             }
@@ -121,7 +121,7 @@ impl Scrub {
     }
 
     /// Goes on with the pass that is under way, and with the next ones, for as long as the lease is this life's.
-    async fn scrub(&self, life: Uuid, log: &mut FailureLog) -> Stopped {
+    async fn scrub(&self, life: Uuid, log: &mut FailureLog) -> ScrubStop {
         match self.passes(life, log).await {
             Ok(never) => match never {},
             Err(stopped) => stopped,
@@ -132,10 +132,10 @@ impl Scrub {
         &self,
         life: Uuid,
         log: &mut FailureLog,
-    ) -> Result<std::convert::Infallible, Stopped> {
+    ) -> Result<std::convert::Infallible, ScrubStop> {
         let noted = self.db.read(|tx| tx.find_state(NAME)).await?;
         // A note that a later version wrote in another form counts as none.
-        let noted: Option<Pass> = noted.and_then(|text| serde_json::from_str(&text).ok());
+        let noted: Option<ScrubPass> = noted.and_then(|text| serde_json::from_str(&text).ok());
         let mut pass = match noted {
             Some(pass) => pass,
             None => {
@@ -175,17 +175,17 @@ impl Scrub {
         }
     }
 
-    async fn begin(&self, ended: Option<Timestamp>) -> Result<Pass, DbError> {
+    async fn begin(&self, ended: Option<Timestamp>) -> Result<ScrubPass, DbError> {
         let read = self.db.read(|tx| Ok((tx.last_version()?, tx.count_items()?)));
         let ((last, items), began) = (read.await?, clock::now());
         let (due, damaged) = (began, Vec::new());
-        let mut pass = Pass { began, last, items, done: 0, at: 0, due, damaged, ended };
+        let mut pass = ScrubPass { began, last, items, done: 0, at: 0, due, damaged, ended };
         pass.due = later(began, pass.share(self.period));
         Ok(pass)
     }
 
     /// Ends a pass and begins the next one; over an archive without items it waits for a first one.
-    async fn end(&self, mut pass: Pass, life: Uuid) -> Result<Pass, Stopped> {
+    async fn end(&self, mut pass: ScrubPass, life: Uuid) -> Result<ScrubPass, ScrubStop> {
         if pass.done > 0 {
             let damaged = pass.damaged.len();
             tracing::info!(items = pass.done, damaged, "the scrub has read all originals");
@@ -199,11 +199,11 @@ impl Scrub {
     }
 
     /// Waits until `due`, but for no longer than `longest`: the clock may have jumped.
-    async fn wait(&self, due: Timestamp, longest: Duration, life: Uuid) -> Result<(), Stopped> {
+    async fn wait(&self, due: Timestamp, longest: Duration, life: Uuid) -> Result<(), ScrubStop> {
         let waited = Stopwatch::start();
         loop {
-            if !self.node.holds(Lease::Scrubbing) || self.node.life() != life {
-                return Err(Stopped::Lost);
+            if !self.node.holds(ClusterLease::Scrubbing) || self.node.life() != life {
+                return Err(ScrubStop::Lost);
             }
             let left = Duration::try_from(due.duration_since(clock::now())).unwrap_or_default();
             let left = left.min(longest.saturating_sub(waited.elapsed()));
@@ -215,11 +215,11 @@ impl Scrub {
     }
 
     /// Writes how far the pass came, in a transaction in which the life holds the lease.
-    async fn note(&self, pass: &Pass, life: Uuid) -> Result<(), Stopped> {
+    async fn note(&self, pass: &ScrubPass, life: Uuid) -> Result<(), ScrubStop> {
         let text =
             serde_json::to_string(pass).map_err(|cause| DbError::File(cause.to_string()))?;
         let written = self.db.write(move |tx| {
-            if !tx.holds_lease(Lease::Scrubbing.as_str(), life)? {
+            if !tx.holds_lease(ClusterLease::Scrubbing.as_str(), life)? {
                 return Ok(false);
             }
             tx.write_state(NAME, &text).map(|()| true)
@@ -227,12 +227,12 @@ impl Scrub {
         if written.await? {
             return Ok(());
         }
-        self.node.lost(Lease::Scrubbing);
-        Err(Stopped::Lost)
+        self.node.lost(ClusterLease::Scrubbing);
+        Err(ScrubStop::Lost)
     }
 
     /// Reads the originals of an item; one that the bucket does not give is waited for.
-    async fn item(&self, number: i64, pass: &mut Pass, life: Uuid) -> Result<(), Stopped> {
+    async fn item(&self, number: i64, pass: &mut ScrubPass, life: Uuid) -> Result<(), ScrubStop> {
         let found = match self.db.read(move |tx| tx.files_of_version(number)).await {
             Ok(found) => found,
             Err(DbError::Damaged { .. }) => {
@@ -268,18 +268,18 @@ impl Scrub {
         &self,
         key: &ItemKey,
         asset: &Asset,
-        pass: &mut Pass,
+        pass: &mut ScrubPass,
     ) -> ControlFlow<(), StoreError> {
         let (hash, length) = (asset.blob(), asset.length());
         let mut found = self.look(hash, length).await;
-        if let Found::Damaged(_) = found {
+        if let ScrubFinding::Damaged(_) = found {
             // One that was damaged may have been replaced while it was read.
             found = self.look(hash, length).await;
         }
         let why = match found {
-            Found::Whole => return ControlFlow::Break(()),
-            Found::Away(cause) => return ControlFlow::Continue(cause),
-            Found::Damaged(why) => why,
+            ScrubFinding::Whole => return ControlFlow::Break(()),
+            ScrubFinding::Away(cause) => return ControlFlow::Continue(cause),
+            ScrubFinding::Damaged(why) => why,
         };
         let is_known = pass.damaged.contains(&hash);
         let is_remembered = is_known || pass.damaged.len() < SCRUB_TOLD_MAX;
@@ -302,41 +302,41 @@ impl Scrub {
         ControlFlow::Break(())
     }
 
-    async fn look(&self, hash: Hash, length: u64) -> Found {
+    async fn look(&self, hash: ContentHash, length: u64) -> ScrubFinding {
         match self.sum(hash, length).await {
-            Ok(found) if found == hash => Found::Whole,
-            Ok(_) => Found::Damaged("it was changed after it came in".to_owned()),
+            Ok(found) if found == hash => ScrubFinding::Whole,
+            Ok(_) => ScrubFinding::Damaged("it was changed after it came in".to_owned()),
             Err(cause @ (StoreError::Missing(_) | StoreError::Io { .. })) => {
                 // In a folder whose disk is not mounted everything is missing, and nothing is lost.
                 let store = self.store.clone();
                 match blocking(move || store.look()).await {
                     Ok(()) if matches!(cause, StoreError::Missing(_)) => {
-                        Found::Damaged("it is missing".to_owned())
+                        ScrubFinding::Damaged("it is missing".to_owned())
                     }
-                    Ok(()) => Found::Damaged(cause.to_string()),
-                    Err(cause) => Found::Away(cause),
+                    Ok(()) => ScrubFinding::Damaged(cause.to_string()),
+                    Err(cause) => ScrubFinding::Away(cause),
                 }
             }
             Err(cause @ (StoreError::Length { .. } | StoreError::Changed(_))) => {
-                Found::Damaged(cause.to_string())
+                ScrubFinding::Damaged(cause.to_string())
             }
             Err(
                 cause @ (StoreError::Away { .. }
                 | StoreError::Foreign { .. }
                 | StoreError::Setting { .. }),
-            ) => Found::Away(cause),
+            ) => ScrubFinding::Away(cause),
         }
     }
 
     /// Reads an original piece by piece, with rests in between, and hashes it.
-    async fn sum(&self, hash: Hash, length: u64) -> Result<Hash, StoreError> {
+    async fn sum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
         let store = self.store.clone();
         let reader = blocking(move || {
             store.forget(hash);
             store.reader(hash, length)
         });
         let reader: Arc<BlobReader> = Arc::new(reader.await?);
-        let mut sum = Hash::begin();
+        let mut sum = ContentHash::begin();
         for range in reader.pieces() {
             let bytes = range.end - range.start;
             let reader = Arc::clone(&reader);

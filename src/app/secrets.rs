@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::runtime::config::Config;
-use crate::runtime::error::{Error, Kind, Result};
-use crate::storage::database::{Db, DbError, SealedCount, Snapshot};
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::storage::database::{Db, DbError, SealedCount, DatabaseSnapshot};
 use crate::storage::secrets::{self, KeyId, KeySource, SecretError, SecretKey};
 
 /// The name of the key file in a data directory.
@@ -57,7 +57,7 @@ fn load(config: &Config, source: &KeySource) -> std::result::Result<Vec<SecretKe
 }
 
 fn invalid(cause: &SecretError) -> Error {
-    Error::new(Kind::InvalidArgument, cause.to_string())
+    Error::new(ErrorKind::InvalidArgument, cause.to_string())
 }
 
 /// Loads the keys of the settings into `db`, and has secrets encrypted that are not.
@@ -122,7 +122,7 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
 
 fn first(keys: &[SecretKey]) -> Result<KeyId> {
     let id = keys.first().map(SecretKey::id);
-    id.ok_or_else(|| Error::new(Kind::InvalidArgument, "secrets.key holds no key"))
+    id.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "secrets.key holds no key"))
 }
 
 /// Takes the keys of the settings into use, where the one in force is among them.
@@ -132,7 +132,7 @@ fn use_keys(config: &Config, db: &Db, source: KeySource, id: KeyId) -> Result<()
             "the secrets in the database are encrypted with key {id}, and {why}; every node of an \
              archive needs the same key"
         );
-        Err(Error::new(Kind::Conflict, message))
+        Err(Error::new(ErrorKind::Conflict, message))
     };
     match load(config, &source) {
         Ok(keys) if keys.iter().any(|key| key.id() == id) => {
@@ -149,7 +149,7 @@ fn use_keys(config: &Config, db: &Db, source: KeySource, id: KeyId) -> Result<()
 
 /// What a rotation did.
 #[derive(Clone, Debug)]
-pub struct Rotated {
+pub struct RotationReport {
     /// The key before.
     pub before: KeyId,
     /// The key in force now.
@@ -165,10 +165,10 @@ pub struct Rotated {
 /// In a key file the new key stands beside the old one until the transaction is committed, so that a
 /// process that is killed at any moment leaves a file with the key in force. With `secrets.key` the
 /// first of several keys becomes the one in force.
-pub fn rotate(config: &Config, db: &Db) -> Result<Rotated> {
+pub fn rotate(config: &Config, db: &Db) -> Result<RotationReport> {
     let source = key_source(config);
     let KeySource::File(path) = &source else { return rotate_setting(config, db, source) };
-    let conflict = |cause: SecretError| Error::new(Kind::Conflict, cause.to_string());
+    let conflict = |cause: SecretError| Error::new(ErrorKind::Conflict, cause.to_string());
     let _alone = secrets::lock(path).map_err(conflict)?;
     let before = in_force(db)?;
     use_keys(config, db, source.clone(), before)?;
@@ -183,26 +183,26 @@ pub fn rotate(config: &Config, db: &Db) -> Result<Rotated> {
     let count = db.encrypt_secrets(Some(before), after)?;
     secrets::replace(path, std::slice::from_ref(&fresh)).map_err(conflict)?;
     db.load_keys(source.clone(), vec![fresh]);
-    Ok(Rotated { before, after, count, source })
+    Ok(RotationReport { before, after, count, source })
 }
 
-fn rotate_setting(config: &Config, db: &Db, source: KeySource) -> Result<Rotated> {
+fn rotate_setting(config: &Config, db: &Db, source: KeySource) -> Result<RotationReport> {
     let before = in_force(db)?;
     use_keys(config, db, source.clone(), before)?;
     let after = first(&load(config, &source).map_err(|cause| invalid(&cause))?)?;
     if after == before {
         let message = "secrets.key names no new key: put one in front of the key in force, with a \
              comma between them (`openssl rand -hex 32` prints one)";
-        return Err(Error::new(Kind::InvalidArgument, message));
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let count = db.encrypt_secrets(Some(before), after)?;
-    Ok(Rotated { before, after, count, source })
+    Ok(RotationReport { before, after, count, source })
 }
 
 fn in_force(db: &Db) -> Result<KeyId> {
     let message = "the secrets of this archive are not encrypted: set secrets.key_file and start the \
          service";
-    db.secrets_key()?.ok_or_else(|| Error::new(Kind::Conflict, message))
+    db.secrets_key()?.ok_or_else(|| Error::new(ErrorKind::Conflict, message))
 }
 
 /// The key of a backup: its id, and the name of its file in the folder where it was copied.
@@ -219,7 +219,7 @@ const IN_BACKUP: &str = "secrets-";
 /// settings hold it, or the operator keeps it elsewhere.
 pub(super) fn copy_key(
     config: &Config,
-    snapshot: &Snapshot,
+    snapshot: &DatabaseSnapshot,
     target: &Path,
     apart: bool,
 ) -> Result<BackupKey> {
@@ -230,17 +230,17 @@ pub(super) fn copy_key(
         return Ok(kept_apart);
     }
     let keys =
-        load(config, &source).map_err(|cause| Error::new(Kind::Conflict, cause.to_string()))?;
+        load(config, &source).map_err(|cause| Error::new(ErrorKind::Conflict, cause.to_string()))?;
     let Some(key) = keys.into_iter().find(|key| key.id() == id) else {
         let message = format!(
             "{source} has not the key {id} of the database: the backup could not be read; with \
              --without-key it is made anyway"
         );
-        return Err(Error::new(Kind::Conflict, message));
+        return Err(Error::new(ErrorKind::Conflict, message));
     };
     let file = format!("{IN_BACKUP}{id}.key");
     secrets::replace(&target.join(&file), &[key])
-        .map_err(|cause| Error::new(Kind::Unavailable, cause.to_string()))?;
+        .map_err(|cause| Error::new(ErrorKind::Unavailable, cause.to_string()))?;
     Ok(BackupKey { file: Some(file), ..kept_apart })
 }
 
@@ -262,7 +262,7 @@ pub(super) fn key_to_restore(
 ) -> Result<Option<(PathBuf, Vec<SecretKey>)>> {
     let (Some(id), Some(file)) = (&key.id, &key.file) else { return Ok(None) };
     let KeySource::File(path) = key_source(config) else { return Ok(None) };
-    let conflict = |message: String| Error::new(Kind::Conflict, message);
+    let conflict = |message: String| Error::new(ErrorKind::Conflict, message);
     if file.contains('/') || !file.starts_with(IN_BACKUP) {
         return Err(conflict(format!("{}: `{file}` is no name of a key", source.display())));
     }
@@ -285,7 +285,7 @@ pub(super) fn restore_key(wanted: Option<(PathBuf, Vec<SecretKey>)>) -> Result<(
     let Some((path, keys)) = wanted else { return Ok(()) };
     secrets::create(&path, &keys)
         .map(drop)
-        .map_err(|cause| Error::new(Kind::Unavailable, cause.to_string()))
+        .map_err(|cause| Error::new(ErrorKind::Unavailable, cause.to_string()))
 }
 
 /// What a restored archive lacks: the key of its secrets.

@@ -16,65 +16,65 @@ use tokio::{
 };
 
 use super::{
-    Archive,
-    assembly::{Background, Domain, Http, Storage, scheme},
+    OpenArchive,
+    assembly::{BackgroundTasks, DomainServices, HttpListeners, ServerStorage, scheme},
     audit_log::write_events,
-    jobs::Jobs,
-    reload::Reload,
+    jobs::JobContext,
+    reload::SettingsReload,
     services::{readiness, shared, start_traces},
     systemd,
 };
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::JobThread;
-use crate::cluster::membership::{Keeper, Node};
+use crate::cluster::membership::{MembershipKeeper, ClusterNode};
 use crate::http;
-use crate::http::listener::Terms;
-use crate::http::{App, ProcessState};
+use crate::http::listener::ListenerSettings;
+use crate::http::{AppState, ProcessState};
 use crate::runtime::clock;
-use crate::runtime::config::{Config, Sources};
+use crate::runtime::config::{Config, SettingSources};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{FILES_BESIDE_CONNECTIONS, STOP_GRANTED};
 use crate::runtime::telemetry::{self, Logs};
-use crate::runtime::traces::Export;
+use crate::runtime::traces::TraceExporter;
 
 /// What a server starts from.
-pub struct Launch {
+pub struct ServerLaunch {
     /// The settings as they were read.
     pub config: Config,
     /// Where they are read again.
-    pub sources: Sources,
+    pub sources: SettingSources,
     /// What of the logs changes while the server runs.
     pub logs: Logs,
 }
 
 /// A server that listens and is ready to run.
-pub struct Server {
-    http: Http,
-    app: App,
+pub struct ServerProcess {
+    http: HttpListeners,
+    app: AppState,
     threads: Vec<JobThread>,
     guard: ClusterGuard,
     /// Send deliveries and messages until they are told to stop.
     senders: Vec<tokio::task::JoinHandle<()>>,
     runtime: Runtime,
-    signals: Signals,
-    reload: Reload,
-    export: Option<Export>,
-    keeper: Keeper,
+    signals: ProcessSignals,
+    reload: SettingsReload,
+    export: Option<TraceExporter>,
+    keeper: MembershipKeeper,
 }
 
-impl Server {
+impl ServerProcess {
     /// Opens everything and listens.
     ///
     /// Fails when the address is taken, the data directory cannot be used or a setting makes no
     /// sense together with the machine.
-    pub fn start(launch: Launch, archive: Archive, node: Node, keeper: Keeper) -> Result<Self> {
+    pub fn start(launch: ServerLaunch, archive: OpenArchive, node: ClusterNode, keeper: MembershipKeeper) -> Result<Self> {
         let mut config = launch.config.clone();
         let metrics = telemetry::start_metrics()?;
         let (traces, export) = start_traces(&config)?;
         let ingest = archive.ingest(&config)?.for_server();
-        let storage = Storage::open(&config, archive, &node)?;
-        let http = Http::bind(&mut config)?;
-        let (domain, asks) = Domain::start(&config, &storage, ingest)?;
+        let storage = ServerStorage::open(&config, archive, &node)?;
+        let http = HttpListeners::bind(&mut config)?;
+        let (domain, asks) = DomainServices::start(&config, &storage, ingest)?;
         let readiness = readiness(&config, &storage, &domain.content);
         let process = ProcessState {
             db: storage.db.clone(),
@@ -85,16 +85,16 @@ impl Server {
             draining: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
         };
-        let app = App { shared: Arc::new(shared(&config, domain, process, traces)?) };
+        let app = AppState { shared: Arc::new(shared(&config, domain, process, traces)?) };
         // Before anybody is told that the server listens: a signal in between would kill it.
         let (runtime, signals) = runtime()?;
         let guard = storage.guard.clone();
         let drain = http.terms.limits.get().drain;
-        let background = Background::start(&config, storage, &app, asks, &runtime, drain)?;
+        let background = BackgroundTasks::start(&config, storage, &app, asks, &runtime, drain)?;
         let (shared, terms) = (Arc::clone(&app.shared), http.terms.clone());
-        let reload = Reload { given: launch, running: config, shared, terms };
+        let reload = SettingsReload { given: launch, running: config, shared, terms };
         keeper.node().work(clock::now());
-        let Background { threads, senders, looked } = background;
+        let BackgroundTasks { threads, senders, looked } = background;
         // A client that is told that it serves may ask at once whether it is ready.
         drop(looked.blocking_recv());
         Ok(Self { http, app, threads, guard, senders, runtime, signals, reload, export, keeper })
@@ -124,11 +124,11 @@ impl Server {
     pub fn run(self) -> Result<()> {
         let status = format!("serving on {}", self.url());
         let Self { http, app, threads, senders, runtime, signals, .. } = self;
-        let Http { listener, admin, terms, .. } = http;
-        let Signals { stop, again } = signals;
+        let HttpListeners { listener, admin, terms, .. } = http;
+        let ProcessSignals { stop, again } = signals;
         runtime.spawn(reload_on(again, self.reload, status.clone()));
         if let Some(watchdog) = systemd::watchdog(app.shared.process.db.clone()) {
-            Jobs { runtime: &runtime, guard: &self.guard }.to_the_end(watchdog);
+            JobContext { runtime: &runtime, guard: &self.guard }.to_the_end(watchdog);
         }
         let (end, ended) = watch::channel(false);
         let (events, db) = (app.shared.access.audit.pending(), app.shared.process.db.clone());
@@ -163,20 +163,20 @@ impl Server {
 }
 
 /// The runtime, in which signals are caught from now on.
-fn runtime() -> Result<(Runtime, Signals)> {
+fn runtime() -> Result<(Runtime, ProcessSignals)> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let built = builder.enable_all().thread_name("serve").build();
     let runtime = built.map_err(Error::internal)?;
     let signals = {
         let _inside = runtime.enter();
-        Signals::catch()?
+        ProcessSignals::catch()?
     };
     Ok((runtime, signals))
 }
 
 /// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open
 /// would let new clients connect and hang for as long as the drain takes.
-async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSignals) -> Result<()> {
+async fn serve(listener: TcpListener, terms: ListenerSettings, app: AppState, signals: StopSignals) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
     let stopping = shared.process.stopping.subscribe();
@@ -200,7 +200,7 @@ async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSigna
 
 /// Serves operators' tools at a listener of their own until the service stops. It speaks no TLS: it
 /// belongs to a network that only the operator reaches.
-async fn serve_admin(listener: TcpListener, terms: Terms, app: App) {
+async fn serve_admin(listener: TcpListener, terms: ListenerSettings, app: AppState) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(cause) => {
@@ -209,13 +209,13 @@ async fn serve_admin(listener: TcpListener, terms: Terms, app: App) {
         }
     };
     let stopping = app.shared.process.stopping.subscribe();
-    let terms = Terms { certificate: None, ..terms };
+    let terms = ListenerSettings { certificate: None, ..terms };
     http::listener::serve(listener, http::admin_service(app), terms, stopping).await;
 }
 
 /// Reads the settings anew each time that SIGHUP comes, one after the other. What comes meanwhile
 /// counts once.
-async fn reload_on(mut again: Signal, mut reload: Reload, status: String) {
+async fn reload_on(mut again: Signal, mut reload: SettingsReload, status: String) {
     while again.recv().await.is_some() {
         let status = status.clone();
         let reloaded = tokio::task::spawn_blocking(move || {
@@ -249,14 +249,14 @@ pub fn allow_connections(connections_max: u32) {
     }
 }
 
-/// The signals that are caught, from [`Signals::catch`] on.
-struct Signals {
+/// The signals that are caught, from [`ProcessSignals::catch`] on.
+struct ProcessSignals {
     stop: StopSignals,
     /// SIGHUP.
     again: Signal,
 }
 
-impl Signals {
+impl ProcessSignals {
     /// Must be called inside the runtime.
     fn catch() -> Result<Self> {
         let catch = |kind| signal(kind).map_err(Error::internal);

@@ -4,63 +4,63 @@ use std::{path::PathBuf, time::Duration};
 
 use tokio::runtime::Runtime;
 
-use super::assembly::{Access, Domain, Storage, WayOut};
+use super::assembly::{AccessServices, DomainServices, ServerStorage, OutboundServices};
 use super::purging::open_policy;
 use crate::access::auth::{Auth, HashLimits, IdSigner};
-use crate::access::oauth::{Lifetimes, OAuth};
+use crate::access::oauth::{TokenLifetimes, OAuth};
 use crate::access::orders::Orders;
 use crate::access::users::{self, PASSWORD_LINK_KEY, Users};
 use crate::archive::collections::Collections;
 use crate::archive::content::Content;
-use crate::archive::ingest::{Ingest, Spool, Uploads};
+use crate::archive::ingest::{Ingest, UploadSpool, Uploads};
 use crate::cluster::guard::ClusterGuard;
-use crate::cluster::readiness::{Parts, Readiness};
-use crate::distribution::delivery::{self, Deliveries, Sender};
-use crate::distribution::notifications::{self, Asks, Notifications};
+use crate::cluster::readiness::{ProbedParts, Readiness};
+use crate::distribution::delivery::{self, Deliveries, ChannelSender};
+use crate::distribution::notifications::{self, StreamCommands, Notifications};
 use crate::http::listener::ListenerLimits;
-use crate::http::openapi::Bases;
-use crate::http::openapi::Description;
+use crate::http::openapi::BaseUrls;
+use crate::http::openapi::ApiDescription;
 use crate::http::{
-    AccessState, Activity, App, ArchiveState, Compressor, ConceptNames, DistributionState,
-    EdgeState, Pages, ProcessState, Shared, SiteState, Surrogate, Tuned,
+    AccessState, SessionActivity, AppState, ArchiveState, Compressor, ConceptNames, DistributionState,
+    EdgeState, PageRenderer, ProcessState, SharedState, SiteState, SurrogateHeaders, LiveSettings,
 };
-use crate::media::original::Originals;
-use crate::media::{Media, Settings};
+use crate::media::original::OriginalStore;
+use crate::media::{Media, MediaSettings};
 use crate::runtime::clock::{self, Stopwatch};
-use crate::runtime::compute::Compute;
+use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{SEARCH_START_LOOK, SEARCH_START_WAIT};
-use crate::runtime::live::Live;
+use crate::runtime::live::HotSwap;
 use crate::runtime::slots::SlotLimits;
-use crate::runtime::traces::{self, Export, Traces};
-use crate::storage::audit::Audit;
+use crate::runtime::traces::{self, TraceExporter, RequestTracer};
+use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;
-use crate::storage::search::{IndexSettings, Search, Standing};
+use crate::storage::search::{IndexSettings, SearchEngine, IndexStatus};
 use crate::transport::MailTransport;
-use crate::transport::mail_templates::Letters;
+use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;
-use model::account::Lane;
+use model::account::MessageTransport;
 
 /// Starts the users section, which mails links where there is a mail server.
-pub(super) fn start_users(config: &Config, auth: &Auth, sender: &Sender) -> Result<Users> {
+pub(super) fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) -> Result<Users> {
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY)?;
     let sends_mails = match sender.mailer().settings().transport {
         MailTransport::Smtp(_) => true,
         MailTransport::Outbox { .. } => false,
     };
-    let settings = users::Settings { site_url: config.site_url().to_owned(), sends_mails };
+    let settings = users::UsersSettings { site_url: config.site_url().to_owned(), sends_mails };
     Ok(Users::new(auth.clone(), signer, settings))
 }
 
 pub(super) fn start_deliveries(
     config: &Config,
-    access: Access<'_>,
+    access: AccessServices<'_>,
     media: &Media,
-    way_out: WayOut<'_>,
+    way_out: OutboundServices<'_>,
     guard: &ClusterGuard,
 ) -> Deliveries {
-    let services = delivery::Services {
+    let services = delivery::DeliveryServices {
         media: media.clone(),
         orders: access.orders.clone(),
         auth: access.auth.clone(),
@@ -68,38 +68,38 @@ pub(super) fn start_deliveries(
         recipients: way_out.recipients.clone(),
         guard: guard.clone(),
     };
-    Deliveries::new(services, delivery::Settings::of(config))
+    Deliveries::new(services, delivery::DeliverySettings::of(config))
 }
 
 pub(super) fn start_notifications(
     config: &Config,
-    access: Access<'_>,
+    access: AccessServices<'_>,
     media: &Media,
     content: &Content,
-    way_out: WayOut<'_>,
+    way_out: OutboundServices<'_>,
     guard: &ClusterGuard,
-) -> Result<(Notifications, Asks)> {
+) -> Result<(Notifications, StreamCommands)> {
     let overrides = Some(config.mail.templates.as_path());
     let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
-    let services = notifications::Services {
+    let services = notifications::NotificationServices {
         db: access.auth.db().clone(),
         content: content.clone(),
         media: media.clone(),
         auth: access.auth.clone(),
         users: access.users.clone(),
         mailer: way_out.sender.mailer().clone(),
-        letters: Letters::compile(overrides)?,
+        letters: MailTemplates::compile(overrides)?,
         recipients: way_out.recipients.clone(),
         push: Push::of(config)?,
         guard: guard.clone(),
     };
-    Notifications::start(services, notifications::Settings::of(config), clock::now())
+    Notifications::start(services, notifications::NotificationSettings::of(config), clock::now())
 }
 
 /// Sends deliveries, mails and push messages until the service stops.
 pub(super) fn start_senders(
     runtime: &Runtime,
-    app: &App,
+    app: &AppState,
     drain: Duration,
 ) -> Vec<tokio::task::JoinHandle<()>> {
     if !app.shared.process.node.role().works() {
@@ -108,7 +108,7 @@ pub(super) fn start_senders(
     let stopping = || app.shared.process.stopping.subscribe();
     let deliveries = app.shared.distribution.deliveries.clone();
     let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
-    for lane in Lane::ALL {
+    for lane in MessageTransport::ALL {
         let notifications = app.shared.distribution.notifications.clone();
         senders.push(runtime.spawn(notifications.send(lane, stopping(), drain)));
     }
@@ -119,17 +119,17 @@ pub(super) fn start_senders(
 pub(super) fn start_media(
     config: &Config,
     orders: &Orders,
-    originals: Originals,
+    originals: OriginalStore,
 ) -> Result<Media> {
     let given = &config.media;
-    let compute = Compute::start(config.render_workers(), given.queue, given.memory_bytes)?;
+    let compute = ComputePool::start(config.render_workers(), given.queue, given.memory_bytes)?;
     let cache_dir = config.data.dir.join("derived").join("cache");
-    Media::start(Settings::of(config)?, orders.clone(), originals, compute, &cache_dir)
+    Media::start(MediaSettings::of(config)?, orders.clone(), originals, compute, &cache_dir)
 }
 
 /// What tells whether this node can do what others can.
-pub(super) fn readiness(config: &Config, storage: &Storage, content: &Content) -> Readiness {
-    Readiness::new(Parts {
+pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Content) -> Readiness {
+    Readiness::new(ProbedParts {
         db: storage.db.clone(),
         store: storage.store.clone(),
         search: content.engine().clone(),
@@ -141,11 +141,11 @@ pub(super) fn readiness(config: &Config, storage: &Storage, content: &Content) -
 
 /// Starts search, where this process answers requests and the settings want it. An index that is whole is
 /// waited for, and a small one that has to be built; a large one is built while everything else works.
-pub(super) fn start_search(config: &Config, db: &Db) -> Result<Search> {
+pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
     if !config.search.enabled || !config.server.role.answers() {
-        return Search::disabled(db.clone());
+        return SearchEngine::disabled(db.clone());
     }
-    let search = Search::start(
+    let search = SearchEngine::start(
         db.clone(),
         IndexSettings {
             dir: search_dir(config),
@@ -154,7 +154,7 @@ pub(super) fn start_search(config: &Config, db: &Db) -> Result<Search> {
         },
     )?;
     let waited = Stopwatch::start();
-    while search.standing() != Standing::Ready && waited.elapsed() < SEARCH_START_WAIT {
+    while search.standing() != IndexStatus::Ready && waited.elapsed() < SEARCH_START_WAIT {
         std::thread::park_timeout(SEARCH_START_LOOK);
     }
     Ok(search)
@@ -167,9 +167,9 @@ pub(super) fn search_dir(config: &Config) -> PathBuf {
 
 pub(super) fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {
     let dir = config.data.dir.join("uploads");
-    let spool = Spool::open(&dir, ingest.file_bytes_max()).map_err(|cause| {
+    let spool = UploadSpool::open(&dir, ingest.file_bytes_max()).map_err(|cause| {
         let message = format!("folder {} cannot be used", dir.display());
-        Error::new(Kind::Unavailable, message).because(cause)
+        Error::new(ErrorKind::Unavailable, message).because(cause)
     })?;
     Ok(Uploads::new(ingest, spool, config.ingest_workers()))
 }
@@ -178,8 +178,8 @@ pub(super) fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
     OAuth::start(auth.clone(), config.auth_url().to_owned(), lifetimes(config), clock::now())
 }
 
-pub(super) fn lifetimes(config: &Config) -> Lifetimes {
-    Lifetimes {
+pub(super) fn lifetimes(config: &Config) -> TokenLifetimes {
+    TokenLifetimes {
         access_token_s: config.auth.access_token_s,
         refresh_token_s: config.auth.refresh_token_s,
         refresh_absolute_days: config.auth.refresh_absolute_days,
@@ -189,30 +189,30 @@ pub(super) fn lifetimes(config: &Config) -> Lifetimes {
 
 pub(super) fn shared(
     config: &Config,
-    domain: Domain,
+    domain: DomainServices,
     process: ProcessState,
-    traces: Option<Traces>,
-) -> Result<Shared> {
-    let Domain { auth, oauth, users, orders, media, content, uploads, .. } = domain;
-    let Domain { deliveries, notifications, recipients, .. } = domain;
-    let pages = Pages::compile(&config.ingest.timezone.0)?;
-    let bases = Bases {
+    traces: Option<RequestTracer>,
+) -> Result<SharedState> {
+    let DomainServices { auth, oauth, users, orders, media, content, uploads, .. } = domain;
+    let DomainServices { deliveries, notifications, recipients, .. } = domain;
+    let pages = PageRenderer::compile(&config.ingest.timezone.0)?;
+    let bases = BaseUrls {
         public: &config.server.public_url.0,
         media: config.media_url(),
         auth: config.auth_url(),
     };
     let db = process.db.clone();
     let audit =
-        if process.node.role().only_reads() { Audit::lines_only() } else { Audit::start() };
-    let description = Description::new(bases, &pages, &config.server.site_name)?;
-    Ok(Shared {
+        if process.node.role().only_reads() { AuditLog::lines_only() } else { AuditLog::start() };
+    let description = ApiDescription::new(bases, &pages, &config.server.site_name)?;
+    Ok(SharedState {
         access: AccessState { auth, oauth, users, orders, audit },
         archive: ArchiveState { content, collections: Collections::new(db.clone()), uploads },
         media,
         distribution: DistributionState { deliveries, notifications, recipients },
         site: SiteState {
             pages,
-            activity: Activity::new(db),
+            activity: SessionActivity::new(db),
             concepts: ConceptNames::default(),
             url: config.site_url().to_owned(),
             name: config.server.site_name.clone(),
@@ -220,8 +220,8 @@ pub(super) fn shared(
             secure_cookies: config.auth_url().starts_with("https:"),
         },
         edge: EdgeState {
-            tuned: Live::new(tuned(config)),
-            surrogate: Surrogate::of(config)?,
+            tuned: HotSwap::new(tuned(config)),
+            surrogate: SurrogateHeaders::of(config)?,
             compressor: Compressor::default(),
             traces,
             strict_transport: config.is_https(),
@@ -232,9 +232,9 @@ pub(super) fn shared(
 }
 
 /// What of the settings the handlers work by that changes while the service runs.
-pub(super) fn tuned(config: &Config) -> Tuned {
+pub(super) fn tuned(config: &Config) -> LiveSettings {
     let seconds = |count: u32| Duration::from_secs(u64::from(count));
-    Tuned {
+    LiveSettings {
         open_images: config.search.open_images,
         session_s: config.auth.session_s,
         trusted_proxies: config.server.trusted_proxies.clone(),
@@ -246,17 +246,17 @@ pub(super) fn tuned(config: &Config) -> Tuned {
     }
 }
 
-pub(super) fn start_traces(config: &Config) -> Result<(Option<Traces>, Option<Export>)> {
+pub(super) fn start_traces(config: &Config) -> Result<(Option<RequestTracer>, Option<TraceExporter>)> {
     let telemetry = &config.telemetry;
     if telemetry.otlp_url.0.is_empty() {
         return Ok((None, None));
     }
-    let setup = traces::Setup {
+    let setup = traces::TraceSetup {
         url: &telemetry.otlp_url.0,
         headers: &telemetry.otlp_headers.0,
         ratio: telemetry.trace_ratio,
     };
-    Traces::start(setup).map(|(traces, export)| (Some(traces), Some(export)))
+    RequestTracer::start(setup).map(|(traces, export)| (Some(traces), Some(export)))
 }
 
 pub(super) fn hash_limits(config: &Config) -> HashLimits {

@@ -1,4 +1,4 @@
-//! Word to systemd (`Type=notify`): started, reloads, stops, still alive.
+//! Word to systemd (`ColumnType=notify`): started, reloads, stops, still alive.
 //!
 //! Without the variable NOTIFY_SOCKET nothing is said. It and WATCHDOG_USEC are systemd's, no
 //! settings of ours; the library reads them, and this is the only file that calls it.

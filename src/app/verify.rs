@@ -9,16 +9,16 @@ use std::{
 use parking_lot::Mutex;
 
 use super::backup::{copy_sum, store_failed};
-use super::check::{Problem, file_of};
+use super::check::{ArchiveProblem, file_of};
 use super::connect;
-use super::copies::CopyPlace;
+use super::copies::CopyLocation;
 use super::crowd::each;
 use super::manifest::read_manifest;
-use super::quick::Comparison;
-use crate::runtime::config::{Config, Place};
-use crate::runtime::error::{Error, Kind, Result};
+use super::quick::StoreComparison;
+use crate::runtime::config::{Config, OriginalsLocation};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::blobs::StoreError;
-use crate::storage::database::{DATABASE, Db, DbError, Named, ReadTx, Snapshot};
+use crate::storage::database::{DATABASE, Db, DbError, NamedOriginal, ReadTx, DatabaseSnapshot};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +26,14 @@ pub struct VerifyRequest<'a> {
     /// The folder of a backup; without one the database of the settings is looked at.
     pub backup: Option<&'a Path>,
     /// Where the originals lie, if not where the backup says.
-    pub place: Option<&'a Place>,
+    pub place: Option<&'a OriginalsLocation>,
     /// Reads the originals and compares them with their checksums.
     pub read: bool,
 }
 
 /// What was compared.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct VerifyReport {
     /// Where the originals lie.
     pub place: String,
     /// Originals that the database names.
@@ -47,12 +47,12 @@ pub struct Verified {
 }
 
 /// The database that names originals.
-enum Source {
-    Copy(Box<Mutex<Snapshot>>),
+enum VerifiedDatabase {
+    Copy(Box<Mutex<DatabaseSnapshot>>),
     Served(Db),
 }
 
-impl Source {
+impl VerifiedDatabase {
     fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&ReadTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
@@ -63,7 +63,7 @@ impl Source {
         }
     }
 
-    fn file_of(&self, named: Named) -> String {
+    fn file_of(&self, named: NamedOriginal) -> String {
         let found = self.read(move |tx| tx.files_of_version(named.doc));
         let name = found.ok().flatten().and_then(|(key, assets)| {
             let asset = assets.iter().find(|asset| asset.blob() == named.hash)?;
@@ -80,18 +80,18 @@ impl Source {
 pub fn verify(
     config: &Config,
     request: VerifyRequest<'_>,
-    tell: &(dyn Fn(&Problem) + Sync),
-) -> Result<Verified> {
+    tell: &(dyn Fn(&ArchiveProblem) + Sync),
+) -> Result<VerifyReport> {
     let (source, noted) = match request.backup {
         Some(dir) => of_backup(dir)?,
-        None => (Source::Served(database(config)?), None),
+        None => (VerifiedDatabase::Served(database(config)?), None),
     };
     let place = match (request.place, &noted, request.backup) {
-        (Some(place), ..) | (None, Some(place), _) => CopyPlace::Elsewhere(place),
-        (None, None, Some(dir)) => CopyPlace::Within(dir),
+        (Some(place), ..) | (None, Some(place), _) => CopyLocation::Elsewhere(place),
+        (None, None, Some(dir)) => CopyLocation::Within(dir),
         (None, None, None) => {
             let message = "--bucket or --originals names what the database is compared with";
-            return Err(Error::new(Kind::InvalidArgument, message));
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
     };
     let store = place.open_to_read(config)?;
@@ -99,20 +99,20 @@ pub fn verify(
     let (named, rows) = source.read(|tx| tx.named_originals())?;
     let stored = store.sizes().map_err(store_failed)?;
     let problems = AtomicUsize::new(0);
-    let tell = |problem: &Problem| {
+    let tell = |problem: &ArchiveProblem| {
         problems.fetch_add(1, Ordering::Relaxed);
         tell(problem);
     };
     for flaw in rows {
-        tell(&Problem::Database { flaw, repaired: None });
+        tell(&ArchiveProblem::Database { flaw, repaired: None });
     }
-    let found = Comparison::of(&named, &stored);
+    let found = StoreComparison::of(&named, &stored);
     for named in found.missing {
-        tell(&Problem::Missing { of: source.file_of(named), hash: named.hash });
+        tell(&ArchiveProblem::Missing { of: source.file_of(named), hash: named.hash });
     }
     for (named, found) in found.other_length {
-        let (of, Named { hash, length: expected, .. }) = (source.file_of(named), named);
-        tell(&Problem::Length { of, hash, found, expected });
+        let (of, NamedOriginal { hash, length: expected, .. }) = (source.file_of(named), named);
+        tell(&ArchiveProblem::Length { of, hash, found, expected });
     }
     let to_read = if request.read { found.there } else { Vec::new() };
     let read = to_read.len();
@@ -123,26 +123,26 @@ pub fn verify(
                 return Err(store_failed(cause));
             }
             Ok(_) | Err(_) => {
-                tell(&Problem::Damaged { of: source.file_of(named), hash: named.hash });
+                tell(&ArchiveProblem::Damaged { of: source.file_of(named), hash: named.hash });
             }
         }
         Ok(())
     })?;
     let (originals, unnamed) = (named.len(), found.unnamed.len());
     let problems = problems.load(Ordering::Relaxed);
-    Ok(Verified { place: place.print(), originals, read, problems, unnamed })
+    Ok(VerifyReport { place: place.print(), originals, read, problems, unnamed })
 }
 
 /// The database of a backup, and the place of its originals if that is another one than its folder.
-fn of_backup(dir: &Path) -> Result<(Source, Option<Place>)> {
+fn of_backup(dir: &Path) -> Result<(VerifiedDatabase, Option<OriginalsLocation>)> {
     let manifest = read_manifest(dir)?;
     let copied = dir.join(&manifest.database);
     if copy_sum(&copied)? != manifest.database_sum {
         let message = format!("{} is damaged: its sum is another one", copied.display());
-        return Err(Error::new(Kind::Conflict, message));
+        return Err(Error::new(ErrorKind::Conflict, message));
     }
-    let snapshot = Snapshot::open(&copied)?;
-    Ok((Source::Copy(Box::new(Mutex::new(snapshot))), manifest.place()?))
+    let snapshot = DatabaseSnapshot::open(&copied)?;
+    Ok((VerifiedDatabase::Copy(Box::new(Mutex::new(snapshot))), manifest.place()?))
 }
 
 /// The database of the settings.
@@ -153,7 +153,7 @@ fn database(config: &Config) -> Result<Db> {
     let dir = config.data.dir.as_path();
     if !dir.join(DATABASE).is_file() {
         let message = format!("{} holds no archive: there is no {DATABASE}", dir.display());
-        return Err(Error::new(Kind::NotFound, message));
+        return Err(Error::new(ErrorKind::NotFound, message));
     }
     Ok(Db::open_to_read(dir)?)
 }

@@ -11,22 +11,22 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::{Common, Trouble, complain, open_archive, record, say, table::table};
-use crate::access::provisioning::{Accounts, AccountsError, ClientRequest, Counts, UserRequest};
-use crate::distribution::notifications::Outbox;
+use super::{CommonArgs, CommandFailure, complain, open_archive, record, say, table::table};
+use crate::access::provisioning::{Accounts, AccountsError, ClientRequest, EntryCounts, UserRequest};
+use crate::distribution::notifications::MessageOutbox;
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config};
 use crate::runtime::limits::PASSWORD_BYTES_MAX;
 use crate::storage::audit::ObjectKind;
 use crate::storage::database::{ListedKey, ListedUser};
-use model::account::{AgreementId, Client, Grant, OrganizationId};
+use model::account::{AgreementId, OAuthClient, GrantType, OrganizationId};
 
 /// Takes an accounts file in and says what became of it, list by list.
-pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Trouble> {
+pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), CommandFailure> {
     let imported = open_archive(config)?.import(config, file)?;
     if json {
         let lists = imported.lists().into_iter().map(|(list, counts)| {
-            let Counts { created, updated, unchanged } = counts;
+            let EntryCounts { created, updated, unchanged } = counts;
             let counts = json!({ "created": created, "updated": updated, "unchanged": unchanged });
             (list.to_owned(), counts)
         });
@@ -35,7 +35,7 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Tro
         return Ok(());
     }
     for (list, counts) in imported.lists() {
-        let Counts { created, updated, unchanged } = counts;
+        let EntryCounts { created, updated, unchanged } = counts;
         if counts.total() > 0 {
             say(&format!("{list}: {created} created, {updated} updated, {unchanged} unchanged"));
         }
@@ -45,24 +45,24 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Tro
 
 /// What every one of these commands takes.
 #[derive(Args, Debug)]
-pub(super) struct On {
+pub(super) struct ArchiveArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
     /// Prints JSON.
     #[arg(long)]
     json: bool,
 }
 
-impl On {
-    pub(super) fn open(&self) -> Result<Accounts, Trouble> {
+impl ArchiveArgs {
+    pub(super) fn open(&self) -> Result<Accounts, CommandFailure> {
         let (config, _) = config::load(&self.common.sources(&[]))?;
         Ok(open_archive(&config)?.accounts(&config)?)
     }
 
     /// The messages of notifications.
-    pub(super) fn outbox(&self) -> Result<Outbox, Trouble> {
+    pub(super) fn outbox(&self) -> Result<MessageOutbox, CommandFailure> {
         let (config, _) = config::load(&self.common.sources(&[]))?;
-        Ok(Outbox::new(open_archive(&config)?.db))
+        Ok(MessageOutbox::new(open_archive(&config)?.db))
     }
 
     /// Whether JSON is asked for.
@@ -89,7 +89,7 @@ impl On {
     }
 }
 
-impl From<AccountsError> for Trouble {
+impl From<AccountsError> for CommandFailure {
     fn from(error: AccountsError) -> Self {
         Self::Failed(error.into())
     }
@@ -97,11 +97,11 @@ impl From<AccountsError> for Trouble {
 
 /// What can be done with users.
 #[derive(Debug, Subcommand)]
-pub(super) enum User {
+pub(super) enum UserCommand {
     /// Adds a user. A password is made and printed once, unless one is given.
     Add {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The name to log in with.
         name: String,
         /// Number of the organization that it belongs to.
@@ -135,20 +135,20 @@ pub(super) enum User {
     /// Lists the users.
     List {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
     },
     /// Shuts a user out at once: its sessions and tokens end, its keys and password count for
     /// nothing.
     Disable {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The user.
         name: String,
     },
     /// Lets a user in again.
     Enable {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The user.
         name: String,
     },
@@ -156,7 +156,7 @@ pub(super) enum User {
     /// once, unless one is given.
     Password {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The user.
         name: String,
         /// Reads the password from standard input, one line.
@@ -171,7 +171,7 @@ pub(super) enum ClientCommand {
     /// Adds a client. Its secret is made and printed once; a public one has none.
     Add {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// Its name in requests.
         id: String,
         /// Its name for people; its id when it is left out.
@@ -186,7 +186,7 @@ pub(super) enum ClientCommand {
         /// What it may do: authorization_code, password, refresh_token, implicit; can be repeated.
         #[arg(long = "grant", value_name = "GRANT", required = true, value_delimiter = ',',
             value_parser = grant)]
-        grants: Vec<Grant>,
+        grants: Vec<GrantType>,
         /// Which scopes its tokens need: contract (`roles` opens almost everything) or enforced.
         #[arg(long, value_name = "KIND", default_value = "contract", hide_possible_values = true)]
         scopes: ScopeCheck,
@@ -197,26 +197,26 @@ pub(super) enum ClientCommand {
     /// Lists the clients.
     List {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
     },
     /// Shuts a client out at once: its tokens count for nothing until it is enabled.
     Disable {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The client.
         id: String,
     },
     /// Lets a client in again.
     Enable {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The client.
         id: String,
     },
     /// Makes another secret for a client and prints it once.
     Secret {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The client.
         id: String,
     },
@@ -224,11 +224,11 @@ pub(super) enum ClientCommand {
 
 /// What can be done with API keys.
 #[derive(Debug, Subcommand)]
-pub(super) enum Key {
+pub(super) enum KeyCommand {
     /// Makes an API key for a user and prints it once.
     Add {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The user.
         user: String,
         /// What the key is called.
@@ -238,14 +238,14 @@ pub(super) enum Key {
     /// Lists the API keys, without the keys themselves.
     List {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// Lists those of this user only.
         user: Option<String>,
     },
     /// Revokes an API key for good.
     Disable {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The number of the key, as listed.
         #[arg(value_name = "KEY_ID")]
         id: i64,
@@ -261,14 +261,14 @@ pub(super) enum ScopeCheck {
     Enforced,
 }
 
-fn grant(text: &str) -> Result<Grant, String> {
+fn grant(text: &str) -> Result<GrantType, String> {
     let expected = "expected authorization_code, password, refresh_token or implicit";
     serde_json::from_value(text.into()).map_err(|_| expected.to_owned())
 }
 
-pub(super) fn user(command: User) -> Result<(), Trouble> {
+pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
     match command {
-        User::Add {
+        UserCommand::Add {
             on,
             name,
             organization,
@@ -294,10 +294,10 @@ pub(super) fn user(command: User) -> Result<(), Trouble> {
             };
             add_user(&on, &request, password_stdin)
         }
-        User::List { on } => list_users(&on),
-        User::Disable { on, name } => set_user_active(&on, &name, false),
-        User::Enable { on, name } => set_user_active(&on, &name, true),
-        User::Password { on, name, password_stdin } => {
+        UserCommand::List { on } => list_users(&on),
+        UserCommand::Disable { on, name } => set_user_active(&on, &name, false),
+        UserCommand::Enable { on, name } => set_user_active(&on, &name, true),
+        UserCommand::Password { on, name, password_stdin } => {
             let password = given_password(password_stdin)?;
             let made = on.open()?.set_password(&name, password, clock::now())?;
             let secret = made.as_deref().map(|secret| ("password", secret));
@@ -311,7 +311,7 @@ pub(super) fn user(command: User) -> Result<(), Trouble> {
     }
 }
 
-fn add_user(on: &On, request: &UserRequest, password_stdin: bool) -> Result<(), Trouble> {
+fn add_user(on: &ArchiveArgs, request: &UserRequest, password_stdin: bool) -> Result<(), CommandFailure> {
     let password = given_password(password_stdin)?;
     let added = on.open()?.add_user(request, password, clock::now())?;
     let (id, name) = (added.id, &request.user_name);
@@ -322,7 +322,7 @@ fn add_user(on: &On, request: &UserRequest, password_stdin: bool) -> Result<(), 
 }
 
 /// The first line of standard input, if it has the password.
-fn given_password(from_stdin: bool) -> Result<Option<String>, Trouble> {
+fn given_password(from_stdin: bool) -> Result<Option<String>, CommandFailure> {
     if !from_stdin {
         return Ok(None);
     }
@@ -330,13 +330,13 @@ fn given_password(from_stdin: bool) -> Result<Option<String>, Trouble> {
     let limit = u64::try_from(PASSWORD_BYTES_MAX + 3).unwrap_or(u64::MAX);
     let mut line = String::new();
     let read = io::stdin().lock().take(limit).read_line(&mut line);
-    let failed = |cause: io::Error| Trouble::Usage(format!("standard input: {cause}"));
+    let failed = |cause: io::Error| CommandFailure::Usage(format!("standard input: {cause}"));
     read.map_err(failed)?;
     let password = line.strip_suffix('\n').unwrap_or(&line);
     Ok(Some(password.strip_suffix('\r').unwrap_or(password).to_owned()))
 }
 
-fn set_user_active(on: &On, name: &str, active: bool) -> Result<(), Trouble> {
+fn set_user_active(on: &ArchiveArgs, name: &str, active: bool) -> Result<(), CommandFailure> {
     on.open()?.set_user_active(name, active, clock::now())?;
     let facts = json!({ "userName": name, "active": active });
     on.done(&format!("user {name:?} is {}", enabled(active)), facts, None);
@@ -347,7 +347,7 @@ fn enabled(active: bool) -> &'static str {
     if active { "enabled" } else { "disabled" }
 }
 
-fn list_users(on: &On) -> Result<(), Trouble> {
+fn list_users(on: &ArchiveArgs) -> Result<(), CommandFailure> {
     let users = on.open()?.list_users()?;
     if on.json {
         say(&users.iter().map(user_facts).collect::<Value>().to_string());
@@ -392,7 +392,7 @@ fn user_facts(listed: &ListedUser) -> Value {
     })
 }
 
-pub(super) fn client(command: ClientCommand) -> Result<(), Trouble> {
+pub(super) fn client(command: ClientCommand) -> Result<(), CommandFailure> {
     match command {
         ClientCommand::Add {
             on,
@@ -431,17 +431,17 @@ pub(super) fn client(command: ClientCommand) -> Result<(), Trouble> {
     }
 }
 
-fn set_client_active(on: &On, id: &str, active: bool) -> Result<(), Trouble> {
+fn set_client_active(on: &ArchiveArgs, id: &str, active: bool) -> Result<(), CommandFailure> {
     on.open()?.set_client_active(id, active, clock::now())?;
     let facts = json!({ "client_id": id, "active": active });
     on.done(&format!("client {id:?} is {}", enabled(active)), facts, None);
     Ok(())
 }
 
-fn list_clients(on: &On) -> Result<(), Trouble> {
+fn list_clients(on: &ArchiveArgs) -> Result<(), CommandFailure> {
     let clients = on.open()?.list_clients()?;
     if on.json {
-        let facts = |client: &Client| {
+        let facts = |client: &OAuthClient| {
             json!({
                 "client_id": client.client_id,
                 "name": client.name,
@@ -456,7 +456,7 @@ fn list_clients(on: &On) -> Result<(), Trouble> {
         say(&clients.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |client: &Client| {
+    let row = |client: &OAuthClient| {
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
         let kind = if client.is_public() { "public" } else { "confidential" };
         let mut state = format!("{}, {kind}", enabled(client.active));
@@ -479,9 +479,9 @@ fn list_clients(on: &On) -> Result<(), Trouble> {
     Ok(())
 }
 
-pub(super) fn key(command: Key) -> Result<(), Trouble> {
+pub(super) fn key(command: KeyCommand) -> Result<(), CommandFailure> {
     match command {
-        Key::Add { on, user, name } => {
+        KeyCommand::Add { on, user, name } => {
             let added = on.open()?.add_key(&user, &name, clock::now())?;
             let id = added.id;
             record::about(ObjectKind::Key, &id);
@@ -490,8 +490,8 @@ pub(super) fn key(command: Key) -> Result<(), Trouble> {
             on.done(&what, json!({ "id": id, "user": user, "name": name }), secret);
             Ok(())
         }
-        Key::List { on, user } => list_keys(&on, user),
-        Key::Disable { on, id } => {
+        KeyCommand::List { on, user } => list_keys(&on, user),
+        KeyCommand::Disable { on, id } => {
             on.open()?.revoke_key(id, clock::now())?;
             on.done(
                 &format!("API key {id} is revoked"),
@@ -503,7 +503,7 @@ pub(super) fn key(command: Key) -> Result<(), Trouble> {
     }
 }
 
-fn list_keys(on: &On, user: Option<String>) -> Result<(), Trouble> {
+fn list_keys(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailure> {
     let keys = on.open()?.list_keys(user)?;
     if on.json {
         let facts = |key: &ListedKey| {

@@ -5,12 +5,12 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::table::table;
-use super::{Common, Trouble, open_archive, say};
+use super::{CommonArgs, CommandFailure, open_archive, say};
 use crate::runtime::clock;
 use crate::runtime::config;
-use crate::runtime::config::Addresses;
+use crate::runtime::config::NetworkList;
 use crate::runtime::limits::{AUDIT_LISTED_DEFAULT, AUDIT_LISTED_MAX};
-use crate::storage::audit::{Action, Outcome};
+use crate::storage::audit::{AuditAction, AuditOutcome};
 use crate::storage::database::{AuditFilter, ListedEvent};
 
 /// What can be done with the audit log.
@@ -19,7 +19,7 @@ pub(super) enum AuditCommand {
     /// Lists events, the newest first.
     List {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints one JSON object a line.
         #[arg(long)]
         json: bool,
@@ -34,29 +34,29 @@ pub(super) enum AuditCommand {
         user: Option<String>,
         /// Only events of this action, such as login or key_created.
         #[arg(long, value_parser = action)]
-        action: Option<Action>,
+        action: Option<AuditAction>,
         /// Only events about this object, such as key/7; with a slash at the end, about all of a kind.
         #[arg(long)]
         object: Option<String>,
         /// Only events that ended so: done, refused, failed.
         #[arg(long, value_parser = outcome)]
-        outcome: Option<Outcome>,
+        outcome: Option<AuditOutcome>,
         /// Only events from this address or network; several are separated by commas.
         #[arg(long, value_name = "IP|NET")]
-        address: Option<Addresses>,
+        address: Option<NetworkList>,
         /// Events at most.
         #[arg(long, value_name = "N", default_value_t = AUDIT_LISTED_DEFAULT)]
         limit: usize,
     },
 }
 
-fn action(text: &str) -> Result<Action, String> {
-    let names = || Action::ALL.iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>();
-    Action::find(text).ok_or_else(|| format!("expected one of {}", names().join(", ")))
+fn action(text: &str) -> Result<AuditAction, String> {
+    let names = || AuditAction::ALL.iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>();
+    AuditAction::find(text).ok_or_else(|| format!("expected one of {}", names().join(", ")))
 }
 
-fn outcome(text: &str) -> Result<Outcome, String> {
-    Outcome::find(text).ok_or_else(|| "expected done, refused or failed".to_owned())
+fn outcome(text: &str) -> Result<AuditOutcome, String> {
+    AuditOutcome::find(text).ok_or_else(|| "expected done, refused or failed".to_owned())
 }
 
 /// The moment that `text` names: a time, midnight of a day in `zone`, or an age.
@@ -79,7 +79,7 @@ fn moment(text: &str, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
     now.checked_sub(SignedDuration::from_secs(count.checked_mul(seconds)?)).ok()
 }
 
-pub(super) fn run(command: AuditCommand) -> Result<(), Trouble> {
+pub(super) fn run(command: AuditCommand) -> Result<(), CommandFailure> {
     let AuditCommand::List {
         common,
         json,
@@ -98,7 +98,7 @@ pub(super) fn run(command: AuditCommand) -> Result<(), Trouble> {
         let read = text.map(|text| {
             moment(&text, zone, now).ok_or_else(|| {
                 let expected = "expected a time, a day or an age such as 24h";
-                Trouble::Usage(format!("--{flag} {text}: {expected}"))
+                CommandFailure::Usage(format!("--{flag} {text}: {expected}"))
             })
         });
         read.transpose()

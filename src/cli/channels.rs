@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Trouble, accounts::On, say, table::table};
+use super::{CommandFailure, accounts::ArchiveArgs, say, table::table};
 use crate::access::provisioning::{ChannelRequest, shown_settings, typed_settings};
 use crate::runtime::clock;
 use crate::runtime::limits::CHANNEL_SETTINGS_BYTES_MAX;
@@ -18,7 +18,7 @@ pub(super) enum ChannelCommand {
     /// Adds a channel to a user, who names it `user:<username>:<channel name>` in requests.
     Add {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The user whose channel it is.
         owner: String,
         /// Its name: no colon in it.
@@ -45,7 +45,7 @@ pub(super) enum ChannelCommand {
     /// Lists the channels, without secrets.
     List {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// Lists those of this user only.
         #[arg(long, value_name = "USER")]
         user: Option<String>,
@@ -53,7 +53,7 @@ pub(super) enum ChannelCommand {
     /// Shuts a channel: nothing is sent through it until it is enabled.
     Disable {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The user whose channel it is.
         owner: String,
         /// The channel.
@@ -62,7 +62,7 @@ pub(super) enum ChannelCommand {
     /// Opens a channel again.
     Enable {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The user whose channel it is.
         owner: String,
         /// The channel.
@@ -71,7 +71,7 @@ pub(super) enum ChannelCommand {
     /// Removes a channel with its settings. What still waits for it fails.
     Remove {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The user whose channel it is.
         owner: String,
         /// The channel.
@@ -85,7 +85,7 @@ pub(super) enum DeliveryCommand {
     /// Lists the deliveries, the latest first.
     List {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// Lists those in this state only: queued, sending, delivered, failed.
         #[arg(long, value_name = "STATE", value_parser = state)]
         state: Option<DeliveryState>,
@@ -93,7 +93,7 @@ pub(super) enum DeliveryCommand {
     /// Queues a delivery that failed as if it were new.
     Retry {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The delivery's id, as listed.
         id: Uuid,
     },
@@ -111,8 +111,8 @@ fn state(text: &str) -> Result<DeliveryState, String> {
 
 /// Reads one `--setting`; the value of `NAME=VALUE` is a text. An error does not repeat the argument, as the
 /// parser of arguments would: it may hold a password.
-fn setting(text: &str) -> Result<(String, Value), Trouble> {
-    let usage = |why: String| Trouble::Usage(format!("--setting: {why}"));
+fn setting(text: &str) -> Result<(String, Value), CommandFailure> {
+    let usage = |why: String| CommandFailure::Usage(format!("--setting: {why}"));
     let parts = text.split_once('=');
     let (name, value) =
         parts.ok_or_else(|| usage("expected NAME=VALUE or NAME:=JSON".to_owned()))?;
@@ -131,11 +131,11 @@ fn settings(
     method: ChannelMethod,
     file: Option<PathBuf>,
     flags: &[String],
-) -> Result<Map<String, Value>, Trouble> {
+) -> Result<Map<String, Value>, CommandFailure> {
     let mut settings = Map::new();
     if let Some(file) = file {
         let shown = file.display();
-        let bad = |why: String| Trouble::Usage(format!("{shown}: {why}"));
+        let bad = |why: String| CommandFailure::Usage(format!("{shown}: {why}"));
         let length = fs::metadata(&file).map_err(|cause| bad(cause.to_string()))?.len();
         if usize::try_from(length).unwrap_or(usize::MAX) > 2 * CHANNEL_SETTINGS_BYTES_MAX {
             return Err(bad("is too large for settings".to_owned()));
@@ -152,7 +152,7 @@ fn settings(
     Ok(typed_settings(method, settings, &texts))
 }
 
-pub(super) fn channel(command: ChannelCommand) -> Result<(), Trouble> {
+pub(super) fn channel(command: ChannelCommand) -> Result<(), CommandFailure> {
     match command {
         ChannelCommand::Add {
             on,
@@ -186,12 +186,12 @@ pub(super) fn channel(command: ChannelCommand) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn done(on: &On, id: &ChannelId, what: &str, active: bool) {
+fn done(on: &ArchiveArgs, id: &ChannelId, what: &str, active: bool) {
     let facts = json!({ "channel": id.to_string(), "active": active });
     on.done(&format!("channel {:?} {what}", id.to_string()), facts, None);
 }
 
-fn list_channels(on: &On, user: Option<String>) -> Result<(), Trouble> {
+fn list_channels(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailure> {
     let channels = on.open()?.list_channels(user)?;
     if on.is_json() {
         let facts = |channel: &Channel| {
@@ -223,7 +223,7 @@ fn list_channels(on: &On, user: Option<String>) -> Result<(), Trouble> {
     Ok(())
 }
 
-pub(super) fn delivery(command: DeliveryCommand) -> Result<(), Trouble> {
+pub(super) fn delivery(command: DeliveryCommand) -> Result<(), CommandFailure> {
     match command {
         DeliveryCommand::List { on, state } => list_deliveries(&on, state),
         DeliveryCommand::Retry { on, id } => {
@@ -235,7 +235,7 @@ pub(super) fn delivery(command: DeliveryCommand) -> Result<(), Trouble> {
     }
 }
 
-fn list_deliveries(on: &On, state: Option<DeliveryState>) -> Result<(), Trouble> {
+fn list_deliveries(on: &ArchiveArgs, state: Option<DeliveryState>) -> Result<(), CommandFailure> {
     let deliveries = on.open()?.list_deliveries(state)?;
     if on.is_json() {
         let facts = |delivery: &Delivery| {
@@ -280,7 +280,7 @@ mod tests {
             (Ok((name, value)), Ok((known, expected))) => {
                 assert_eq!((name.as_str(), value), (known, expected), "{flag}");
             }
-            (Err(Trouble::Usage(message)), Err(part)) => {
+            (Err(CommandFailure::Usage(message)), Err(part)) => {
                 assert!(message.contains(part) && !message.contains("secret"), "{message}");
             }
             (found, _) => panic!("{flag}: {}", found.is_ok()),

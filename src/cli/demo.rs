@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{Common, Trouble, open_archive, say};
+use super::{CommonArgs, CommandFailure, open_archive, say};
 use crate::app::remove_demo_accounts;
 use crate::runtime::config;
 
@@ -15,14 +15,14 @@ pub(super) enum DemoCommand {
     /// orders name is disabled.
     Remove {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
     },
 }
 
-pub(super) fn run(command: DemoCommand) -> Result<(), Trouble> {
+pub(super) fn run(command: DemoCommand) -> Result<(), CommandFailure> {
     let DemoCommand::Remove { common, json } = command;
     let (config, _) = config::load(&common.sources(&[]))?;
     let outcome = remove_demo_accounts(&open_archive(&config)?, &config)?;

@@ -2,17 +2,17 @@
 
 use serde_json::json;
 
-use super::health::{Certificates, Reply, get};
+use super::health::{CertificateTrust, HealthReply, get};
 use super::table::table;
-use super::{Trouble, say};
-use crate::app::doctor::{Finding, Level, examine};
+use super::{CommandFailure, say};
+use crate::app::doctor::{DoctorFinding, FindingLevel, examine};
 use crate::cluster::membership::limits::SKEW_S;
 use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::runtime::error::Error;
 
 /// Prints what was found; ends with status 1 where something does not work.
-pub(super) fn run(config: &Config, json: bool) -> Result<(), Trouble> {
+pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let mut found = examine(config);
     found.extend(public_view(config)?);
     if json {
@@ -23,50 +23,50 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), Trouble> {
             say(&line.to_string());
         }
     } else {
-        let row = |one: &Finding| {
+        let row = |one: &DoctorFinding| {
             [one.level.as_str().to_owned(), one.about.to_owned(), one.text.clone()]
         };
         say(&table(["", "ABOUT", "FOUND"], &found.iter().map(row).collect::<Vec<_>>()));
     }
-    match found.iter().any(|one| one.level == Level::Problem) {
-        true => Err(Trouble::Reported),
+    match found.iter().any(|one| one.level == FindingLevel::Problem) {
+        true => Err(CommandFailure::Reported),
         false => Ok(()),
     }
 }
 
 /// What clients see under the public addresses: a balancer, a proxy, a certificate.
-fn public_view(config: &Config) -> Result<Vec<Finding>, Trouble> {
+fn public_view(config: &Config) -> Result<Vec<DoctorFinding>, CommandFailure> {
     let base = config.server.public_url.0.as_str();
     if base.is_empty() {
         let text = "server.public_url is empty: links are written with the address listened on";
-        return Ok(vec![Finding::new(Level::Warning, "public", text)]);
+        return Ok(vec![DoctorFinding::new(FindingLevel::Warning, "public", text)]);
     }
     let url = format!("{base}/health/ready");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::internal)?;
-    Ok(match runtime.block_on(get(&url, Certificates::Checked)) {
+    Ok(match runtime.block_on(get(&url, CertificateTrust::Checked)) {
         Ok(reply) => seen(&url, &reply),
         Err(cause) => {
             let text = format!("{url}: {cause} (as seen from this machine)");
-            vec![Finding::new(Level::Problem, "public", text)]
+            vec![DoctorFinding::new(FindingLevel::Problem, "public", text)]
         }
     })
 }
 
-fn seen(url: &str, Reply { status, body, date }: &Reply) -> Vec<Finding> {
+fn seen(url: &str, HealthReply { status, body, date }: &HealthReply) -> Vec<DoctorFinding> {
     let is_ours = body["status"].is_string();
     let mut found = vec![match (*status, is_ours) {
-        (200, true) => Finding::new(Level::Fine, "public", format!("{url}: ready")),
+        (200, true) => DoctorFinding::new(FindingLevel::Fine, "public", format!("{url}: ready")),
         (_, true) => {
             let why = body["reason"].as_str().unwrap_or_default();
-            Finding::new(Level::Problem, "public", format!("{url}: {status}, {why}"))
+            DoctorFinding::new(FindingLevel::Problem, "public", format!("{url}: {status}, {why}"))
         }
         (_, false) => {
             let text = format!(
                 "{url}: {status}, and not an answer of this service: either no node behind the proxy \
                  is ready, or it does not pass /health/ready on"
             );
-            Finding::new(Level::Warning, "public", text)
+            DoctorFinding::new(FindingLevel::Warning, "public", text)
         }
     }];
     if let Some(date) = date {
@@ -74,7 +74,7 @@ fn seen(url: &str, Reply { status, body, date }: &Reply) -> Vec<Finding> {
         if seconds.abs() >= SKEW_S {
             let text =
                 format!("the clock behind {url} is {seconds:+.0} s off that of this machine");
-            found.push(Finding::new(Level::Warning, "clock", text));
+            found.push(DoctorFinding::new(FindingLevel::Warning, "clock", text));
         }
     }
     found

@@ -7,24 +7,24 @@ use jiff::Timestamp;
 use reqwest::{Client, redirect::Policy};
 use serde_json::{Value, json};
 
-use super::{Trouble, complain, say};
+use super::{CommandFailure, complain, say};
 use crate::runtime::config::Config;
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
 
 /// Asks the service at `base`, or the one that these settings would start, and says what it
 /// answered.
 ///
 /// Fails when nobody answers, and ends with status 1 when the service is not ready.
-pub(super) fn ask(config: &Config, base: Option<&str>, json: bool) -> Result<(), Trouble> {
+pub(super) fn ask(config: &Config, base: Option<&str>, json: bool) -> Result<(), CommandFailure> {
     let base =
         base.map_or_else(|| address(config.server.listen, config.serves_tls()), str::to_owned);
     let url = format!("{}/health/ready", base.trim_end_matches('/'));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::internal)?;
-    let failed = |cause: String| Error::new(Kind::Unavailable, format!("{url}: {cause}"));
-    let reply = runtime.block_on(get(&url, Certificates::Any)).map_err(failed)?;
-    let Reply { status, body, date: _ } = reply;
+    let failed = |cause: String| Error::new(ErrorKind::Unavailable, format!("{url}: {cause}"));
+    let reply = runtime.block_on(get(&url, CertificateTrust::Any)).map_err(failed)?;
+    let HealthReply { status, body, date: _ } = reply;
     let ready = status == 200 && body["status"] == "ready";
     let reason = body["reason"].as_str();
     if json {
@@ -37,7 +37,7 @@ pub(super) fn ask(config: &Config, base: Option<&str>, json: bool) -> Result<(),
         let reason = reason.map(|words| format!(": {words}")).unwrap_or_default();
         complain(&format!("{url} answered {status}{reason}"));
     }
-    if ready { Ok(()) } else { Err(Trouble::Reported) }
+    if ready { Ok(()) } else { Err(CommandFailure::Reported) }
 }
 
 /// Where a service that listens on `listen` is reached from this machine.
@@ -53,7 +53,7 @@ fn address(listen: SocketAddr, tls: bool) -> String {
 
 /// Which certificates are believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Certificates {
+pub(super) enum CertificateTrust {
     /// Those that browsers believe.
     Checked,
     /// Any: it names the public address, not the one that is asked, and no secret is sent.
@@ -61,7 +61,7 @@ pub(super) enum Certificates {
 }
 
 /// What a service answered.
-pub(super) struct Reply {
+pub(super) struct HealthReply {
     /// Its status.
     pub(super) status: u16,
     /// Its document; null where it is no JSON.
@@ -71,11 +71,11 @@ pub(super) struct Reply {
 }
 
 /// Asks for a document.
-pub(super) async fn get(url: &str, certificates: Certificates) -> Result<Reply, String> {
+pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<HealthReply, String> {
     // It fails only where there is one already.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let client = Client::builder().timeout(HEALTH_WAIT).redirect(Policy::none()).no_proxy();
-    let client = client.tls_danger_accept_invalid_certs(certificates == Certificates::Any);
+    let client = client.tls_danger_accept_invalid_certs(certificates == CertificateTrust::Any);
     let client = client.build().map_err(words)?;
     let mut response = client.get(url).send().await.map_err(words)?;
     let status = response.status().as_u16();
@@ -89,7 +89,7 @@ pub(super) async fn get(url: &str, certificates: Certificates) -> Result<Reply, 
             return Err("the answer is too long to be that of this service".to_owned());
         }
     }
-    Ok(Reply { status, body: serde_json::from_slice(&body).unwrap_or_default(), date })
+    Ok(HealthReply { status, body: serde_json::from_slice(&body).unwrap_or_default(), date })
 }
 
 /// An error down to its first cause, which is the one that tells something.

@@ -11,22 +11,22 @@ use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{Trouble, complain, open_archive, opened, record, say};
-use crate::app::Archive;
+use super::{CommandFailure, complain, open_archive, opened, record, say};
+use crate::app::OpenArchive;
 use crate::archive::ingest::{
-    self, Failure, Found, Incoming, Ingest, LinesEvent, LinesTally, Taken,
+    self, IngestFailure, FoundFiles, IncomingPath, Ingest, LinesEvent, LinesTally, IngestedItem,
 };
 use crate::runtime::clock;
 use crate::runtime::config::Config;
-use crate::storage::database::Written;
+use crate::storage::database::ItemWriteOutcome;
 use model::ItemKey;
 
-pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), Trouble> {
-    let archive = opened(Archive::open_to_write(config)?);
-    let Found { incoming, lines, passed_over, failures } = ingest::find(paths);
+pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), CommandFailure> {
+    let archive = opened(OpenArchive::open_to_write(config)?);
+    let FoundFiles { incoming, lines, passed_over, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
-    let tally = Mutex::new(Tally::default());
-    let report = |_: &Incoming, outcome: &Result<Taken, Failure>| {
+    let tally = Mutex::new(IngestTally::default());
+    let report = |_: &IncomingPath, outcome: &Result<IngestedItem, IngestFailure>| {
         let mut tally = tally.lock();
         bar.suspend(|| tally.report(outcome, json));
         bar.inc(1);
@@ -43,13 +43,13 @@ pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<
         tally.take_lines(&ingest, path, config.ingest_workers(), json);
     }
     tally.summary(passed_over, json);
-    let Tally { created, replaced, failed } = &tally;
+    let IngestTally { created, replaced, failed } = &tally;
     record::with(format!("{created} created, {replaced} replaced, {failed} failed"));
-    if tally.failed > 0 { Err(Trouble::Reported) } else { Ok(()) }
+    if tally.failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 /// `wirephoto withdraw`: takes out what `names` name, URIs of any host or `<mediaType>/<id>`.
-pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<(), Trouble> {
+pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<(), CommandFailure> {
     let ingest = open_archive(config)?.ingest(config)?;
     let (mut withdrawn, mut failed) = (0_u64, 0_u64);
     for name in names {
@@ -83,7 +83,7 @@ pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<
     } else {
         say(&format!("{withdrawn} withdrawn, {failed} failed"));
     }
-    if failed > 0 { Err(Trouble::Reported) } else { Ok(()) }
+    if failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 /// The item that a URI or `<mediaType>/<id>` names.
@@ -113,13 +113,13 @@ fn bar(length: u64, style: &str, hidden: bool) -> ProgressBar {
 }
 
 #[derive(Default)]
-struct Tally {
+struct IngestTally {
     created: u64,
     replaced: u64,
     failed: u64,
 }
 
-impl Tally {
+impl IngestTally {
     /// Takes a file of documents in. Of millions only what failed is told one by one.
     fn take_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
         let length = fs::metadata(path).map_or(0, |facts| facts.len());
@@ -152,16 +152,16 @@ impl Tally {
         }
     }
 
-    fn report(&mut self, outcome: &Result<Taken, Failure>, json: bool) {
+    fn report(&mut self, outcome: &Result<IngestedItem, IngestFailure>, json: bool) {
         match outcome {
             Ok(taken) => {
                 let word = match taken.written {
-                    Written::Created => "created",
-                    Written::Replaced => "replaced",
+                    ItemWriteOutcome::Created => "created",
+                    ItemWriteOutcome::Replaced => "replaced",
                 };
                 match taken.written {
-                    Written::Created => self.created += 1,
-                    Written::Replaced => self.replaced += 1,
+                    ItemWriteOutcome::Created => self.created += 1,
+                    ItemWriteOutcome::Replaced => self.replaced += 1,
                 }
                 if json {
                     let key = taken.key.to_string();
@@ -201,7 +201,7 @@ impl Tally {
 }
 
 /// Tells of something that was not taken in.
-fn tell(failure: &Failure, json: bool) {
+fn tell(failure: &IngestFailure, json: bool) {
     if json {
         let path = failure.path.display().to_string();
         let mut line =

@@ -10,21 +10,21 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{Common, Trouble, complain, open_archive, opened, record, say};
-use crate::app::Archive;
-use crate::app::backup::{self, Heard, Restored, Tally, Wanted};
-use crate::app::check::{self, CheckRequest, Depth, Earlier, Problem, Report};
-use crate::app::copies::{self, CopyPlace};
-use crate::app::verify::{Verified, VerifyRequest, verify};
+use super::{CommonArgs, CommandFailure, complain, open_archive, opened, record, say};
+use crate::app::OpenArchive;
+use crate::app::backup::{self, CopyEvent, RestoreReport, CopyTally, BackupRequest};
+use crate::app::check::{self, CheckRequest, CheckDepth, InterruptedCheck, ArchiveProblem, CheckReport};
+use crate::app::copies::{self, CopyLocation};
+use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::runtime::clock;
-use crate::runtime::config::{self, Config, Place, Value};
+use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
 
 /// The end of a summary where rows of items are damaged.
 const NOT_ALL_READ: &str = "; not all items could be read, so originals that only they name were \
                             not looked at";
 
 /// Prints a problem: what remains to standard error.
-fn print(problem: &Problem, json: bool) {
+fn print(problem: &ArchiveProblem, json: bool) {
     if json && problem.is_warning() {
         say(&json!({ "warning": problem.to_string() }).to_string());
     } else if json {
@@ -58,38 +58,38 @@ impl CheckArgs {
     pub(super) fn request(self) -> CheckRequest {
         let Self { repair, quick, sample, resume } = self;
         let depth = match (quick, sample) {
-            (false, None) => Depth::Full,
-            (true, None) => Depth::Quick { sample: 0 },
-            (_, Some(sample)) => Depth::Quick { sample },
+            (false, None) => CheckDepth::Full,
+            (true, None) => CheckDepth::Quick { sample: 0 },
+            (_, Some(sample)) => CheckDepth::Quick { sample },
         };
         CheckRequest { depth, repair, resume }
     }
 }
 
-pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Result<(), Trouble> {
+pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Result<(), CommandFailure> {
     let archive = match request.repair {
-        true => opened(Archive::open_to_write(config)?),
-        false => opened(Archive::open(config)?),
+        true => opened(OpenArchive::open_to_write(config)?),
+        false => opened(OpenArchive::open(config)?),
     };
     if let Some(warning) = config.hidden_clients() {
         complain(&format!("warning: {warning}"));
     }
     let report = check::check(&archive, config, request, &|problem| print(problem, json))?;
-    let Report { originals, read, earlier, remaining, removed, whole } = report;
+    let CheckReport { originals, read, earlier, remaining, removed, whole } = report;
     if json {
         let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
             "removed": removed, "allItemsRead": whole });
-        if let Some(Earlier { originals, problems, began }) = earlier {
+        if let Some(InterruptedCheck { originals, problems, began }) = earlier {
             line["resumed"] =
                 json!({ "originals": originals, "problems": problems, "began": began });
         }
         say(&line.to_string());
     } else {
         let mut text = format!("{originals} originals checked, {remaining} problems");
-        if let Depth::Quick { .. } = request.depth {
+        if let CheckDepth::Quick { .. } = request.depth {
             text.push_str(&format!("; presence and length, {read} of them read"));
         }
-        if let Some(Earlier { originals, problems, began }) = earlier {
+        if let Some(InterruptedCheck { originals, problems, began }) = earlier {
             text.push_str(&format!(
                 "; {originals} originals with {problems} problems were read by the check that began \
                  {began} and was interrupted"
@@ -105,14 +105,14 @@ pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Resul
         }
         say(&text);
     }
-    if remaining > 0 { Err(Trouble::Reported) } else { Ok(()) }
+    if remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 /// Reads the place of a backup's originals.
-fn bucket(text: &str) -> Result<Place, String> {
-    match Place::parse(text)? {
-        place @ Place::Bucket { .. } => Ok(place),
-        Place::Data | Place::Folder(_) => Err("expected s3://BUCKET/PREFIX".to_owned()),
+fn bucket(text: &str) -> Result<OriginalsLocation, String> {
+    match OriginalsLocation::parse(text)? {
+        place @ OriginalsLocation::Bucket { .. } => Ok(place),
+        OriginalsLocation::Data | OriginalsLocation::Folder(_) => Err("expected s3://BUCKET/PREFIX".to_owned()),
     }
 }
 
@@ -130,7 +130,7 @@ pub(super) struct BackupArgs {
     without_key: bool,
     /// Bucket for the originals, s3://BUCKET/PREFIX, reached with the settings backup.*; the rest goes into TARGET.
     #[arg(long, value_name = "PLACE", value_parser = bucket)]
-    bucket: Option<Place>,
+    bucket: Option<OriginalsLocation>,
     /// Copies all originals of the store and nothing else, for a database that is dumped by its own tools. It
     /// needs no TARGET where --bucket is given.
     #[arg(long)]
@@ -155,7 +155,7 @@ pub(super) struct RestoreArgs {
     rebuild: bool,
     /// Bucket that has the originals, s3://BUCKET/PREFIX, if not the one that the backup names.
     #[arg(long, value_name = "PLACE", value_parser = bucket)]
-    bucket: Option<Place>,
+    bucket: Option<OriginalsLocation>,
     /// Copies originals that the archive's store has lost or that are damaged there, and nothing else. It needs
     /// no SOURCE where --bucket is given, and the service may run.
     #[arg(long)]
@@ -172,7 +172,7 @@ impl RestoreArgs {
     }
 }
 
-fn place_of(folder: Option<&Path>, bucket: Option<&Place>) -> String {
+fn place_of(folder: Option<&Path>, bucket: Option<&OriginalsLocation>) -> String {
     match (folder, bucket) {
         (Some(folder), _) => folder.display().to_string(),
         (None, Some(bucket)) => bucket.print(),
@@ -190,14 +190,14 @@ pub(super) enum BackupCommand {
     /// PostgreSQL's own tools counts as a backup.
     Verify {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Reads the originals and compares them with their checksums.
         #[arg(long)]
         read: bool,
         /// Bucket that has the originals, s3://BUCKET/PREFIX, if not the one that the backup names; reached
         /// with the settings backup.*.
         #[arg(long, value_name = "PLACE", value_parser = bucket)]
-        bucket: Option<Place>,
+        bucket: Option<OriginalsLocation>,
         /// Folder that has the originals, in place of a bucket.
         #[arg(long, value_name = "DIR", conflicts_with = "bucket")]
         originals: Option<PathBuf>,
@@ -210,17 +210,17 @@ pub(super) enum BackupCommand {
     },
 }
 
-pub(super) fn backup_command(command: BackupCommand) -> Result<(), Trouble> {
+pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailure> {
     let BackupCommand::Verify { common, read, bucket, originals, json, target } = command;
     let (config, _) = config::load(&common.sources(&[]))?;
-    let place = bucket.or(originals.map(Place::Folder));
+    let place = bucket.or(originals.map(OriginalsLocation::Folder));
     if place.is_none() && target.is_none() {
         let message = "name the TARGET of a backup, or the originals with --bucket or --originals";
-        return Err(Trouble::Usage(message.to_owned()));
+        return Err(CommandFailure::Usage(message.to_owned()));
     }
     let request = VerifyRequest { backup: target.as_deref(), place: place.as_ref(), read };
     let verified = verify(&config, request, &|problem| print(problem, json))?;
-    let Verified { place, originals, read, problems, unnamed } = verified;
+    let VerifyReport { place, originals, read, problems, unnamed } = verified;
     if json {
         let line = json!({ "place": place, "originals": originals, "read": read,
             "problems": problems, "unnamed": unnamed });
@@ -235,31 +235,31 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), Trouble> {
         }
         say(&text);
     }
-    if problems > 0 { Err(Trouble::Reported) } else { Ok(()) }
+    if problems > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 /// The place of copies of originals alone.
 fn copy_place<'a>(
     folder: Option<&'a Path>,
-    bucket: Option<&'a Place>,
-) -> Result<CopyPlace<'a>, Trouble> {
+    bucket: Option<&'a OriginalsLocation>,
+) -> Result<CopyLocation<'a>, CommandFailure> {
     match (bucket, folder) {
         (Some(_), Some(_)) => {
             let message = "--originals-only: name a folder or --bucket, not both";
-            Err(Trouble::Usage(message.to_owned()))
+            Err(CommandFailure::Usage(message.to_owned()))
         }
-        (Some(bucket), None) => Ok(CopyPlace::Elsewhere(bucket)),
-        (None, Some(folder)) => Ok(CopyPlace::Within(folder)),
+        (Some(bucket), None) => Ok(CopyLocation::Elsewhere(bucket)),
+        (None, Some(folder)) => Ok(CopyLocation::Within(folder)),
         (None, None) => {
             let message = "--originals-only: name a folder or --bucket";
-            Err(Trouble::Usage(message.to_owned()))
+            Err(CommandFailure::Usage(message.to_owned()))
         }
     }
 }
 
 /// Says what became of originals that were copied alone.
-fn copied(place: CopyPlace<'_>, tally: Tally, lost: usize, json: bool) -> Result<(), Trouble> {
-    let Tally { copied, copied_bytes, there, pruned: _ } = tally;
+fn copied(place: CopyLocation<'_>, tally: CopyTally, lost: usize, json: bool) -> Result<(), CommandFailure> {
+    let CopyTally { copied, copied_bytes, there, pruned: _ } = tally;
     if json {
         let line = json!({ "place": place.print(), "copied": copied, "copiedBytes": copied_bytes,
             "there": there, "lost": lost });
@@ -272,14 +272,14 @@ fn copied(place: CopyPlace<'_>, tally: Tally, lost: usize, json: bool) -> Result
         }
         say(&text);
     }
-    if lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
+    if lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result<(), Trouble> {
+pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result<(), CommandFailure> {
     let BackupArgs { prune, verify, without_key, bucket, originals_only, target } = wanted;
     let (bucket, target) = (bucket.as_ref(), target.as_deref());
-    let bar = Bar::new(json);
-    let hear = |heard: Heard<'_>| bar.hear(heard);
+    let bar = CopyProgressBar::new(json);
+    let hear = |heard: CopyEvent<'_>| bar.hear(heard);
     let Some(target) = target.filter(|_| !originals_only) else {
         let place = copy_place(target, bucket)?;
         let done = copies::copy_originals(config, place, *verify, &hear);
@@ -288,7 +288,7 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
         return copied(place, tally, lost, json);
     };
     let (prune, verify, without_key) = (*prune, *verify, *without_key);
-    let wanted = Wanted { target, bucket, prune, verify, without_key };
+    let wanted = BackupRequest { target, bucket, prune, verify, without_key };
     let made = backup::backup(config, wanted, clock::now(), &hear);
     bar.shown.finish_and_clear();
     let (manifest, tally) = made?;
@@ -297,7 +297,7 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
     }
     // What opens the archive opens it after the copy: nothing that fails here loses a backup.
     backup::open_to_record(config).iter().for_each(record::opened);
-    let Tally { copied, copied_bytes, there, pruned } = tally;
+    let CopyTally { copied, copied_bytes, there, pruned } = tally;
     if json {
         let mut line = serde_json::to_value(&manifest).unwrap_or_default();
         line["copied"] = copied.into();
@@ -327,14 +327,14 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
         }
         say(&text);
     }
-    if manifest.lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
+    if manifest.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Result<(), Trouble> {
+pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Result<(), CommandFailure> {
     let RestoreArgs { rebuild, bucket, originals_only, source } = wanted;
     let (bucket, source) = (bucket.as_ref(), source.as_deref());
-    let bar = Bar::new(json);
-    let hear = |heard: Heard<'_>| bar.hear(heard);
+    let bar = CopyProgressBar::new(json);
+    let hear = |heard: CopyEvent<'_>| bar.hear(heard);
     let Some(source) = source.filter(|_| !originals_only) else {
         let place = copy_place(source, bucket)?;
         let done = copies::restore_originals(config, place, &hear);
@@ -344,7 +344,7 @@ pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Resu
     };
     let restored = backup::restore(config, source, bucket, &hear);
     bar.shown.finish_and_clear();
-    let Restored { tally, lost, lacks } = restored?;
+    let RestoreReport { tally, lost, lacks } = restored?;
     if let Some(lacks) = &lacks {
         complain(lacks);
     }
@@ -353,20 +353,20 @@ pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Resu
     let waiting = AtomicUsize::new(0);
     let report =
         check::check(&archive, config, CheckRequest::full(*rebuild), &|problem| match problem {
-            Problem::Derived { repaired: None, .. } => {
+            ArchiveProblem::Derived { repaired: None, .. } => {
                 waiting.fetch_add(1, Ordering::Relaxed);
             }
-            Problem::Derived { repaired: Some(Ok(())), .. } => {}
-            Problem::Missing { .. }
-            | Problem::Damaged { .. }
-            | Problem::Length { .. }
-            | Problem::Unreadable { .. }
-            | Problem::Derived { repaired: Some(Err(_)), .. }
-            | Problem::Orphaned { .. }
-            | Problem::Cached { .. }
-            | Problem::Leftover { .. }
-            | Problem::Warning(_)
-            | Problem::Database { .. } => print(problem, json),
+            ArchiveProblem::Derived { repaired: Some(Ok(())), .. } => {}
+            ArchiveProblem::Missing { .. }
+            | ArchiveProblem::Damaged { .. }
+            | ArchiveProblem::Length { .. }
+            | ArchiveProblem::Unreadable { .. }
+            | ArchiveProblem::Derived { repaired: Some(Err(_)), .. }
+            | ArchiveProblem::Orphaned { .. }
+            | ArchiveProblem::Cached { .. }
+            | ArchiveProblem::Leftover { .. }
+            | ArchiveProblem::Warning(_)
+            | ArchiveProblem::Database { .. } => print(problem, json),
         })?;
     let waiting = waiting.into_inner();
     let problems = report.remaining.saturating_sub(waiting);
@@ -392,15 +392,15 @@ pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Resu
         }
         say(&text);
     }
-    if problems + lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
+    if problems + lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 /// A bar on a terminal; what could not be done is told beside it.
-struct Bar {
+struct CopyProgressBar {
     shown: ProgressBar,
 }
 
-impl Bar {
+impl CopyProgressBar {
     fn new(json: bool) -> Self {
         if json || !io::stderr().is_terminal() {
             return Self { shown: ProgressBar::hidden() };
@@ -410,20 +410,20 @@ impl Bar {
         Self { shown: style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)) }
     }
 
-    fn hear(&self, heard: Heard<'_>) {
+    fn hear(&self, heard: CopyEvent<'_>) {
         match heard {
-            Heard::Pages(done, all) => {
+            CopyEvent::Pages(done, all) => {
                 self.shown.set_message("pages");
                 self.shown.set_length(all);
                 self.shown.set_position(done);
             }
-            Heard::Originals(all) => {
+            CopyEvent::Originals(all) => {
                 self.shown.set_message("originals");
                 self.shown.set_length(all);
                 self.shown.set_position(0);
             }
-            Heard::Original => self.shown.inc(1),
-            Heard::Failed(why) => self.shown.suspend(|| complain(why)),
+            CopyEvent::Original => self.shown.inc(1),
+            CopyEvent::Failed(why) => self.shown.suspend(|| complain(why)),
         }
     }
 }

@@ -14,9 +14,9 @@ use clap_mangen::{
     roff::{Inline, Roff, bold, italic, roman},
 };
 
-use super::{Cli, Trouble};
+use super::{Cli, CommandFailure};
 use crate::runtime::config;
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 
 /// What stands in a page's foot.
 const SOURCE: &str = concat!("Wirephoto ", env!("CARGO_PKG_VERSION"));
@@ -26,7 +26,7 @@ const NO_DATE: &str = " ";
 /// Writes every page into the folder `dir`, which is made, or prints that of the program itself.
 ///
 /// Fails with the file that cannot be written.
-pub(super) fn write(dir: Option<&Path>) -> Result<(), Trouble> {
+pub(super) fn write(dir: Option<&Path>) -> Result<(), CommandFailure> {
     let command = visible();
     let Some(dir) = dir else {
         print(&page(&command)?);
@@ -63,22 +63,22 @@ fn visible() -> Command {
     root
 }
 
-fn write_below(command: &Command, dir: &Path) -> Result<(), Trouble> {
+fn write_below(command: &Command, dir: &Path) -> Result<(), CommandFailure> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     write_page(&dir.join(format!("{name}.1")), &page(command)?)?;
     command.get_subcommands().try_for_each(|below| write_below(below, dir))
 }
 
-fn write_page(file: &Path, page: &[u8]) -> Result<(), Trouble> {
+fn write_page(file: &Path, page: &[u8]) -> Result<(), CommandFailure> {
     fs::write(file, page).map_err(|cause| unwritten(file, &cause))
 }
 
-fn unwritten(place: &Path, cause: &io::Error) -> Trouble {
-    Error::new(Kind::Internal, format!("{}: {cause}", place.display())).into()
+fn unwritten(place: &Path, cause: &io::Error) -> CommandFailure {
+    Error::new(ErrorKind::Internal, format!("{}: {cause}", place.display())).into()
 }
 
 /// The page of a command.
-fn page(command: &Command) -> Result<Vec<u8>, Trouble> {
+fn page(command: &Command) -> Result<Vec<u8>, CommandFailure> {
     let mut page = Vec::new();
     let man = Man::new(command.clone()).date(NO_DATE).source(SOURCE).manual("Wirephoto");
     man.render(&mut page).map_err(Error::internal)?;
@@ -135,7 +135,7 @@ fn entry(roff: &mut Roff, name: impl Into<Vec<Inline>>, meaning: &str) {
 }
 
 /// The page of the settings.
-fn settings() -> Result<Vec<u8>, Trouble> {
+fn settings() -> Result<Vec<u8>, CommandFailure> {
     let mut roff = Roff::new();
     roff.control("TH", ["wirephoto.toml", "5", NO_DATE, SOURCE, "Wirephoto"]);
     roff.control("SH", ["NAME"]);

@@ -8,14 +8,14 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{Trouble, complain, open_archive, say, tell_upgrade};
-use crate::app::backup::{Heard, Tally};
-use crate::app::migrate::{self, Moved, Wanted};
-use crate::runtime::config::{Config, DatabaseUrl, Place, Value};
-use crate::storage::database::MovedRows;
+use super::{CommandFailure, complain, open_archive, say, tell_upgrade};
+use crate::app::backup::{CopyEvent, CopyTally};
+use crate::app::migrate::{self, MigrationReport, MigrationRequest};
+use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
+use crate::storage::database::MigratedRows;
 
 /// Where the archive is to go, as the command line says it.
-pub(super) struct Given {
+pub(super) struct MigrateArgs {
     pub to: Option<String>,
     pub store: Option<String>,
     pub switch: bool,
@@ -26,19 +26,19 @@ pub(super) struct Given {
     pub force: bool,
 }
 
-pub(super) fn migrate(config: &Config, given: &Given, json: bool) -> Result<(), Trouble> {
+pub(super) fn migrate(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
     if given.undo {
         return take_back(config, given, json);
     }
-    let usage = |words: String| Err(Trouble::Usage(words));
+    let usage = |words: String| Err(CommandFailure::Usage(words));
     if given.to.is_none() && given.store.is_none() {
         return usage("nothing is to be moved: give --to, --store or both".to_owned());
     }
     if given.switch && given.to.is_none() {
         return usage("--switch needs --to: a database says where an archive lives".to_owned());
     }
-    let store = match given.store.as_deref().map(Place::parse).transpose() {
-        Ok(Some(Place::Data)) => return usage("--store names no place".to_owned()),
+    let store = match given.store.as_deref().map(OriginalsLocation::parse).transpose() {
+        Ok(Some(OriginalsLocation::Data)) => return usage("--store names no place".to_owned()),
         Ok(store) => store,
         Err(why) => return usage(format!("--store: {why}")),
     };
@@ -46,7 +46,7 @@ pub(super) fn migrate(config: &Config, given: &Given, json: bool) -> Result<(), 
         Ok(to) => to,
         Err(why) => return usage(format!("--to: {why}")),
     };
-    let wanted = Wanted {
+    let wanted = MigrationRequest {
         to: to.as_ref(),
         store: store.as_ref(),
         switch: given.switch,
@@ -58,18 +58,18 @@ pub(super) fn migrate(config: &Config, given: &Given, json: bool) -> Result<(), 
         rows.set_message(table);
         rows.inc(u64::try_from(count).unwrap_or_default());
     });
-    let hear = |heard: Heard<'_>| match heard {
-        Heard::Pages(..) => {}
-        Heard::Originals(_) => originals.set_message("originals"),
-        Heard::Original => originals.inc(1),
-        Heard::Failed(why) => originals.suspend(|| complain(why)),
+    let hear = |heard: CopyEvent<'_>| match heard {
+        CopyEvent::Pages(..) => {}
+        CopyEvent::Originals(_) => originals.set_message("originals"),
+        CopyEvent::Original => originals.inc(1),
+        CopyEvent::Failed(why) => originals.suspend(|| complain(why)),
     };
     let moved = migrate::migrate(config, wanted, &hear, hear_rows);
     bar.finish_and_clear();
     let moved = moved?;
     tell_upgrade(moved.upgraded);
     say(&told(&moved, wanted, json));
-    if moved.lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
+    if moved.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 fn bar(json: bool) -> ProgressBar {
@@ -81,14 +81,14 @@ fn bar(json: bool) -> ProgressBar {
     style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
 }
 
-fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
-    let Moved { rows, originals, derived, lost, upgraded: _, key } = moved;
+fn told(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: bool) -> String {
+    let MigrationReport { rows, originals, derived, lost, upgraded: _, key } = moved;
     if json {
-        let tables = |rows: &MovedRows| {
+        let tables = |rows: &MigratedRows| {
             let table = |(name, count): &(&str, usize)| ((*name).to_owned(), json!(count));
             rows.tables.iter().map(table).collect::<serde_json::Map<_, _>>()
         };
-        let copied = |tally: &Tally| {
+        let copied = |tally: &CopyTally| {
             json!({ "copied": tally.copied, "copiedBytes": tally.copied_bytes,
                 "there": tally.there })
         };
@@ -103,7 +103,7 @@ fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
         return line.to_string();
     }
     let mut text = Vec::new();
-    if let Some(Tally { copied, there, .. }) = originals {
+    if let Some(CopyTally { copied, there, .. }) = originals {
         text.push(format!(
             "{copied} originals and {derived} derived files copied, {there} originals were there"
         ));
@@ -147,14 +147,14 @@ fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
 }
 
 /// Has the archive live here after all.
-fn take_back(config: &Config, given: &Given, json: bool) -> Result<(), Trouble> {
+fn take_back(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
     if given.to.is_none() && !given.force {
         let words = "--undo needs --to: nobody may live in the new database; --force does not ask it, \
                      for one that is gone for good";
-        return Err(Trouble::Usage(words.to_owned()));
+        return Err(CommandFailure::Usage(words.to_owned()));
     }
     let to = given.to.as_deref().map(DatabaseUrl::parse).transpose();
-    let to = to.map_err(|why| Trouble::Usage(format!("--to: {why}")))?;
+    let to = to.map_err(|why| CommandFailure::Usage(format!("--to: {why}")))?;
     let home = migrate::take_back(&open_archive(config)?, config, to.as_ref())?;
     say(&match json {
         true => json!({ "movedTo": home, "switched": false }).to_string(),

@@ -31,11 +31,11 @@ use clap_complete::Shell;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::app::bench::{self, BenchError, Effort, Setup};
-use crate::app::{self, Archive, Launch, Server, allow_connections};
-use crate::cluster::membership::Lease;
-use crate::runtime::config::{self, Config, Sources};
-use crate::runtime::error::{Error, Kind};
+use crate::app::bench::{self, BenchError, BenchEffort, BenchSetup};
+use crate::app::{self, OpenArchive, ServerLaunch, ServerProcess, allow_connections};
+use crate::cluster::membership::ClusterLease;
+use crate::runtime::config::{self, Config, SettingSources};
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
 use crate::runtime::modes;
 use crate::runtime::telemetry::{LogSetup, Logs};
@@ -45,15 +45,15 @@ use crate::runtime::telemetry::{LogSetup, Logs};
 #[command(name = "wirephoto", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Serves media and pages until SIGTERM or SIGINT; SIGHUP makes it read its settings anew.
     Serve {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Address and port to listen on.
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
@@ -74,7 +74,7 @@ enum Command {
     /// Takes in photographs, item folders, trees of them, and files of documents (.jsonl).
     Ingest {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints one JSON object a line: for each item, but of a .jsonl file only for what failed
         /// and for the file as a whole.
         #[arg(long)]
@@ -86,7 +86,7 @@ enum Command {
     /// Takes items out: their status becomes canceled. Sending an item again brings it back.
     Withdraw {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints one JSON object a line.
         #[arg(long)]
         json: bool,
@@ -97,7 +97,7 @@ enum Command {
     /// Has the running service tell a CDN what to forget: what shows these items, or everything.
     Purge {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -111,7 +111,7 @@ enum Command {
     /// Takes in an accounts file; safe to repeat.
     Import {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -122,7 +122,7 @@ enum Command {
     /// Adds, lists, disables and enables users.
     User {
         #[command(subcommand)]
-        command: accounts::User,
+        command: accounts::UserCommand,
     },
     /// Adds, lists, disables and enables OAuth2 clients.
     Client {
@@ -137,7 +137,7 @@ enum Command {
     /// Adds, lists and revokes API keys.
     Key {
         #[command(subcommand)]
-        command: accounts::Key,
+        command: accounts::KeyCommand,
     },
     /// Adds, lists, disables, enables and removes delivery channels of users.
     Channel {
@@ -170,7 +170,7 @@ enum Command {
     /// that it lives: it is listed with its last sign. An edge has no life and is not listed.
     Nodes {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON array.
         #[arg(long)]
         json: bool,
@@ -179,7 +179,7 @@ enum Command {
     /// is wrong; exit status 1 if something does not work.
     Doctor {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints one JSON object a line.
         #[arg(long)]
         json: bool,
@@ -198,7 +198,7 @@ enum Command {
     /// status 1 if anything is missing, damaged or orphaned.
     Check {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         #[command(flatten)]
         wanted: keep::CheckArgs,
         /// Prints one JSON object a line.
@@ -213,7 +213,7 @@ enum Command {
     #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
     Backup {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         #[command(flatten)]
         wanted: keep::BackupArgs,
         /// Prints a JSON object.
@@ -225,7 +225,7 @@ enum Command {
     /// Copies a backup into a data directory that holds no archive, and checks it there.
     Restore {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         #[command(flatten)]
         wanted: keep::RestoreArgs,
         /// Prints a JSON object.
@@ -239,7 +239,7 @@ enum Command {
     /// here, and the command can be repeated until the day of the move.
     Migrate {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// The new database, an empty one: postgres://USER:PASSWORD@HOST/NAME.
         #[arg(long, value_name = "URL")]
         to: Option<String>,
@@ -267,7 +267,7 @@ enum Command {
     /// one that it has.
     Reindex {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -279,7 +279,7 @@ enum Command {
     /// all of them, without cache and without HTTP.
     Bench {
         #[command(flatten)]
-        given: Given,
+        given: SettingArgs,
         /// Folder in which the data directory is made, to measure another disk than that of the
         /// system's temporary files.
         #[arg(long, value_name = "DIR")]
@@ -298,7 +298,7 @@ enum Command {
     /// Asks a running service whether it is ready; exit status 1 if it is not.
     Health {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Base of its addresses; without it the service is asked that the settings describe.
         #[arg(long, value_name = "URL")]
         url: Option<String>,
@@ -320,21 +320,21 @@ enum Command {
     },
     /// Reads a PDF for another process of ours.
     #[command(hide = true)]
-    Pdf(programs::Pdf),
+    Pdf(programs::PdfArgs),
     /// Becomes another program, under limits.
     #[command(hide = true)]
-    Limited(programs::Limited),
+    Limited(programs::LimitedArgs),
     /// Prints every setting: value, default, source, unit and meaning.
     Config {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON array.
         #[arg(long)]
         json: bool,
     },
 }
 
-impl Command {
+impl CliCommand {
     /// Whether it writes nothing but pages of the manual, which are for everybody.
     fn writes_for_others(&self) -> bool {
         matches!(self, Self::Man { .. } | Self::Completions { .. })
@@ -342,17 +342,17 @@ impl Command {
 }
 
 #[derive(Args, Debug)]
-struct Common {
+struct CommonArgs {
     /// Data directory: database, originals, derived files.
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
     #[command(flatten)]
-    given: Given,
+    given: SettingArgs,
 }
 
 /// Where settings come from.
 #[derive(Args, Debug)]
-struct Given {
+struct SettingArgs {
     /// Settings file; without it wirephoto.toml is read if it is there.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -366,24 +366,24 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.to_owned()))
 }
 
-impl Common {
+impl CommonArgs {
     /// The settings that a command without flags of its own has.
-    fn config(&self) -> Result<Config, Trouble> {
+    fn config(&self) -> Result<Config, CommandFailure> {
         Ok(config::load(&self.sources(&[]))?.0)
     }
 
-    fn sources(&self, more: &[(&str, &Option<String>)]) -> Sources {
+    fn sources(&self, more: &[(&str, &Option<String>)]) -> SettingSources {
         let mut flags = self.given.settings.clone();
         let named = [("data.dir", &self.data)];
         for (name, value) in named.iter().chain(more) {
             flags.extend(value.iter().map(|value| ((*name).to_owned(), value.clone())));
         }
-        Sources { file: self.given.config.clone(), flags }
+        SettingSources { file: self.given.config.clone(), flags }
     }
 }
 
 /// How a command ended without success.
-enum Trouble {
+enum CommandFailure {
     /// Settings or arguments are wrong: exit status 2.
     Usage(String),
     /// Some of the work failed and was reported: exit status 1.
@@ -392,13 +392,13 @@ enum Trouble {
     Failed(Error),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for CommandFailure {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<config::ConfigError> for Trouble {
+impl From<config::ConfigError> for CommandFailure {
     fn from(error: config::ConfigError) -> Self {
         Self::Usage(error.0)
     }
@@ -413,12 +413,12 @@ pub fn main() -> ExitCode {
     }
     match run(command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Trouble::Usage(message)) => {
+        Err(CommandFailure::Usage(message)) => {
             complain(&message);
             ExitCode::from(2)
         }
-        Err(Trouble::Reported) => ExitCode::FAILURE,
-        Err(Trouble::Failed(error)) => {
+        Err(CommandFailure::Reported) => ExitCode::FAILURE,
+        Err(CommandFailure::Failed(error)) => {
             complain(&error.to_string());
             ExitCode::FAILURE
         }
@@ -436,12 +436,12 @@ fn say(text: &str) {
 }
 
 /// Opens the archive for a command.
-fn open_archive(config: &Config) -> Result<Archive, Trouble> {
-    Ok(opened(Archive::open_unsettled(config)?))
+fn open_archive(config: &Config) -> Result<OpenArchive, CommandFailure> {
+    Ok(opened(OpenArchive::open_unsettled(config)?))
 }
 
 /// Says of an archive that was opened that its database was brought up to date. What serves has a log for that.
-fn opened(archive: Archive) -> Archive {
+fn opened(archive: OpenArchive) -> OpenArchive {
     tell_upgrade(archive.db.upgraded());
     record::opened(&archive.db);
     archive
@@ -456,83 +456,83 @@ fn tell_upgrade(upgraded: Option<(i64, i64)>) {
     }
 }
 
-fn run(command: Command) -> Result<(), Trouble> {
+fn run(command: CliCommand) -> Result<(), CommandFailure> {
     record::run(record::of(&command), || dispatch(command))
 }
 
-fn dispatch(command: Command) -> Result<(), Trouble> {
+fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
     match command {
-        Command::Serve { common, listen, public_url, role, demo, demo_public } => {
+        CliCommand::Serve { common, listen, public_url, role, demo, demo_public } => {
             let flags = [
                 ("server.listen", &listen),
                 ("server.public_url", &public_url),
                 ("server.role", &role),
             ];
-            serve(common.sources(&flags), Demo { wanted: demo, public: demo_public })
+            serve(common.sources(&flags), DemoFlags { wanted: demo, public: demo_public })
         }
-        Command::Ingest { common, json, paths } => {
+        CliCommand::Ingest { common, json, paths } => {
             ingest::take_in(&common.config()?, &paths, json)
         }
-        Command::Withdraw { common, json, uris } => {
+        CliCommand::Withdraw { common, json, uris } => {
             ingest::withdraw(&common.config()?, &uris, json)
         }
-        Command::Purge { common, json, all, uris } => {
+        CliCommand::Purge { common, json, all, uris } => {
             purge::purge(&common.config()?, &uris, all, json)
         }
-        Command::Import { common, json, file } => accounts::import(&common.config()?, &file, json),
-        Command::User { command } => accounts::user(command),
-        Command::Client { command } => accounts::client(command),
-        Command::SigningKey { command } => signing_key::run(command),
-        Command::Key { command } => accounts::key(command),
-        Command::Channel { command } => channels::channel(command),
-        Command::Demo { command } => demo::run(command),
-        Command::Secrets { command } => secrets::run(command),
-        Command::Delivery { command } => channels::delivery(command),
-        Command::Outbox { command } => outbox::run(command),
-        Command::Doctor { common, json } => doctor::run(&common.config()?, json),
-        Command::Store { command } => store::run(command),
-        Command::Nodes { common, json } => nodes::list(&common.config()?, json),
-        Command::Audit { command } => audit::run(command),
-        Command::Check { common, wanted, json } => {
+        CliCommand::Import { common, json, file } => accounts::import(&common.config()?, &file, json),
+        CliCommand::User { command } => accounts::user(command),
+        CliCommand::Client { command } => accounts::client(command),
+        CliCommand::SigningKey { command } => signing_key::run(command),
+        CliCommand::Key { command } => accounts::key(command),
+        CliCommand::Channel { command } => channels::channel(command),
+        CliCommand::Demo { command } => demo::run(command),
+        CliCommand::Secrets { command } => secrets::run(command),
+        CliCommand::Delivery { command } => channels::delivery(command),
+        CliCommand::Outbox { command } => outbox::run(command),
+        CliCommand::Doctor { common, json } => doctor::run(&common.config()?, json),
+        CliCommand::Store { command } => store::run(command),
+        CliCommand::Nodes { common, json } => nodes::list(&common.config()?, json),
+        CliCommand::Audit { command } => audit::run(command),
+        CliCommand::Check { common, wanted, json } => {
             keep::check(&config::load(&common.sources(&[]))?.0, wanted.request(), json)
         }
-        Command::Backup { command: Some(command), .. } => keep::backup_command(command),
-        Command::Backup { common, wanted, json, command: None } => {
+        CliCommand::Backup { command: Some(command), .. } => keep::backup_command(command),
+        CliCommand::Backup { common, wanted, json, command: None } => {
             keep::backup(&config::load(&common.sources(&[]))?.0, &wanted, json)
         }
-        Command::Restore { common, wanted, json } => {
+        CliCommand::Restore { common, wanted, json } => {
             keep::restore(&config::load(&common.sources(&[]))?.0, &wanted, json)
         }
-        Command::Migrate { common, to, store, switch, verify, undo, force, json } => {
-            let given = migrate::Given { to, store, switch, verify, undo, force };
+        CliCommand::Migrate { common, to, store, switch, verify, undo, force, json } => {
+            let given = migrate::MigrateArgs { to, store, switch, verify, undo, force };
             migrate::migrate(&config::load(&common.sources(&[]))?.0, &given, json)
         }
-        Command::Reindex { common, json } => reindex(&config::load(&common.sources(&[]))?.0, json),
-        Command::Bench { given, data, seconds, json, files } => {
-            let sources = Sources { file: given.config, flags: given.settings };
+        CliCommand::Reindex { common, json } => reindex(&config::load(&common.sources(&[]))?.0, json),
+        CliCommand::Bench { given, data, seconds, json, files } => {
+            let sources = SettingSources { file: given.config, flags: given.settings };
             let within = data.unwrap_or_else(config::temporary_dir);
-            bench(&sources, &within, &files, Effort::seconds(seconds), json)
+            bench(&sources, &within, &files, BenchEffort::seconds(seconds), json)
         }
-        Command::Health { common, url, json } => {
+        CliCommand::Health { common, url, json } => {
             health::ask(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
         }
-        Command::Man { dir } => manual::write(dir.as_deref()),
-        Command::Completions { shell } => {
+        CliCommand::Man { dir } => manual::write(dir.as_deref()),
+        CliCommand::Completions { shell } => {
             manual::completions(shell);
             Ok(())
         }
-        Command::Pdf(arguments) => programs::pdf(&arguments).map_err(said),
-        Command::Limited(arguments) => programs::limited(&arguments).map_err(said),
-        Command::Config { common, json } => print_config(&common.sources(&[]), json),
+        CliCommand::Pdf(arguments) => programs::pdf(&arguments).map_err(said),
+        CliCommand::Limited(arguments) => programs::limited(&arguments).map_err(said),
+        CliCommand::Config { common, json } => print_config(&common.sources(&[]), json),
     }
 }
 
 /// The words of a command that another process of ours reads.
-fn said(words: String) -> Trouble {
-    Trouble::Failed(Error::new(Kind::InvalidArgument, words))
+fn said(words: String) -> CommandFailure {
+    CommandFailure::Failed(Error::new(ErrorKind::InvalidArgument, words))
 }
 
-fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {
+fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let items = open_archive(config)?.request_reindex()?;
     if json {
         say(&json!({ "items": items }).to_string());
@@ -546,24 +546,24 @@ fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {
 }
 
 /// What was said of the demo.
-struct Demo {
+struct DemoFlags {
     wanted: bool,
     public: bool,
 }
 
-fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Trouble> {
+fn serve(sources: SettingSources, DemoFlags { wanted: demo, public }: DemoFlags) -> Result<(), CommandFailure> {
     let (config, _) = config::load(&sources)?;
     if demo && !public {
-        app::refuse_public_demo(&config).map_err(|error| Trouble::Usage(error.to_string()))?;
+        app::refuse_public_demo(&config).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     }
     // Before a data directory is made.
     let place = if demo { Some(app::find_demo(&config)?) } else { None };
     let telemetry = &config.telemetry;
     let (format, level) = (telemetry.log_format, telemetry.log_level.as_str());
     let logs = Logs::start(LogSetup { format, level, file: &telemetry.log_file })
-        .map_err(|error| Trouble::Usage(error.to_string()))?;
+        .map_err(|error| CommandFailure::Usage(error.to_string()))?;
     allow_connections(config.server.connections_max);
-    let archive = Archive::open_to_serve(&config)?;
+    let archive = OpenArchive::open_to_serve(&config)?;
     if !demo && let Some(warning) = app::demo_warning(&archive.db)? {
         tracing::warn!("{warning}");
     }
@@ -571,12 +571,12 @@ fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Tr
     if let Some(place) = &place {
         // Of several that start, the others find all of it there.
         let take_in = || app::take_in_demo(&archive, &config, place);
-        let count = node.alone(Lease::Starting, take_in)?;
+        let count = node.alone(ClusterLease::Starting, take_in)?;
         if count > 0 {
             say(&format!("took in {count} items of the demo archive"));
         }
     }
-    let server = Server::start(Launch { config, sources, logs }, archive, node, keeper)?;
+    let server = ServerProcess::start(ServerLaunch { config, sources, logs }, archive, node, keeper)?;
     say(&format!("listening on {}", server.url()));
     if let Some(url) = server.admin_url() {
         say(&format!("metrics at {url}/metrics"));
@@ -589,17 +589,17 @@ fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Tr
 }
 
 fn bench(
-    sources: &Sources,
+    sources: &SettingSources,
     within: &Path,
     files: &[PathBuf],
-    effort: Effort,
+    effort: BenchEffort,
     json: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), CommandFailure> {
     let (config, _) = config::load(sources)?;
-    measure(&Setup { config: &config, files, within, effort }, json)
+    measure(&BenchSetup { config: &config, files, within, effort }, json)
 }
 
-fn measure(setup: &Setup<'_>, json: bool) -> Result<(), Trouble> {
+fn measure(setup: &BenchSetup<'_>, json: bool) -> Result<(), CommandFailure> {
     let bar = if json || !io::stderr().is_terminal() {
         ProgressBar::hidden()
     } else {
@@ -615,18 +615,18 @@ fn measure(setup: &Setup<'_>, json: bool) -> Result<(), Trouble> {
         Ok(report) => say(report.table().trim_end()),
         Err(BenchError::Files(failures)) => {
             failures.iter().for_each(|failure| complain(&failure.to_string()));
-            return Err(Trouble::Reported);
+            return Err(CommandFailure::Reported);
         }
         Err(BenchError::Interrupted) => {
             complain("interrupted");
-            return Err(Trouble::Reported);
+            return Err(CommandFailure::Reported);
         }
         Err(BenchError::Failed(error)) => return Err(error.into()),
     }
     Ok(())
 }
 
-fn print_config(sources: &Sources, json: bool) -> Result<(), Trouble> {
+fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailure> {
     let (config, values) = config::load(sources)?;
     let rows = config.rows(&values);
     if json {

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::table::table;
-use super::{Trouble, open_archive, say};
-use crate::cluster::membership::{self, Observed, limits::STILL};
+use super::{CommandFailure, open_archive, say};
+use crate::cluster::membership::{self, ObservedNode, limits::STILL};
 use crate::runtime::config::Config;
 
 /// Lists them, once it was seen which of them live.
-pub(super) fn list(config: &Config, json: bool) -> Result<(), Trouble> {
+pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let nodes = membership::observe(&open_archive(config)?.db, STILL)?;
     if json {
-        let facts = |one: &Observed| {
+        let facts = |one: &ObservedNode| {
             json!({
                 "node": one.row.node,
                 "role": one.row.role,
@@ -25,7 +25,7 @@ pub(super) fn list(config: &Config, json: bool) -> Result<(), Trouble> {
         say(&nodes.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |one: &Observed| {
+    let row = |one: &ObservedNode| {
         let beats = match one.beats {
             Some(true) => "yes",
             Some(false) => "no",

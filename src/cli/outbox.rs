@@ -4,19 +4,19 @@ use clap::{ArgGroup, Subcommand};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::accounts::On;
+use super::accounts::ArchiveArgs;
 use super::table::table;
-use super::{Trouble, say};
-use crate::distribution::notifications::Messages;
+use super::{CommandFailure, say};
+use crate::distribution::notifications::MessageChoice;
 use crate::runtime::clock;
-use model::account::{Message, MessageState};
+use model::account::{OutboxMessage, MessageState};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OutboxCommand {
     /// Lists messages, the oldest first.
     List {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// Only messages in this state: waiting, sending or parked.
         #[arg(long, value_parser = state)]
         state: Option<MessageState>,
@@ -25,7 +25,7 @@ pub(super) enum OutboxCommand {
     #[command(group = ArgGroup::new("which").required(true))]
     Retry {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The message.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
@@ -37,7 +37,7 @@ pub(super) enum OutboxCommand {
     #[command(group = ArgGroup::new("which").required(true))]
     Drop {
         #[command(flatten)]
-        on: On,
+        on: ArchiveArgs,
         /// The message, in whatever state.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
@@ -51,7 +51,7 @@ fn state(text: &str) -> Result<MessageState, String> {
     MessageState::find(text).ok_or_else(|| "expected waiting, sending or parked".to_owned())
 }
 
-pub(super) fn run(command: OutboxCommand) -> Result<(), Trouble> {
+pub(super) fn run(command: OutboxCommand) -> Result<(), CommandFailure> {
     match command {
         OutboxCommand::List { on, state } => list(&on, state),
         OutboxCommand::Retry { on, id, all: _ } => {
@@ -67,19 +67,19 @@ pub(super) fn run(command: OutboxCommand) -> Result<(), Trouble> {
     }
 }
 
-fn which(id: Option<Uuid>) -> Messages {
-    id.map_or(Messages::Parked, Messages::One)
+fn which(id: Option<Uuid>) -> MessageChoice {
+    id.map_or(MessageChoice::Parked, MessageChoice::One)
 }
 
-fn done(on: &On, count: usize, what: &str) {
+fn done(on: &ArchiveArgs, count: usize, what: &str) {
     let noun = if count == 1 { "message" } else { "messages" };
     on.done(&format!("{count} {noun} {what}"), json!({ "messages": count }), None);
 }
 
-fn list(on: &On, state: Option<MessageState>) -> Result<(), Trouble> {
+fn list(on: &ArchiveArgs, state: Option<MessageState>) -> Result<(), CommandFailure> {
     let messages = on.outbox()?.list(state)?;
     if on.is_json() {
-        let facts = |message: &Message| {
+        let facts = |message: &OutboxMessage| {
             json!({
                 "id": message.id.to_string(),
                 "kind": message.content.kind(),
@@ -95,7 +95,7 @@ fn list(on: &On, state: Option<MessageState>) -> Result<(), Trouble> {
         say(&messages.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |message: &Message| {
+    let row = |message: &OutboxMessage| {
         [
             message.id.to_string(),
             message.content.kind().to_owned(),

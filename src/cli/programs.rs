@@ -19,14 +19,14 @@ use crate::runtime::limits::{
     PDF_BYTES_MAX, PDF_DECODED_BYTES_MAX, PDF_DEPTH_MAX, PDF_IMAGE_PIXELS_MAX, PDF_OBJECTS_MAX,
     PDF_OPERATORS_MAX, PDF_PAGE_PIXELS_MAX, PDF_PAGE_QUALITY, PROGRAM_OUTPUT_BYTES_MAX,
 };
-use crate::runtime::programs::{PdfFacts, PdfTask};
-use jpeg::codec::{self, Chroma, Encoding, Pixels, Space};
+use crate::runtime::programs::{PdfSummary, PdfTask};
+use jpeg::codec::{self, ChromaSubsampling, EncodeOptions, Pixels, ColourSpace};
 use model::Size;
 use pdf::PdfLimits;
 
 /// Limits of a process.
 #[derive(Args, Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct ProcessLimits {
     /// Bytes of memory.
     #[arg(long)]
     memory_bytes: u64,
@@ -35,7 +35,7 @@ pub(super) struct Limits {
     seconds: u64,
 }
 
-impl Limits {
+impl ProcessLimits {
     fn set(self) -> io::Result<()> {
         // What the allocator has reserved so far, and the program itself, come on top.
         let memory = address_space()?.saturating_add(self.memory_bytes);
@@ -58,11 +58,11 @@ fn address_space() -> io::Result<u64> {
 
 /// Arguments of `pdf`.
 #[derive(Args, Debug)]
-pub(super) struct Pdf {
+pub(super) struct PdfArgs {
     /// `facts`, `grey` or `page`.
     task: String,
     #[command(flatten)]
-    limits: Limits,
+    limits: ProcessLimits,
     /// Long side of a page's picture, pixels.
     #[arg(long)]
     long_px: u32,
@@ -73,8 +73,8 @@ pub(super) struct Pdf {
 /// Does a task with a PDF and writes the result to standard output.
 ///
 /// Fails with the reason in words.
-pub(super) fn pdf(arguments: &Pdf) -> Result<(), String> {
-    let Pdf { task, limits, long_px, file } = arguments;
+pub(super) fn pdf(arguments: &PdfArgs) -> Result<(), String> {
+    let PdfArgs { task, limits, long_px, file } = arguments;
     let known = PdfTask::ALL.into_iter().find(|known| known.as_str() == task);
     let known = known.ok_or_else(|| format!("unknown task {task}"))?;
     limits.set().map_err(|cause| format!("limits cannot be set: {cause}"))?;
@@ -108,7 +108,7 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
     match task {
         PdfTask::Facts => {
             let facts = pdf::facts(bytes, &limits).map_err(told)?;
-            let facts = PdfFacts {
+            let facts = PdfSummary {
                 pages: facts.pages as u64,
                 width_pt: facts.width_pt,
                 height_pt: facts.height_pt,
@@ -124,7 +124,7 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
             let pixels = Pixels { size, channels: 3, data: page.rgb };
             // Lines and letters lose their edges where colour is stored at half the size.
             let encoding =
-                Encoding { quality: PDF_PAGE_QUALITY, space: Space::YCbCr, chroma: Chroma::Full };
+                EncodeOptions { quality: PDF_PAGE_QUALITY, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full };
             codec::encode(&pixels, encoding).map_err(|cause| cause.to_string())
         }
     }
@@ -132,16 +132,16 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
 
 /// Arguments of `limited`.
 #[derive(Args, Debug)]
-pub(super) struct Limited {
+pub(super) struct LimitedArgs {
     #[command(flatten)]
-    limits: Limits,
+    limits: ProcessLimits,
     /// The program and its arguments.
     #[arg(last = true, required = true)]
     words: Vec<OsString>,
 }
 
 /// Becomes the program; returns only why it cannot.
-pub(super) fn limited(arguments: &Limited) -> Result<(), String> {
+pub(super) fn limited(arguments: &LimitedArgs) -> Result<(), String> {
     arguments.limits.set().map_err(|cause| format!("limits cannot be set: {cause}"))?;
     let (program, words) = arguments.words.split_first().ok_or("no program is named")?;
     Err(Command::new(program).args(words).exec().to_string())

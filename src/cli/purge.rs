@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{Trouble, ingest::item_of, open_archive, say};
-use crate::distribution::cdn::{self, Wanted};
+use super::{CommandFailure, ingest::item_of, open_archive, say};
+use crate::distribution::cdn::{self, PurgeRequest};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
-use crate::runtime::error::Kind;
+use crate::runtime::error::ErrorKind;
 
 /// Notes for the running server that a CDN is to forget what shows the items that `names` name, or
 /// everything.
@@ -15,17 +15,17 @@ pub(super) fn purge(
     names: &[String],
     all: bool,
     json: bool,
-) -> Result<(), Trouble> {
-    let item = |name: &String| item_of(name).map_err(Trouble::Usage);
+) -> Result<(), CommandFailure> {
+    let item = |name: &String| item_of(name).map_err(CommandFailure::Usage);
     let wanted = match all {
-        true => Wanted::Everything,
-        false => Wanted::Items(names.iter().map(item).collect::<Result<_, _>>()?),
+        true => PurgeRequest::Everything,
+        false => PurgeRequest::Items(names.iter().map(item).collect::<Result<_, _>>()?),
     };
     let archive = open_archive(config)?;
     let noted = cdn::purge(&config.cdn, &archive.db, &wanted, clock::now());
-    let count = noted.map_err(|error| match error.kind() == Kind::InvalidArgument {
-        true => Trouble::Usage(error.to_string()),
-        false => Trouble::Failed(error),
+    let count = noted.map_err(|error| match error.kind() == ErrorKind::InvalidArgument {
+        true => CommandFailure::Usage(error.to_string()),
+        false => CommandFailure::Failed(error),
     })?;
     match json {
         true => say(&json!({ "keys": count }).to_string()),

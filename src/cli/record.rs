@@ -6,9 +6,9 @@
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::Command;
-use super::Trouble;
-use super::accounts::{ClientCommand, Key, User};
+use super::CliCommand;
+use super::CommandFailure;
+use super::accounts::{ClientCommand, KeyCommand, UserCommand};
 use super::channels::{ChannelCommand, DeliveryCommand};
 use super::complain;
 use super::demo::DemoCommand;
@@ -18,14 +18,14 @@ use super::secrets::SecretsCommand;
 use super::signing_key::SigningKeyCommand;
 use crate::runtime::config;
 use crate::runtime::modes;
-use crate::storage::audit::{self, Action, Event, ObjectKind, Outcome};
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind, AuditOutcome};
 use crate::storage::database::Db;
 use crate::storage::database::DbError;
 use crate::storage::database::WriteTx;
 use model::account::ChannelId;
 
 /// What is recorded of a command.
-pub(super) enum Recorded {
+pub(super) enum AuditExtent {
     /// Nothing: it changes nothing, or it is a service that records what it does.
     Nothing,
     /// What the command itself records while it runs.
@@ -36,22 +36,22 @@ pub(super) enum Recorded {
 
 /// The event of a command, but for its outcome.
 pub(super) struct CommandEvent {
-    action: Action,
+    action: AuditAction,
     object: Option<(ObjectKind, String)>,
     words: String,
 }
 
 /// What the running command says of itself.
-struct Running {
+struct RunningCommand {
     /// The database that it opened.
     db: Option<Db>,
     object: Option<(ObjectKind, String)>,
     words: Option<String>,
 }
 
-static RUNNING: Mutex<Running> = Mutex::new(Running { db: None, object: None, words: None });
+static RUNNING: Mutex<RunningCommand> = Mutex::new(RunningCommand { db: None, object: None, words: None });
 
-fn running() -> MutexGuard<'static, Running> {
+fn running() -> MutexGuard<'static, RunningCommand> {
     RUNNING.lock()
 }
 
@@ -70,137 +70,137 @@ pub(super) fn with(words: impl Into<String>) {
     running().words = Some(words.into());
 }
 
-fn event(action: Action, words: impl Into<String>) -> Recorded {
-    Recorded::Whole(CommandEvent { action, object: None, words: words.into() })
+fn event(action: AuditAction, words: impl Into<String>) -> AuditExtent {
+    AuditExtent::Whole(CommandEvent { action, object: None, words: words.into() })
 }
 
 fn event_about(
-    action: Action,
+    action: AuditAction,
     kind: ObjectKind,
     id: &impl ToString,
     words: impl Into<String>,
-) -> Recorded {
+) -> AuditExtent {
     let object = Some((kind, id.to_string()));
-    Recorded::Whole(CommandEvent { action, object, words: words.into() })
+    AuditExtent::Whole(CommandEvent { action, object, words: words.into() })
 }
 
 /// What is recorded of `command`.
-pub(super) fn of(command: &Command) -> Recorded {
+pub(super) fn of(command: &CliCommand) -> AuditExtent {
     match command {
-        Command::Serve { .. }
-        | Command::Nodes { .. }
-        | Command::Doctor { .. }
+        CliCommand::Serve { .. }
+        | CliCommand::Nodes { .. }
+        | CliCommand::Doctor { .. }
         // It records itself, in the archive that it opens.
-        | Command::Store { .. }
-        | Command::Bench { .. }
-        | Command::Health { .. }
-        | Command::Audit { .. }
-        | Command::Man { .. }
-        | Command::Completions { .. }
-        | Command::Pdf(_)
-        | Command::Limited(_)
-        | Command::Config { .. }
-        | Command::Check { wanted: CheckArgs { repair: false, .. }, .. } => Recorded::Nothing,
+        | CliCommand::Store { .. }
+        | CliCommand::Bench { .. }
+        | CliCommand::Health { .. }
+        | CliCommand::Audit { .. }
+        | CliCommand::Man { .. }
+        | CliCommand::Completions { .. }
+        | CliCommand::Pdf(_)
+        | CliCommand::Limited(_)
+        | CliCommand::Config { .. }
+        | CliCommand::Check { wanted: CheckArgs { repair: false, .. }, .. } => AuditExtent::Nothing,
         // Items record that they are withdrawn, and a migration records itself before it begins: its
         // database takes no writes afterwards.
-        Command::Withdraw { .. } | Command::Migrate { undo: false, .. } => Recorded::Parts,
-        Command::Migrate { undo: true, .. } => event(Action::Command, "migrate --undo"),
-        Command::Ingest { .. } => event(Action::Command, "ingest"),
-        Command::Purge { all: true, .. } => event(Action::Command, "purge --all"),
-        Command::Purge { all: false, uris, .. } => {
-            event(Action::Command, format!("purge of {} items", uris.len()))
+        CliCommand::Withdraw { .. } | CliCommand::Migrate { undo: false, .. } => AuditExtent::Parts,
+        CliCommand::Migrate { undo: true, .. } => event(AuditAction::Command, "migrate --undo"),
+        CliCommand::Ingest { .. } => event(AuditAction::Command, "ingest"),
+        CliCommand::Purge { all: true, .. } => event(AuditAction::Command, "purge --all"),
+        CliCommand::Purge { all: false, uris, .. } => {
+            event(AuditAction::Command, format!("purge of {} items", uris.len()))
         }
-        Command::Import { file, .. } => {
-            event_about(Action::Command, ObjectKind::Path, &file.display(), "import")
+        CliCommand::Import { file, .. } => {
+            event_about(AuditAction::Command, ObjectKind::Path, &file.display(), "import")
         }
-        Command::Restore { wanted, .. } => {
-            event_about(Action::Command, ObjectKind::Path, &wanted.place(), "restore")
+        CliCommand::Restore { wanted, .. } => {
+            event_about(AuditAction::Command, ObjectKind::Path, &wanted.place(), "restore")
         }
-        Command::Backup { command: Some(BackupCommand::Verify { .. }), .. } => Recorded::Nothing,
-        Command::Backup { wanted, command: None, .. } => {
-            event_about(Action::Command, ObjectKind::Path, &wanted.place(), "backup")
+        CliCommand::Backup { command: Some(BackupCommand::Verify { .. }), .. } => AuditExtent::Nothing,
+        CliCommand::Backup { wanted, command: None, .. } => {
+            event_about(AuditAction::Command, ObjectKind::Path, &wanted.place(), "backup")
         }
-        Command::Check { wanted: CheckArgs { repair: true, .. }, .. } => {
-            event(Action::Command, "check --repair")
+        CliCommand::Check { wanted: CheckArgs { repair: true, .. }, .. } => {
+            event(AuditAction::Command, "check --repair")
         }
-        Command::Reindex { .. } => event(Action::Command, "reindex"),
-        Command::User { command } => of_user(command),
-        Command::Client { command } => of_client(command),
-        Command::Key { command } => of_key(command),
-        Command::Channel { command } => of_channel(command),
-        Command::Delivery { command } => match command {
-            DeliveryCommand::List { .. } => Recorded::Nothing,
+        CliCommand::Reindex { .. } => event(AuditAction::Command, "reindex"),
+        CliCommand::User { command } => of_user(command),
+        CliCommand::Client { command } => of_client(command),
+        CliCommand::Key { command } => of_key(command),
+        CliCommand::Channel { command } => of_channel(command),
+        CliCommand::Delivery { command } => match command {
+            DeliveryCommand::List { .. } => AuditExtent::Nothing,
             DeliveryCommand::Retry { id, .. } => {
-                event(Action::Command, format!("delivery retry {id}"))
+                event(AuditAction::Command, format!("delivery retry {id}"))
             }
         },
-        Command::Outbox { command } => of_outbox(command),
-        Command::SigningKey { command: SigningKeyCommand::List { .. } } => Recorded::Nothing,
-        Command::SigningKey { command: SigningKeyCommand::Rotate { .. } } => {
-            event(Action::Command, "signing-key rotate")
+        CliCommand::Outbox { command } => of_outbox(command),
+        CliCommand::SigningKey { command: SigningKeyCommand::List { .. } } => AuditExtent::Nothing,
+        CliCommand::SigningKey { command: SigningKeyCommand::Rotate { .. } } => {
+            event(AuditAction::Command, "signing-key rotate")
         }
-        Command::Demo { command: DemoCommand::Remove { .. } } => {
-            event(Action::Command, "demo remove")
+        CliCommand::Demo { command: DemoCommand::Remove { .. } } => {
+            event(AuditAction::Command, "demo remove")
         }
-        Command::Secrets { command: SecretsCommand::Rotate { .. } } => {
-            event(Action::Command, "secrets rotate")
+        CliCommand::Secrets { command: SecretsCommand::Rotate { .. } } => {
+            event(AuditAction::Command, "secrets rotate")
         }
     }
 }
 
-fn of_user(command: &User) -> Recorded {
+fn of_user(command: &UserCommand) -> AuditExtent {
     let changed = |name: &String, words: &str| {
-        event_about(Action::UserChanged, ObjectKind::User, name, format!("{words} {name}"))
+        event_about(AuditAction::UserChanged, ObjectKind::User, name, format!("{words} {name}"))
     };
     match command {
-        User::List { .. } => Recorded::Nothing,
-        User::Add { name, .. } => {
-            event_about(Action::UserCreated, ObjectKind::User, name, format!("user add {name}"))
+        UserCommand::List { .. } => AuditExtent::Nothing,
+        UserCommand::Add { name, .. } => {
+            event_about(AuditAction::UserCreated, ObjectKind::User, name, format!("user add {name}"))
         }
-        User::Disable { name, .. } => changed(name, "user disable"),
-        User::Enable { name, .. } => changed(name, "user enable"),
-        User::Password { name, .. } => {
+        UserCommand::Disable { name, .. } => changed(name, "user disable"),
+        UserCommand::Enable { name, .. } => changed(name, "user enable"),
+        UserCommand::Password { name, .. } => {
             let words = format!("user password {name}");
-            event_about(Action::PasswordChanged, ObjectKind::User, name, words)
+            event_about(AuditAction::PasswordChanged, ObjectKind::User, name, words)
         }
     }
 }
 
-fn of_client(command: &ClientCommand) -> Recorded {
+fn of_client(command: &ClientCommand) -> AuditExtent {
     let (action, id, words) = match command {
-        ClientCommand::List { .. } => return Recorded::Nothing,
-        ClientCommand::Add { id, .. } => (Action::ClientCreated, id, "client add"),
-        ClientCommand::Disable { id, .. } => (Action::ClientChanged, id, "client disable"),
-        ClientCommand::Enable { id, .. } => (Action::ClientChanged, id, "client enable"),
-        ClientCommand::Secret { id, .. } => (Action::ClientChanged, id, "client secret"),
+        ClientCommand::List { .. } => return AuditExtent::Nothing,
+        ClientCommand::Add { id, .. } => (AuditAction::ClientCreated, id, "client add"),
+        ClientCommand::Disable { id, .. } => (AuditAction::ClientChanged, id, "client disable"),
+        ClientCommand::Enable { id, .. } => (AuditAction::ClientChanged, id, "client enable"),
+        ClientCommand::Secret { id, .. } => (AuditAction::ClientChanged, id, "client secret"),
     };
     event_about(action, ObjectKind::Client, id, words)
 }
 
-fn of_key(command: &Key) -> Recorded {
+fn of_key(command: &KeyCommand) -> AuditExtent {
     match command {
-        Key::List { .. } => Recorded::Nothing,
-        Key::Add { user, .. } => event(Action::KeyCreated, format!("key add {user}")),
-        Key::Disable { id, .. } => {
-            event_about(Action::KeyRevoked, ObjectKind::Key, id, "key disable")
+        KeyCommand::List { .. } => AuditExtent::Nothing,
+        KeyCommand::Add { user, .. } => event(AuditAction::KeyCreated, format!("key add {user}")),
+        KeyCommand::Disable { id, .. } => {
+            event_about(AuditAction::KeyRevoked, ObjectKind::Key, id, "key disable")
         }
     }
 }
 
-fn of_channel(command: &ChannelCommand) -> Recorded {
+fn of_channel(command: &ChannelCommand) -> AuditExtent {
     let (action, owner, name, words) = match command {
-        ChannelCommand::List { .. } => return Recorded::Nothing,
+        ChannelCommand::List { .. } => return AuditExtent::Nothing,
         ChannelCommand::Add { owner, name, .. } => {
-            (Action::ChannelCreated, owner, name, "channel add")
+            (AuditAction::ChannelCreated, owner, name, "channel add")
         }
         ChannelCommand::Disable { owner, name, .. } => {
-            (Action::ChannelChanged, owner, name, "channel disable")
+            (AuditAction::ChannelChanged, owner, name, "channel disable")
         }
         ChannelCommand::Enable { owner, name, .. } => {
-            (Action::ChannelChanged, owner, name, "channel enable")
+            (AuditAction::ChannelChanged, owner, name, "channel enable")
         }
         ChannelCommand::Remove { owner, name, .. } => {
-            (Action::ChannelRemoved, owner, name, "channel remove")
+            (AuditAction::ChannelRemoved, owner, name, "channel remove")
         }
     };
     match ChannelId::new(owner, name) {
@@ -210,31 +210,31 @@ fn of_channel(command: &ChannelCommand) -> Recorded {
     }
 }
 
-fn of_outbox(command: &OutboxCommand) -> Recorded {
+fn of_outbox(command: &OutboxCommand) -> AuditExtent {
     match command {
-        OutboxCommand::List { .. } => Recorded::Nothing,
-        OutboxCommand::Retry { id: None, .. } => event(Action::Command, "outbox retry --all"),
-        OutboxCommand::Drop { id: None, .. } => event(Action::Command, "outbox drop --all"),
+        OutboxCommand::List { .. } => AuditExtent::Nothing,
+        OutboxCommand::Retry { id: None, .. } => event(AuditAction::Command, "outbox retry --all"),
+        OutboxCommand::Drop { id: None, .. } => event(AuditAction::Command, "outbox drop --all"),
         OutboxCommand::Retry { id: Some(id), .. } => {
-            event(Action::Command, format!("outbox retry {id}"))
+            event(AuditAction::Command, format!("outbox retry {id}"))
         }
         OutboxCommand::Drop { id: Some(id), .. } => {
-            event(Action::Command, format!("outbox drop {id}"))
+            event(AuditAction::Command, format!("outbox drop {id}"))
         }
     }
 }
 
 /// Runs a command in the name of the user of the operating system, and records it.
 pub(super) fn run(
-    recorded: Recorded,
-    work: impl FnOnce() -> Result<(), Trouble>,
-) -> Result<(), Trouble> {
+    recorded: AuditExtent,
+    work: impl FnOnce() -> Result<(), CommandFailure>,
+) -> Result<(), CommandFailure> {
     audit::run_as_operator(&config::system_user(), modes::user_id(), || {
         let outcome = work();
-        let nothing = Running { db: None, object: None, words: None };
+        let nothing = RunningCommand { db: None, object: None, words: None };
         // The database is closed when this ends, as it is without a record.
         let running = std::mem::replace(&mut *running(), nothing);
-        let (Recorded::Whole(event), Some(db)) = (recorded, &running.db) else { return outcome };
+        let (AuditExtent::Whole(event), Some(db)) = (recorded, &running.db) else { return outcome };
         let written = write(event, db, &running, &outcome);
         if let (Ok(()), Err(cause)) = (&outcome, written) {
             complain(&format!("the audit log has no event of this command: {cause}"));
@@ -246,12 +246,12 @@ pub(super) fn run(
 fn write(
     command: CommandEvent,
     db: &Db,
-    running: &Running,
-    outcome: &Result<(), Trouble>,
+    running: &RunningCommand,
+    outcome: &Result<(), CommandFailure>,
 ) -> Result<(), DbError> {
     let ended = match outcome {
-        Ok(()) => Outcome::Done,
-        Err(Trouble::Usage(_) | Trouble::Reported | Trouble::Failed(_)) => Outcome::Failed,
+        Ok(()) => AuditOutcome::Done,
+        Err(CommandFailure::Usage(_) | CommandFailure::Reported | CommandFailure::Failed(_)) => AuditOutcome::Failed,
     };
     let mut words = command.words;
     if let Some(more) = &running.words {
@@ -265,9 +265,9 @@ fn write(
 /// The event with its object; a user that is named has its number.
 fn named(
     tx: &WriteTx<'_>,
-    event: Event,
+    event: AuditEvent,
     object: Option<(ObjectKind, String)>,
-) -> Result<Event, DbError> {
+) -> Result<AuditEvent, DbError> {
     let Some((kind, id)) = object else { return Ok(event) };
     if kind != ObjectKind::User {
         return Ok(event.about(kind, id));

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Common, Trouble, open_archive, say};
+use super::{CommonArgs, CommandFailure, open_archive, say};
 use crate::app::secrets::rotate;
 use crate::runtime::config;
 use crate::storage::secrets::KeySource;
@@ -16,14 +16,14 @@ pub(super) enum SecretsCommand {
     /// holds several keys, the first one takes over. Other nodes need the new key right after that.
     Rotate {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
     },
 }
 
-pub(super) fn run(command: SecretsCommand) -> Result<(), Trouble> {
+pub(super) fn run(command: SecretsCommand) -> Result<(), CommandFailure> {
     let SecretsCommand::Rotate { common, json } = command;
     let (config, _) = config::load(&common.sources(&[]))?;
     let rotated = rotate(&config, &open_archive(&config)?.db)?;

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Common, Trouble, complain, open_archive, say, table::table};
+use super::{CommonArgs, CommandFailure, complain, open_archive, say, table::table};
 use crate::access::oauth::SigningKeys;
 use crate::runtime::clock;
 use crate::runtime::config;
@@ -18,7 +18,7 @@ pub(super) enum SigningKeyCommand {
     /// The keys before it stay in the key set until every token that they signed has expired.
     Rotate {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -26,14 +26,14 @@ pub(super) enum SigningKeyCommand {
     /// Lists the keys in the key set.
     List {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Prints a JSON array.
         #[arg(long)]
         json: bool,
     },
 }
 
-pub(super) fn run(command: SigningKeyCommand) -> Result<(), Trouble> {
+pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
     match command {
         SigningKeyCommand::Rotate { common, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;

@@ -3,8 +3,8 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Common, Trouble, complain, say};
-use crate::app::ownership::{self, Adopted};
+use super::{CommonArgs, CommandFailure, complain, say};
+use crate::app::ownership::{self, AdoptionReport};
 
 /// What is done with it.
 #[derive(Debug, Subcommand)]
@@ -16,7 +16,7 @@ pub(super) enum StoreCommand {
     /// tells how many originals it lacks. Stop the service before.
     Adopt {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
         /// Takes also a store that lacks most of the originals, because they are lost.
         #[arg(long)]
         force: bool,
@@ -27,10 +27,10 @@ pub(super) enum StoreCommand {
 }
 
 /// Does it.
-pub(super) fn run(command: StoreCommand) -> Result<(), Trouble> {
+pub(super) fn run(command: StoreCommand) -> Result<(), CommandFailure> {
     let StoreCommand::Adopt { common, force, json } = command;
     let adopted = ownership::adopt(&common.config()?, force)?;
-    let Adopted { archive, before, store, named, missing } = adopted;
+    let AdoptionReport { archive, before, store, named, missing } = adopted;
     if json {
         let facts = json!({
             "store": store, "archive": archive, "before": before,

@@ -11,7 +11,7 @@ use crate::runtime::limits::{CLOCK_JUMP, CLOCK_NOTED, CLOCK_STRANGE, CLOCK_TRUST
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
 
-/// Where the database has the note of the last life: a [`Note`], with the name of the node behind it.
+/// Where the database has the note of the last life: a [`ClockNote`], with the name of the node behind it.
 const NAME: &str = "clock";
 /// What a note begins with while the clock is not believed.
 const DOUBTED: &str = "doubted ";
@@ -19,30 +19,30 @@ const DOUBTED: &str = "doubted ";
 /// Compares the time of day with the time that passes.
 #[derive(Debug)]
 pub struct ClockGuard {
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     /// What its note is called.
     name: String,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClockState {
     /// The time of day at the last look, and the time since.
     last: (Timestamp, Stopwatch),
     /// Since when the clock is believed again, if it ever was not.
     since: Option<Stopwatch>,
     /// The note that was written last, with the time since.
-    noted: Option<(Note, Stopwatch)>,
+    noted: Option<(ClockNote, Stopwatch)>,
 }
 
 /// What the next life is told of the clock: the time of day, and whether it was doubted. Otherwise
 /// a restart would end the doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Note {
+struct ClockNote {
     at: Timestamp,
     doubted: bool,
 }
 
-impl Note {
+impl ClockNote {
     fn parse(text: &str) -> Option<Self> {
         let at = text.strip_prefix(DOUBTED);
         Some(Self { at: at.unwrap_or(text).parse().ok()?, doubted: at.is_some() })
@@ -61,7 +61,7 @@ impl Note {
     }
 }
 
-impl std::fmt::Display for Note {
+impl std::fmt::Display for ClockNote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{}", if self.doubted { DOUBTED } else { "" }, self.at)
     }
@@ -88,7 +88,7 @@ impl ClockGuard {
             }
         };
         let last = (now, Stopwatch::start());
-        Self { state: Mutex::new(State { last, since, noted: None }), name }
+        Self { state: Mutex::new(ClockState { last, since, noted: None }), name }
     }
 
     /// Whether the time of day has gone on as time does for [`CLOCK_TRUST`]: what it says is over
@@ -97,7 +97,7 @@ impl ClockGuard {
         !self.look().doubted
     }
 
-    fn look(&self) -> Note {
+    fn look(&self) -> ClockNote {
         let mut state = self.state();
         let now = clock::now();
         let (before, passed) = (state.last.0, state.last.1.elapsed());
@@ -113,14 +113,14 @@ impl ClockGuard {
         }
         state.last = (now, Stopwatch::start());
         let doubted = state.since.is_some_and(|since| since.elapsed() < CLOCK_TRUST);
-        Note { at: now, doubted }
+        ClockNote { at: now, doubted }
     }
 
     /// Looks at the clock, and notes in the database for the next life what it is: at once when it
     /// is doubted or believed again, else every [`CLOCK_NOTED`]. Gives whether a note was due.
     pub async fn note(&self, db: &Db) -> Result<bool> {
         let note = self.look();
-        let is_current = |(noted, since): (Note, Stopwatch)| {
+        let is_current = |(noted, since): (ClockNote, Stopwatch)| {
             noted.doubted == note.doubted && since.elapsed() < CLOCK_NOTED
         };
         if self.state().noted.is_some_and(is_current) {
@@ -132,17 +132,17 @@ impl ClockGuard {
         Ok(true)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The note called `own`, else the latest of `notes`.
-fn last_note(notes: &[(String, String)], own: &str) -> Option<Note> {
+fn last_note(notes: &[(String, String)], own: &str) -> Option<ClockNote> {
     let ours = notes.iter().find(|(name, _)| name == own);
-    let ours = ours.and_then(|(_, text)| Note::parse(text));
+    let ours = ours.and_then(|(_, text)| ClockNote::parse(text));
     ours.or_else(|| {
-        notes.iter().filter_map(|(_, text)| Note::parse(text)).max_by_key(|note| note.at)
+        notes.iter().filter_map(|(_, text)| ClockNote::parse(text)).max_by_key(|note| note.at)
     })
 }
 
@@ -154,8 +154,8 @@ mod tests {
     fn a_note_speaks_against_a_clock_that_is_far_away_or_was_doubted() {
         let at = |hours: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(500_000 + hours);
         let check = |doubted: bool, hours: i64, expected: bool| {
-            let note = Note::parse(&Note { at: at(0), doubted }.to_string()).unwrap();
-            assert_eq!(note, Note { at: at(0), doubted });
+            let note = ClockNote::parse(&ClockNote { at: at(0), doubted }.to_string()).unwrap();
+            assert_eq!(note, ClockNote { at: at(0), doubted });
             assert_eq!(note.doubt(at(hours)).is_some(), expected, "{note} after {hours} h");
         };
         check(false, 0, false);
@@ -166,6 +166,6 @@ mod tests {
         check(false, 24 * 365, true);
         check(true, 0, true);
         check(true, 2, true);
-        assert_eq!(Note::parse("yesterday"), None);
+        assert_eq!(ClockNote::parse("yesterday"), None);
     }
 }

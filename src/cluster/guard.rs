@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use super::clock_guard::ClockGuard;
-use super::membership::Node;
+use super::membership::ClusterNode;
 
 /// This node and its clock: what is done once in a cluster asks the first, what goes by the time of day the
 /// second. Cheap to clone.
 #[derive(Clone)]
 pub struct ClusterGuard {
-    node: Node,
+    node: ClusterNode,
     clock: Arc<ClockGuard>,
 }
 
 impl ClusterGuard {
     /// The guard of a node.
     #[must_use]
-    pub fn new(node: Node, clock: ClockGuard) -> Self {
+    pub fn new(node: ClusterNode, clock: ClockGuard) -> Self {
         Self { node, clock: Arc::new(clock) }
     }
 
     /// The node, which holds leases.
     #[must_use]
-    pub fn node(&self) -> &Node {
+    pub fn node(&self) -> &ClusterNode {
         &self.node
     }
 

@@ -8,12 +8,12 @@ use axum::{
 };
 use serde_json::json;
 
-use crate::cluster::membership::{Fault, limits::VACANT};
-use crate::cluster::readiness::Verdict;
-use crate::http::App;
+use crate::cluster::membership::{NodeFault, limits::VACANT};
+use crate::cluster::readiness::ReadinessVerdict;
+use crate::http::AppState;
 use crate::http::protocol::respond;
 use crate::runtime::telemetry;
-use crate::storage::search::Standing;
+use crate::storage::search::IndexStatus;
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live() -> Response {
@@ -22,7 +22,7 @@ pub(super) async fn live() -> Response {
 
 /// `GET /health/serving`: the service is not stopping, whatever its database does; else 503. For a balancer
 /// that has nobody left who is ready: what is in a cache is served without a database.
-pub(super) async fn serving(State(app): State<App>) -> Response {
+pub(super) async fn serving(State(app): State<AppState>) -> Response {
     let (status, text) = match app.shared.process.is_draining() {
         false => (StatusCode::OK, json!({ "status": "serving" })),
         true => (
@@ -36,7 +36,7 @@ pub(super) async fn serving(State(app): State<App>) -> Response {
 /// `GET /health/ready`: the service is not stopping, and this node can do what others can; else 503. What is
 /// wrong with all nodes, and that no node has done the work beside requests for a while, is told by a node that is
 /// ready too: it answers all the same.
-pub(super) async fn ready(State(app): State<App>) -> Response {
+pub(super) async fn ready(State(app): State<AppState>) -> Response {
     let verdict = app.shared.process.readiness.verdict();
     let (status, mut text) = if app.shared.process.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": "draining" }))
@@ -56,14 +56,14 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
 /// `GET /health/search`: this node has a whole search index, reaches its database and is not stopping; else 503. For a balancer that sends searches
 /// elsewhere meanwhile, and for scripts that wait until what they took in is found: `rowsBehind` counts the
 /// rows of the item log that the index does not hold yet.
-pub(super) async fn search(State(app): State<App>) -> Response {
+pub(super) async fn search(State(app): State<AppState>) -> Response {
     let search = app.shared.archive.content.engine();
     let refused = |status: &str, reason: String| {
         (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": status, "reason": reason }))
     };
     let lacks_database = || {
         let faults = app.shared.process.readiness.verdict().faults;
-        faults.iter().any(|(fault, _)| *fault == Fault::Database)
+        faults.iter().any(|(fault, _)| *fault == NodeFault::Database)
     };
     let (status, text) = match search.standing() {
         _ if app.shared.process.is_draining() => {
@@ -71,12 +71,12 @@ pub(super) async fn search(State(app): State<App>) -> Response {
         }
         // Hits are read from the database: a whole index alone answers nothing.
         _ if lacks_database() => refused("database", "the database cannot be used".to_owned()),
-        Standing::Disabled => refused("disabled", "this node does not search".to_owned()),
-        Standing::Building { done, count } => {
+        IndexStatus::Disabled => refused("disabled", "this node does not search".to_owned()),
+        IndexStatus::Building { done, count } => {
             let reason = format!("the search index is being built: {done} of {count} items");
             refused("building", reason)
         }
-        Standing::Ready => match search.rows_behind().await {
+        IndexStatus::Ready => match search.rows_behind().await {
             Ok(rows) => (StatusCode::OK, json!({ "status": "ready", "rowsBehind": rows })),
             Err(cause) => {
                 tracing::debug!("it is not known how far the search index is: {cause}");
@@ -87,7 +87,7 @@ pub(super) async fn search(State(app): State<App>) -> Response {
     uncached(respond::json_text(status, text.to_string().into()))
 }
 
-fn ready_text(app: &App, verdict: &Verdict) -> serde_json::Value {
+fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> serde_json::Value {
     let mut text = json!({ "status": "ready" });
     let mut details = Vec::new();
     if !verdict.faults.is_empty() {
@@ -105,7 +105,7 @@ fn ready_text(app: &App, verdict: &Verdict) -> serde_json::Value {
 }
 
 /// `GET /metrics`: counters, gauges and histograms in Prometheus' text format.
-pub(super) async fn metrics(State(app): State<App>) -> Response {
+pub(super) async fn metrics(State(app): State<AppState>) -> Response {
     // Here, since whoever follows may hang in a question to the database.
     let behind = app.shared.process.node.behind().as_secs_f64();
     metrics::gauge!(telemetry::FOLLOW_BEHIND_SECONDS).set(behind);

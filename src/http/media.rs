@@ -11,53 +11,53 @@ use axum::{
 use jiff::Timestamp;
 
 use crate::access::auth::Principal;
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::api::credentials;
 use crate::http::api::deliveries;
 use crate::http::protocol::body::body;
-use crate::http::protocol::compression::Negotiation;
+use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::ETag;
-use crate::http::protocol::conditional::Precondition;
+use crate::http::protocol::conditional::PreconditionOutcome;
 use crate::http::protocol::conditional::Validators;
 use crate::http::protocol::conditional::evaluate;
 use crate::http::protocol::conditional::print_date;
 use crate::http::protocol::disposition;
 use crate::http::protocol::edge;
-use crate::http::protocol::edge::Work;
+use crate::http::protocol::edge::RenderSummary;
 use crate::http::protocol::range::ByteRange;
-use crate::http::protocol::range::Multipart;
+use crate::http::protocol::range::MultipartByteranges;
 use crate::http::protocol::range::RangeDecision;
 use crate::http::protocol::range::ranges;
 use crate::http::protocol::range::unsatisfied;
-use crate::http::protocol::request::Query;
+use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::respond;
 use crate::http::protocol::timing;
 use crate::http::site::session;
-use crate::http::site::session::Visitor;
+use crate::http::site::session::SiteVisitor;
 use crate::media;
-use crate::media::Answer;
-use crate::media::Caller;
-use crate::media::Client;
+use crate::media::MediaAnswer;
+use crate::media::MediaCaller;
+use crate::media::RateLimitClient;
 use crate::media::FileAnswer;
-use crate::media::Part;
-use crate::media::Payer;
+use crate::media::BodyPart;
+use crate::media::RenderPayer;
 use crate::media::RenditionAnswer;
 use crate::media::Sale;
 use crate::media::TextAnswer;
-use crate::media::Wanted;
+use crate::media::FileSelection;
 use crate::media::keys::CacheKeys;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
 use model::account::AgreementId;
 use model::item::has_picture;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
-use model::media_url::Target;
+use model::media_url::MediaTarget;
 use model::{CropSpec, ItemKey};
 
 /// `/media/…`: GET and HEAD, and the preflight of browsers.
-pub(super) async fn media(State(app): State<App>, request: Request) -> Response {
+pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
     let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
     match *method {
@@ -65,16 +65,16 @@ pub(super) async fn media(State(app): State<App>, request: Request) -> Response 
         Method::OPTIONS => return preflight(),
         _ => {
             let message = format!("method {method} is not supported for media");
-            let mut response = respond::error(&Error::new(Kind::Unsupported, message));
+            let mut response = respond::error(&Error::new(ErrorKind::Unsupported, message));
             let allow = HeaderValue::from_static("GET, HEAD, OPTIONS");
             response.headers_mut().insert(header::ALLOW, allow);
             return response;
         }
     }
-    let came = Came { method, uri, headers, address };
+    let came = IncomingRequest { method, uri, headers, address };
     answer(&app, came).await.unwrap_or_else(|error| {
         let mut response = respond::refused(&error, headers);
-        if error.kind() == Kind::NotFound
+        if error.kind() == ErrorKind::NotFound
             && let Ok(path) = MediaPath::parse(path_text(uri))
         {
             // A CDN may keep it for a moment, in which the item can come or come back. What it keeps is
@@ -118,7 +118,7 @@ fn allow_origins(headers: &mut HeaderMap) {
 
 /// A request as it came.
 #[derive(Clone, Copy)]
-struct Came<'a> {
+struct IncomingRequest<'a> {
     method: &'a Method,
     uri: &'a Uri,
     headers: &'a HeaderMap,
@@ -127,12 +127,12 @@ struct Came<'a> {
 }
 
 /// A request for media with its caller.
-pub(super) struct Asked<'a> {
+pub(super) struct MediaRequest<'a> {
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
-    pub(super) caller: Caller<'a>,
+    pub(super) caller: MediaCaller<'a>,
     /// Who has it rendered, where that has to be.
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<RateLimitClient>,
     pub(super) now: Timestamp,
 }
 
@@ -140,8 +140,8 @@ fn path_text(uri: &Uri) -> &str {
     uri.path().strip_prefix("/media/").unwrap_or_default()
 }
 
-async fn answer(app: &App, came: Came<'_>) -> Result<Response> {
-    let Came { method, uri, headers, .. } = came;
+async fn answer(app: &AppState, came: IncomingRequest<'_>) -> Result<Response> {
+    let IncomingRequest { method, uri, headers, .. } = came;
     let text = path_text(uri);
     if text.len() > MEDIA_PATH_BYTES_MAX {
         let message = format!("the path is longer than {MEDIA_PATH_BYTES_MAX} bytes");
@@ -151,7 +151,7 @@ async fn answer(app: &App, came: Came<'_>) -> Result<Response> {
         Error::invalid("path", error.part(), "format", respond::shorten(&error.to_string()))
     })?;
     let principal = credentials::principal(app, headers, uri).await?;
-    if let Target::Item(crop) = path.target()
+    if let MediaTarget::Item(crop) = path.target()
         && credentials::query_value(uri, "channel").is_some()
     {
         return delivery(app, method, uri, path.key(), *crop, principal.as_deref()).await;
@@ -161,8 +161,8 @@ async fn answer(app: &App, came: Came<'_>) -> Result<Response> {
         outcome => return outcome,
     };
     // What is under embargo is not there for somebody unknown.
-    let is_hidden = refused.kind() == Kind::NotFound;
-    if !is_hidden && refused.kind() != Kind::Unauthenticated {
+    let is_hidden = refused.kind() == ErrorKind::NotFound;
+    if !is_hidden && refused.kind() != ErrorKind::Unauthenticated {
         return Err(refused);
     }
     let Some(visitor) = cookie_principal(app, uri, headers).await? else { return Err(refused) };
@@ -174,14 +174,14 @@ async fn answer(app: &App, came: Came<'_>) -> Result<Response> {
 /// come without headers of ours. Other sites could make it ask too, so this is for what is free of
 /// charge and changes nothing.
 async fn cookie_principal(
-    app: &App,
+    app: &AppState,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Option<Arc<Principal>>> {
     if credentials::are_presented(headers, uri) {
         return Ok(None);
     }
-    match Visitor::find(app, headers).await? {
+    match SiteVisitor::find(app, headers).await? {
         Some(visitor) => visitor.principal(app).await,
         None => Ok(None),
     }
@@ -189,27 +189,27 @@ async fn cookie_principal(
 
 /// What the address gives `principal`.
 async fn given(
-    app: &App,
-    Came { method, uri, headers, address }: Came<'_>,
+    app: &AppState,
+    IncomingRequest { method, uri, headers, address }: IncomingRequest<'_>,
     path: &MediaPath,
     principal: Option<&Principal>,
 ) -> Result<Response> {
     // Somebody unknown is told so first, whatever else is wrong.
     let is_bought = principal.is_some() && media::access::needs_purchase(path);
     // An item's address takes it for deliveries; a bad one is told without a channel too.
-    let takes = is_bought || matches!(path.target(), Target::Item(_));
+    let takes = is_bought || matches!(path.target(), MediaTarget::Item(_));
     let agr = if takes { agreement(uri)? } else { None };
-    let caller = Caller { principal, agr };
-    let client = Client::of(principal, address);
+    let caller = MediaCaller { principal, agr };
+    let client = RateLimitClient::of(principal, address);
     for _ in 0..RESOLVED_MAX {
-        let asked = Asked { method, headers, caller, client, now: clock::now() };
+        let asked = MediaRequest { method, headers, caller, client, now: clock::now() };
         let answer = resolved(app, uri, path, &asked).await?;
         let keys = answer.cache_keys();
         let response = match answer {
-            Answer::Page(key, crop) => Some(redirect(&page(&app.shared.site.url, &key, crop))),
-            Answer::Text(answer) => Some(document(app, &asked, &answer).await?),
-            Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
-            Answer::File(answer) => file(app, &asked, &answer).await?,
+            MediaAnswer::Page(key, crop) => Some(redirect(&page(&app.shared.site.url, &key, crop))),
+            MediaAnswer::Text(answer) => Some(document(app, &asked, &answer).await?),
+            MediaAnswer::Rendition(answer) => rendition(app, &asked, &answer).await?,
+            MediaAnswer::File(answer) => file(app, &asked, &answer).await?,
         };
         if let Some(mut response) = response {
             app.shared.edge.surrogate.mark(response.headers_mut(), &keys);
@@ -221,15 +221,15 @@ async fn given(
 
 /// An item that changed each time its bytes were there.
 pub(super) fn restless() -> Error {
-    Error::new(Kind::Unavailable, "The item keeps changing; try again")
+    Error::new(ErrorKind::Unavailable, "The item keeps changing; try again")
 }
 
 /// What the address stands for. With a channel, that chooses what an archive holds.
-async fn resolved(app: &App, uri: &Uri, path: &MediaPath, asked: &Asked<'_>) -> Result<Answer> {
+async fn resolved(app: &AppState, uri: &Uri, path: &MediaPath, asked: &MediaRequest<'_>) -> Result<MediaAnswer> {
     let media = &app.shared.media;
     let is_archive = match path.target() {
-        Target::Document(file) => file.extension() == DocumentExtension::Zip,
-        Target::Item(_) | Target::Pricelist | Target::Rendition(_) => false,
+        MediaTarget::Document(file) => file.extension() == DocumentExtension::Zip,
+        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Rendition(_) => false,
     };
     let caller = asked.caller;
     if is_archive {
@@ -238,7 +238,7 @@ async fn resolved(app: &App, uri: &Uri, path: &MediaPath, asked: &Asked<'_>) -> 
             let formats =
                 app.shared.distribution.deliveries.formats_of_channel(caller, &channel).await?;
             return media
-                .archive(path.key(), Wanted::Formats(&formats, None), caller, asked.now)
+                .archive(path.key(), FileSelection::Formats(&formats, None), caller, asked.now)
                 .await;
         }
     }
@@ -263,34 +263,34 @@ fn page(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
 /// With a channel the item's URL asks for a delivery, which is never open. Somebody unknown is told
 /// so first, whatever else is wrong.
 async fn delivery(
-    app: &App,
+    app: &AppState,
     method: &Method,
     uri: &Uri,
     item: &ItemKey,
     crop: Option<CropSpec>,
     principal: Option<&Principal>,
 ) -> Result<Response> {
-    Caller { principal, agr: None }.known()?;
+    MediaCaller { principal, agr: None }.known()?;
     let Some(channel) = deliveries::channel(uri)? else {
         return Err(Error::internal("a query lost its channel"));
     };
-    let caller = Caller { principal, agr: agreement(uri)? };
+    let caller = MediaCaller { principal, agr: agreement(uri)? };
     let mut response = deliveries::trigger(app, method, item, crop, &channel, caller).await?;
     allow_origins(response.headers_mut());
     Ok(response)
 }
 
 /// The Hires of an item for a visitor who asked for it by a form of ours, with its purchase.
-pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) -> Result<Response> {
+pub(super) async fn download(app: &AppState, path: &MediaPath, caller: MediaCaller<'_>) -> Result<Response> {
     let (method, headers) = (&Method::GET, &HeaderMap::new());
     // Only visitors who are known get here.
-    let client = Client::of(caller.principal, None);
+    let client = RateLimitClient::of(caller.principal, None);
     for _ in 0..RESOLVED_MAX {
-        let asked = Asked { method, headers, caller, client, now: clock::now() };
+        let asked = MediaRequest { method, headers, caller, client, now: clock::now() };
         let response = match app.shared.media.resolve(path, caller, asked.now).await? {
-            Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
-            Answer::File(answer) => file(app, &asked, &answer).await?,
-            Answer::Page(..) | Answer::Text(_) => return Err(media::access::not_available(path)),
+            MediaAnswer::Rendition(answer) => rendition(app, &asked, &answer).await?,
+            MediaAnswer::File(answer) => file(app, &asked, &answer).await?,
+            MediaAnswer::Page(..) | MediaAnswer::Text(_) => return Err(media::access::not_available(path)),
         };
         if let Some(response) = response {
             return Ok(response);
@@ -302,7 +302,7 @@ pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) ->
 /// The agreement that is to pay, from the query parameter `agr`.
 pub(super) fn agreement(uri: &Uri) -> Result<Option<AgreementId>> {
     // What is too large for 64 bits is read as the last of them.
-    let found = Query::of(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
+    let found = QueryParameters::of(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
     Ok(found.map(AgreementId))
 }
 
@@ -319,7 +319,7 @@ fn redirect(location: &str) -> Response {
 }
 
 /// The headers that 200, 206 and 304 share.
-fn describe(app: &App, headers: &mut HeaderMap, validators: &Validators, open: bool) {
+fn describe(app: &AppState, headers: &mut HeaderMap, validators: &Validators, open: bool) {
     headers.insert(header::ETAG, validators.etag.print());
     if let Some(seconds) = validators.last_modified {
         headers.insert(header::LAST_MODIFIED, print_date(seconds));
@@ -343,7 +343,7 @@ fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
 }
 
 /// The end of a request whose preconditions already decide it.
-fn without_body(app: &App, status: StatusCode, validators: &Validators, open: bool) -> Response {
+fn without_body(app: &AppState, status: StatusCode, validators: &Validators, open: bool) -> Response {
     let mut response = respond::with_room(Body::empty());
     *response.status_mut() = status;
     describe(app, response.headers_mut(), validators, open);
@@ -360,21 +360,21 @@ fn keep_errors_out_of_caches(response: &mut Response) {
 }
 
 /// Delivers a document, a text or a list of licences, compressed for clients that accept it.
-async fn document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Response> {
-    let Some(negotiation) = Negotiation::of(app, asked.headers) else {
+async fn document(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
+    let Some(negotiation) = CodingNegotiation::of(app, asked.headers) else {
         return plain_document(app, asked, answer);
     };
     let headers = negotiation.with_plain_tags(asked.headers);
-    let response = plain_document(app, &Asked { headers: &headers, ..*asked }, answer)?;
+    let response = plain_document(app, &MediaRequest { headers: &headers, ..*asked }, answer)?;
     Ok(negotiation.finish(app, response).await)
 }
 
-fn plain_document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Response> {
+fn plain_document(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
     if let Some(response) = decided(app, asked, &validators, answer.open) {
         return Ok(response);
     }
-    let whole = media::Body::memory(answer.body.clone());
+    let whole = media::RenditionBody::memory(answer.body.clone());
     let decision = ranges(asked.method, asked.headers, &validators, whole.len());
     let kind = HeaderValue::from_static(answer.mime);
     let mut response = framed(app, &whole, &kind, &validators, &decision);
@@ -386,8 +386,8 @@ fn plain_document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<R
 /// Delivers a file as it lies in the store, or an archive. Files are never open: graphics, videos
 /// and archives all take credentials. Nothing where an item changed while it was put together.
 pub(super) async fn file(
-    app: &App,
-    asked: &Asked<'_>,
+    app: &AppState,
+    asked: &MediaRequest<'_>,
     answer: &FileAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
@@ -397,7 +397,7 @@ pub(super) async fn file(
     let media = &app.shared.media;
     let patience = app.shared.edge.tuned.get().patience;
     let obtained = tokio::time::timeout(patience, media.obtain_file(answer, asked.client)).await;
-    let late = |_| Error::new(Kind::Timeout, "The file took too long to put together; try again");
+    let late = |_| Error::new(ErrorKind::Timeout, "The file took too long to put together; try again");
     let whole = obtained.map_err(late)??;
     check_extents(app, &whole).await?;
     if !media.are_current(answer.seen()).await? {
@@ -420,11 +420,11 @@ fn name_file(response: &mut Response, name: Option<&str>) {
 }
 
 /// The response that the request's preconditions already decide, if they do.
-fn decided(app: &App, asked: &Asked<'_>, validators: &Validators, open: bool) -> Option<Response> {
+fn decided(app: &AppState, asked: &MediaRequest<'_>, validators: &Validators, open: bool) -> Option<Response> {
     let status = match evaluate(asked.method, asked.headers, validators) {
-        Precondition::NotModified => StatusCode::NOT_MODIFIED,
-        Precondition::Failed => StatusCode::PRECONDITION_FAILED,
-        Precondition::Proceed => return None,
+        PreconditionOutcome::NotModified => StatusCode::NOT_MODIFIED,
+        PreconditionOutcome::Failed => StatusCode::PRECONDITION_FAILED,
+        PreconditionOutcome::Proceed => return None,
     };
     Some(without_body(app, status, validators, open))
 }
@@ -434,8 +434,8 @@ fn decided(app: &App, asked: &Asked<'_>, validators: &Validators, open: bool) ->
 /// What is bought is recorded only when its bytes are at hand and about to be sent, so that no 304,
 /// 412, 416, 503 or HEAD costs anything.
 async fn before_bytes(
-    app: &App,
-    asked: &Asked<'_>,
+    app: &AppState,
+    asked: &MediaRequest<'_>,
     validators: &Validators,
     open: bool,
     sale: &Sale,
@@ -453,8 +453,8 @@ async fn before_bytes(
 }
 
 /// Checks that what lies in the store is what it was.
-async fn check_extents(app: &App, whole: &media::Body) -> Result<()> {
-    if whole.parts().iter().any(|part| matches!(part, Part::Store(_))) {
+async fn check_extents(app: &AppState, whole: &media::RenditionBody) -> Result<()> {
+    if whole.parts().iter().any(|part| matches!(part, BodyPart::Store(_))) {
         let (media, body) = (app.shared.media.clone(), whole.clone());
         let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
         checked.await.map_err(Error::internal)??;
@@ -464,9 +464,9 @@ async fn check_extents(app: &App, whole: &media::Body) -> Result<()> {
 
 /// Which ranges of `whole` are sent, after what there is to buy was bought.
 async fn sold(
-    app: &App,
-    asked: &Asked<'_>,
-    whole: &media::Body,
+    app: &AppState,
+    asked: &MediaRequest<'_>,
+    whole: &media::RenditionBody,
     validators: &Validators,
     sale: &Sale,
 ) -> Result<RangeDecision> {
@@ -482,8 +482,8 @@ async fn sold(
 /// What is given out after a CDN was told that the item is gone would be kept by it for as long as
 /// it may be.
 async fn rendition(
-    app: &App,
-    asked: &Asked<'_>,
+    app: &AppState,
+    asked: &MediaRequest<'_>,
     answer: &RenditionAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
@@ -494,7 +494,7 @@ async fn rendition(
     let obtained = match app.shared.media.find_cached(answer) {
         Some(obtained) => obtained,
         None => {
-            let payer = Payer::of(asked.client);
+            let payer = RenderPayer::of(asked.client);
             app.shared
                 .media
                 .obtain_for(answer, app.shared.edge.tuned.get().patience, payer)
@@ -514,7 +514,7 @@ async fn rendition(
     if app.shared.edge.tuned.get().work_headers && response.status().is_success() {
         timing::describe(response.headers_mut(), &obtained.source, answer.open);
     }
-    response.extensions_mut().insert(Work {
+    response.extensions_mut().insert(RenderSummary {
         cache: Some(obtained.source.as_str()),
         way: timing::way(&obtained.source),
         operation: Some(answer.planned.operation),
@@ -526,14 +526,14 @@ async fn rendition(
 
 /// The body in full or in the ranges asked for, with its framing.
 fn framed(
-    app: &App,
-    whole: &media::Body,
+    app: &AppState,
+    whole: &media::RenditionBody,
     kind: &HeaderValue,
     validators: &Validators,
     decision: &RangeDecision,
 ) -> Response {
     let length = whole.len();
-    let send = |parts: Vec<Part>| body(&app.shared.media, parts);
+    let send = |parts: Vec<BodyPart>| body(&app.shared.media, parts);
     let mut response = match decision {
         RangeDecision::Full => {
             let mut response =
@@ -550,13 +550,13 @@ fn framed(
             response
         }
         RangeDecision::Multi(ranges) => {
-            let framing = Multipart::new(ranges, kind, length, &validators.etag);
+            let framing = MultipartByteranges::new(ranges, kind, length, &validators.etag);
             let mut parts = Vec::new();
             for part in framing.parts {
-                parts.push(Part::Memory(part.head));
+                parts.push(BodyPart::Memory(part.head));
                 parts.extend(whole.slice(bytes_of(part.range)));
             }
-            parts.push(Part::Memory(framing.tail));
+            parts.push(BodyPart::Memory(framing.tail));
             let kind = framing.content_type;
             let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind, send(parts));
             set_length(response.headers_mut(), framing.length);

@@ -23,33 +23,33 @@ use axum::{
 };
 use tower::util::MapRequest;
 
-use crate::runtime::config::Role;
+use crate::runtime::config::NodeRole;
 use crate::runtime::error::Error;
-use crate::runtime::error::Kind;
+use crate::runtime::error::ErrorKind;
 
 pub use protocol::compression::Compressor;
-pub use protocol::surrogate::Surrogate;
-pub use site::Activity;
-use site::Apis;
+pub use protocol::surrogate::SurrogateHeaders;
+pub use site::SessionActivity;
+use site::ApiRouter;
 pub use site::ConceptNames;
-pub use site::pages::Pages;
+pub use site::pages::PageRenderer;
 pub use state::{
-    AccessState, App, ArchiveState, DistributionState, EdgeState, ProcessState, Shared, SiteState,
-    Tuned,
+    AccessState, AppState, ArchiveState, DistributionState, EdgeState, ProcessState, SharedState, SiteState,
+    LiveSettings,
 };
 
 /// A router that takes addresses with a slash at their end for those without it.
 pub type WebService = MapRequest<Router, fn(Request) -> Request>;
 
 /// The service over the addresses that a process of this role has.
-pub fn service(app: App) -> WebService {
+pub fn service(app: AppState) -> WebService {
     let router = match app.shared.process.node.role() {
-        Role::All | Role::Web => whole(app),
-        Role::Worker => {
+        NodeRole::All | NodeRole::Web => whole(app),
+        NodeRole::Worker => {
             let routes = compressed(&app, tools(&app));
             part(app, routes)
         }
-        Role::Edge => {
+        NodeRole::Edge => {
             let routes = compressed(&app, tools(&app)).merge(pictures());
             part(app, routes)
         }
@@ -60,12 +60,12 @@ pub fn service(app: App) -> WebService {
 /// The routes with their answers compressed for clients that accept it.
 ///
 /// Those of pictures are left out: a cached one must not pass through anything that it has no use for.
-fn compressed(app: &App, routes: Router<App>) -> Router<App> {
+fn compressed(app: &AppState, routes: Router<AppState>) -> Router<AppState> {
     routes.layer(middleware::from_fn_with_state(app.clone(), protocol::compression::around))
 }
 
 /// The router of a process that leaves most addresses to others.
-fn part(app: App, routes: Router<App>) -> Router {
+fn part(app: AppState, routes: Router<AppState>) -> Router {
     routes
         .fallback(elsewhere)
         .method_not_allowed_fallback(method_not_allowed)
@@ -75,10 +75,10 @@ fn part(app: App, routes: Router<App>) -> Router {
 }
 
 /// The router over all addresses.
-fn whole(app: App) -> Router {
+fn whole(app: AppState) -> Router {
     let apis = apis(&app);
     // Pages call the APIs by a router of their own, without what stands around every request.
-    let called = Apis(apis.clone().merge(pictures()).with_state(app.clone()));
+    let called = ApiRouter(apis.clone().merge(pictures()).with_state(app.clone()));
     let pages = pages().layer(middleware::from_fn_with_state(app.clone(), site::dress));
     compressed(&app, apis.merge(pages.layer(Extension(called))))
         .merge(pictures())
@@ -90,13 +90,13 @@ fn whole(app: App) -> Router {
 }
 
 /// The service of the listener for operators' tools alone.
-pub fn admin_service(app: App) -> WebService {
+pub fn admin_service(app: AppState) -> WebService {
     let routes = compressed(&app, health().merge(measures()));
     MapRequest::new(part(app, routes), protocol::slash::trim)
 }
 
 /// What operators' tools call at the listener for everybody.
-fn tools(app: &App) -> Router<App> {
+fn tools(app: &AppState) -> Router<AppState> {
     match app.shared.process.has_admin_listener {
         true => health(),
         false => health().merge(measures()),
@@ -104,7 +104,7 @@ fn tools(app: &App) -> Router<App> {
 }
 
 /// What balancers ask.
-fn health() -> Router<App> {
+fn health() -> Router<AppState> {
     Router::new()
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
@@ -113,17 +113,17 @@ fn health() -> Router<App> {
 }
 
 /// What monitoring collects.
-fn measures() -> Router<App> {
+fn measures() -> Router<AppState> {
     Router::new().route("/metrics", get(health::metrics))
 }
 
 /// Media.
-fn pictures() -> Router<App> {
+fn pictures() -> Router<AppState> {
     Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
 }
 
 /// What programs call besides media.
-fn apis(app: &App) -> Router<App> {
+fn apis(app: &AppState) -> Router<AppState> {
     tools(app)
         .route("/o/oauth2/token", post(oauth::token))
         .route("/o/oauth2/revoke", post(oauth::revoke))
@@ -145,7 +145,7 @@ fn apis(app: &App) -> Router<App> {
 }
 
 /// What people look at in a browser.
-fn pages() -> Router<App> {
+fn pages() -> Router<AppState> {
     Router::new()
         .route("/assets/{*path}", get(site::assets::asset))
         .route("/favicon.ico", get(site::assets::favicon))
@@ -160,19 +160,19 @@ fn pages() -> Router<App> {
         .merge(site::mails::routes())
 }
 
-async fn watch(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn watch(State(app): State<AppState>, request: Request, next: Next) -> Response {
     protocol::edge::watch(&app, request, next).await
 }
 
-async fn not_found(State(app): State<App>, request: Request) -> Response {
+async fn not_found(State(app): State<AppState>, request: Request) -> Response {
     if let Some(redirect) = protocol::slash::redirect(request.uri()) {
         return redirect;
     }
     let path = request.uri().path();
     let error =
-        Error::new(Kind::NotFound, format!("no address {}", protocol::respond::shorten(path)));
+        Error::new(ErrorKind::NotFound, format!("no address {}", protocol::respond::shorten(path)));
     match wants_page(&request) {
-        true => site::Asked::of(&request).stray(app, error).await,
+        true => site::ErrorPageRequest::of(&request).stray(app, error).await,
         false => protocol::respond::error(&error),
     }
 }
@@ -184,25 +184,25 @@ fn wants_page(request: &Request) -> bool {
     accepted.any(|line| line.split(',').any(|one| one.trim().starts_with("text/html")))
 }
 
-async fn elsewhere(State(app): State<App>, request: Request) -> Response {
+async fn elsewhere(State(app): State<AppState>, request: Request) -> Response {
     let path = protocol::respond::shorten(request.uri().path());
     let what = match app.shared.process.node.role() {
-        Role::Edge => "only reads and serves media alone",
-        Role::All | Role::Web | Role::Worker => "does the work beside requests alone",
+        NodeRole::Edge => "only reads and serves media alone",
+        NodeRole::All | NodeRole::Web | NodeRole::Worker => "does the work beside requests alone",
     };
     let message = format!("no address {path} at this node, which {what}; ask another one");
-    protocol::respond::error(&Error::new(Kind::NotFound, message))
+    protocol::respond::error(&Error::new(ErrorKind::NotFound, message))
 }
 
-async fn method_not_allowed(State(app): State<App>, request: Request) -> Response {
+async fn method_not_allowed(State(app): State<AppState>, request: Request) -> Response {
     let message = format!("method {} is not supported here", request.method());
-    let error = Error::new(Kind::Unsupported, message);
+    let error = Error::new(ErrorKind::Unsupported, message);
     let serves_pages = match app.shared.process.node.role() {
-        Role::All | Role::Web => true,
-        Role::Worker | Role::Edge => false,
+        NodeRole::All | NodeRole::Web => true,
+        NodeRole::Worker | NodeRole::Edge => false,
     };
     match serves_pages && wants_page(&request) {
-        true => site::Asked::of(&request).stray(app, error).await,
+        true => site::ErrorPageRequest::of(&request).stray(app, error).await,
         false => protocol::respond::error(&error),
     }
 }

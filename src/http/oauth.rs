@@ -10,32 +10,32 @@ use axum::{
 use minijinja::context;
 use serde_json::json;
 
-use crate::access::auth::Credentials;
+use crate::access::auth::PresentedCredentials;
 use crate::access::oauth::{
-    AuthorizationError, AuthorizationRequest, ClientAuthentication, OAuthErrorCode, Parameters,
+    AuthorizationError, AuthorizationRequest, ClientAuthentication, OAuthErrorCode, OAuthParameters,
     Prompt, TokenError,
 };
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::api::credentials;
 use crate::http::protocol::edge;
 use crate::http::protocol::respond;
 use crate::http::site::form::form_body;
 use crate::http::site::form::see_other;
 use crate::http::site::login;
-use crate::http::site::login::Notice;
-use crate::http::site::login::Purpose;
+use crate::http::site::login::LoginNotice;
+use crate::http::site::login::LoginPurpose;
 use crate::http::site::pages;
-use crate::http::site::session::Visitor;
+use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// `GET` and `POST /o/oauth2/auth`: the authorization endpoint.
-pub(super) async fn authorize(State(app): State<App>, request: Request) -> Response {
+pub(super) async fn authorize(State(app): State<AppState>, request: Request) -> Response {
     let outcome = match *request.method() {
         // It would give out a code that nobody reads.
         Method::HEAD => {
             let message = "method HEAD is not supported here";
-            return respond::error(&Error::new(Kind::Unsupported, message));
+            return respond::error(&Error::new(ErrorKind::Unsupported, message));
         }
         Method::POST => from_post(request).await,
         _ => {
@@ -58,7 +58,7 @@ fn clean(encoded: &str) -> String {
     encoded.chars().filter(|c| c.is_ascii_graphic()).collect()
 }
 
-async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+async fn authorization(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
     let encoded = clean(uri.query().unwrap_or_default());
     let asked = match validate(app, &encoded).await? {
         Ok(asked) => asked,
@@ -66,8 +66,8 @@ async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Resp
     };
     let now = clock::now();
     let oauth = &app.shared.access.oauth;
-    let visitor = Visitor::find(app, headers).await?;
-    let fresh = |visitor: &Visitor| {
+    let visitor = SiteVisitor::find(app, headers).await?;
+    let fresh = |visitor: &SiteVisitor| {
         let age_s = now.duration_since(visitor.session.auth_time).as_secs();
         // A login takes its time: none at all means a new one, once.
         let old = |max: u64| max == 0 || i64::try_from(max).is_ok_and(|max| age_s > max);
@@ -83,7 +83,7 @@ async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Resp
         }
         let return_to =
             format!("/o/oauth2/auth?{}", without_prompt(&encoded, &["login", "select_account"]));
-        let notice = Notice { purpose: Some(Purpose::of(&asked)), ..Notice::default() };
+        let notice = LoginNotice { purpose: Some(LoginPurpose::of(&asked)), ..LoginNotice::default() };
         return login::page(app, headers, &return_to, &notice);
     };
     let user = &visitor.account.user;
@@ -99,19 +99,19 @@ async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Resp
 }
 
 /// What a login that leads to `return_to` is for; nothing when it is for a page of ours.
-pub(super) async fn purpose(app: &App, return_to: &str) -> Option<Purpose> {
+pub(super) async fn purpose(app: &AppState, return_to: &str) -> Option<LoginPurpose> {
     let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
-    let parameters = Parameters::parse(encoded).ok()?;
+    let parameters = OAuthParameters::parse(encoded).ok()?;
     let asked = app.shared.access.oauth.request(&parameters).await.ok()?;
-    Some(Purpose::of(&asked))
+    Some(LoginPurpose::of(&asked))
 }
 
 /// The authorization request in `encoded`, or the response that ends it.
 async fn validate(
-    app: &App,
+    app: &AppState,
     encoded: &str,
 ) -> Result<std::result::Result<AuthorizationRequest, Response>> {
-    let Ok(parameters) = Parameters::parse(encoded) else {
+    let Ok(parameters) = OAuthParameters::parse(encoded) else {
         let text = "The address of this login cannot be read.";
         return Ok(Err(message(app, "This login link has a mistake", text)?));
     };
@@ -125,13 +125,13 @@ async fn validate(
     }
 }
 
-fn message(app: &App, title: &str, text: &str) -> Result<Response> {
+fn message(app: &AppState, title: &str, text: &str) -> Result<Response> {
     let context = context! {
         site_name => app.shared.site.name.clone(),
         title => title,
         message => text,
     };
-    pages::private(app, StatusCode::BAD_REQUEST, "message.html", context, pages::Leads::Home)
+    pages::private(app, StatusCode::BAD_REQUEST, "message.html", context, pages::FormTargets::Home)
 }
 
 /// To the client, with what it was sent for. The address must reach nobody else.
@@ -164,16 +164,16 @@ fn without_prompt(encoded: &str, done: &[&str]) -> String {
 }
 
 /// `POST /o/consent`: what the visitor decided.
-pub(super) async fn decide(State(app): State<App>, request: Request) -> Response {
+pub(super) async fn decide(State(app): State<AppState>, request: Request) -> Response {
     let outcome = decision(&app, request).await;
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
-async fn decision(app: &App, request: Request) -> Result<Response> {
+async fn decision(app: &AppState, request: Request) -> Result<Response> {
     let (headers, form) = form_body(request).await?;
     let form = login::parse(&form)?;
     let encoded = clean(form.find("request").unwrap_or_default());
-    let Some(visitor) = Visitor::find(app, &headers).await? else {
+    let Some(visitor) = SiteVisitor::find(app, &headers).await? else {
         return Ok(see_other(&format!("/o/oauth2/auth?{encoded}")));
     };
     if !visitor.sent(form.find("csrf")) {
@@ -194,7 +194,7 @@ async fn decision(app: &App, request: Request) -> Result<Response> {
 }
 
 /// `POST /o/oauth2/token`: the token endpoint.
-pub(super) async fn token(State(app): State<App>, request: Request) -> Response {
+pub(super) async fn token(State(app): State<AppState>, request: Request) -> Response {
     let client = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
@@ -212,7 +212,7 @@ pub(super) async fn token(State(app): State<App>, request: Request) -> Response 
 }
 
 /// `POST /o/oauth2/revoke`: token revocation (RFC 7009).
-pub(super) async fn revoke(State(app): State<App>, request: Request) -> Response {
+pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Response {
     let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
@@ -229,7 +229,7 @@ pub(super) async fn revoke(State(app): State<App>, request: Request) -> Response
 /// The form of a request to an endpoint that speaks RFC 6749, or its refusal.
 async fn protocol_form(
     request: Request,
-) -> std::result::Result<(HeaderMap, Parameters), Response> {
+) -> std::result::Result<(HeaderMap, OAuthParameters), Response> {
     let invalid = |text: &str| {
         let body = json!({ "error": "invalid_request", "error_description": text });
         uncached(respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into()))
@@ -237,7 +237,7 @@ async fn protocol_form(
     let (headers, form) = form_body(request).await.map_err(|_| {
         invalid("a form of the type application/x-www-form-urlencoded is expected")
     })?;
-    let form = Parameters::parse(&form).map_err(|_| invalid("the form cannot be read"))?;
+    let form = OAuthParameters::parse(&form).map_err(|_| invalid("the form cannot be read"))?;
     Ok((headers, form))
 }
 
@@ -272,7 +272,7 @@ fn refused(error: &TokenError) -> Response {
         | OAuthErrorCode::RegistrationNotSupported => StatusCode::BAD_REQUEST,
     };
     match &error.source {
-        Some(busy) if busy.kind() == Kind::Overloaded => respond::note_shed(busy),
+        Some(busy) if busy.kind() == ErrorKind::Overloaded => respond::note_shed(busy),
         Some(cause) => tracing::error!(status = status.as_u16(), "token endpoint: {cause}"),
         None => {}
     }
@@ -298,18 +298,18 @@ fn uncached(mut response: Response) -> Response {
 }
 
 /// `GET` and `POST /o/v2/user`: what the token says of its user.
-pub(super) async fn user(State(app): State<App>, request: Request) -> Response {
+pub(super) async fn user(State(app): State<AppState>, request: Request) -> Response {
     let headers = request.headers().clone();
     let outcome = user_info(&app, &headers).await;
     outcome.unwrap_or_else(|error| respond::refused(&error, &headers))
 }
 
-async fn user_info(app: &App, headers: &HeaderMap) -> Result<Response> {
-    let unauthorized = || Error::new(Kind::Unauthenticated, "Unauthorized");
+async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {
+    let unauthorized = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let line = lines.next().filter(|_| lines.next().is_none()).ok_or_else(unauthorized)?;
     let line = line.to_str().map_err(|_| unauthorized())?;
-    let Credentials::Bearer(token) = credentials::from_header(line) else {
+    let PresentedCredentials::Bearer(token) = credentials::from_header(line) else {
         return Err(unauthorized());
     };
     let found = app.shared.access.oauth.user_info(token, clock::now()).await?;
@@ -318,12 +318,12 @@ async fn user_info(app: &App, headers: &HeaderMap) -> Result<Response> {
 }
 
 /// `GET /.well-known/openid-configuration`, also below `/o`.
-pub(super) async fn discovery(State(app): State<App>) -> Response {
+pub(super) async fn discovery(State(app): State<AppState>) -> Response {
     public(app.shared.access.oauth.discovery().to_string())
 }
 
 /// `GET /o/oauth2/keys`: the keys that id tokens are signed with.
-pub(super) async fn keys(State(app): State<App>) -> Response {
+pub(super) async fn keys(State(app): State<AppState>) -> Response {
     public(app.shared.access.oauth.key_set().await.to_string())
 }
 

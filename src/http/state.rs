@@ -19,32 +19,32 @@ use crate::access::users::Users;
 use crate::archive::collections::Collections;
 use crate::archive::content::Content;
 use crate::archive::ingest::Uploads;
-use crate::cluster::membership::Node;
+use crate::cluster::membership::ClusterNode;
 use crate::cluster::readiness::Readiness;
 use crate::distribution::delivery::Deliveries;
 use crate::distribution::notifications::Notifications;
 use crate::distribution::recipients::Recipients;
 use crate::http::openapi;
 use crate::http::protocol::compression::Compressor;
-use crate::http::protocol::surrogate::Surrogate;
-use crate::http::site::pages::Pages;
-use crate::http::site::{Activity, ConceptNames};
+use crate::http::protocol::surrogate::SurrogateHeaders;
+use crate::http::site::pages::PageRenderer;
+use crate::http::site::{SessionActivity, ConceptNames};
 use crate::media::Media;
-use crate::runtime::config::Addresses;
-use crate::runtime::live::Live;
-use crate::runtime::traces::Traces;
-use crate::storage::audit::Audit;
+use crate::runtime::config::NetworkList;
+use crate::runtime::live::HotSwap;
+use crate::runtime::traces::RequestTracer;
+use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;
 
 /// What the handlers share; cheap to clone.
 #[derive(Clone)]
-pub struct App {
+pub struct AppState {
     /// The state.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedState>,
 }
 
-/// The state behind [`App`].
-pub struct Shared {
+/// The state behind [`AppState`].
+pub struct SharedState {
     /// Who calls and what they may have.
     pub access: AccessState,
     /// Search, collections and uploads.
@@ -60,7 +60,7 @@ pub struct Shared {
     /// The process and the node that it is.
     pub process: ProcessState,
     /// The OpenAPI document.
-    pub description: openapi::Description,
+    pub description: openapi::ApiDescription,
 }
 
 /// Who calls and what they may have.
@@ -74,7 +74,7 @@ pub struct AccessState {
     /// Purchases.
     pub orders: Orders,
     /// Events of the audit log that belong to no transaction.
-    pub audit: Audit,
+    pub audit: AuditLog,
 }
 
 /// Search, collections and uploads.
@@ -100,9 +100,9 @@ pub struct DistributionState {
 /// The customer web site.
 pub struct SiteState {
     /// The page templates.
-    pub pages: Pages,
+    pub pages: PageRenderer,
     /// When visitors were last seen.
-    pub activity: Activity,
+    pub activity: SessionActivity,
     /// What the codes of facets are called.
     pub concepts: ConceptNames,
     /// Base of links to pages.
@@ -118,13 +118,13 @@ pub struct SiteState {
 /// Requests and answers of every route.
 pub struct EdgeState {
     /// The settings that change while the service runs.
-    pub tuned: Live<Tuned>,
+    pub tuned: HotSwap<LiveSettings>,
     /// How answers name to a CDN what they show.
-    pub surrogate: Surrogate,
+    pub surrogate: SurrogateHeaders,
     /// Content coding of answers.
     pub compressor: Compressor,
     /// Where traces of requests go; nowhere unless the operator wants them.
-    pub traces: Option<Traces>,
+    pub traces: Option<RequestTracer>,
     /// Whether browsers are told to use `https` alone from now on.
     pub strict_transport: bool,
 }
@@ -134,7 +134,7 @@ pub struct ProcessState {
     /// The database.
     pub db: Db,
     /// This process among those that serve the archive.
-    pub node: Node,
+    pub node: ClusterNode,
     /// Whether this node can do what others can.
     pub readiness: Readiness,
     /// What `/metrics` prints.
@@ -163,13 +163,13 @@ impl ProcessState {
 
 /// Settings that change while the service runs.
 #[derive(Debug)]
-pub struct Tuned {
+pub struct LiveSettings {
     /// Whether photographs are found without credentials.
     pub open_images: bool,
     /// Seconds that a login in the browser lasts.
     pub session_s: u32,
     /// Proxies whose `X-Forwarded-For` is believed.
-    pub trusted_proxies: Addresses,
+    pub trusted_proxies: NetworkList,
     /// `Cache-Control` of open renditions.
     pub open_cache_control: String,
     /// Whether renditions say how they were made.

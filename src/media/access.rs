@@ -2,24 +2,24 @@
 
 use jiff::Timestamp;
 
-use super::Entry;
+use super::CatalogEntry;
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, Kind, Result};
-use model::Usage;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use model::RenditionUsage;
 use model::account::{AgreementId, Scope};
 use model::item::{PubStatus, has_picture};
-use model::media_url::{DocumentExtension, MediaPath, RenditionExtension, Target};
+use model::media_url::{DocumentExtension, MediaPath, RenditionExtension, MediaTarget};
 
 /// Who asks for media.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Caller<'a> {
+pub struct MediaCaller<'a> {
     /// Whose credentials came with the request, if they are good.
     pub principal: Option<&'a Principal>,
     /// The agreement that is to pay, `agr`.
     pub agr: Option<AgreementId>,
 }
 
-impl<'a> Caller<'a> {
+impl<'a> MediaCaller<'a> {
     /// The caller as what is open knows it: credentials that may not be used here count as none.
     #[must_use]
     pub fn visitor(self) -> Option<&'a Principal> {
@@ -40,7 +40,7 @@ impl<'a> Caller<'a> {
 /// A withdrawn item is hidden from everybody, one under embargo from all but the provider, and a
 /// commissioned one from all but the provider and administrators.
 #[must_use]
-pub fn is_visible(entry: &Entry, principal: Option<&Principal>, now: Timestamp) -> bool {
+pub fn is_visible(entry: &CatalogEntry, principal: Option<&Principal>, now: Timestamp) -> bool {
     let status = match entry.document.pub_status() {
         PubStatus::Usable | PubStatus::Replaced => true,
         PubStatus::Commissioned => principal.is_some_and(Principal::sees_commissioned),
@@ -52,7 +52,7 @@ pub fn is_visible(entry: &Entry, principal: Option<&Principal>, now: Timestamp) 
 /// Whether the item is visible without credentials at `now`, so that a shared cache may store what
 /// is open of it.
 #[must_use]
-pub fn is_public(entry: &Entry, now: Timestamp) -> bool {
+pub fn is_public(entry: &CatalogEntry, now: Timestamp) -> bool {
     is_visible(entry, None, now)
 }
 
@@ -64,22 +64,22 @@ pub fn is_public(entry: &Entry, now: Timestamp) -> bool {
 pub fn is_open(path: &MediaPath) -> bool {
     let picture = has_picture(path.key().media_type);
     match path.target() {
-        Target::Item(_) => true,
-        Target::Rendition(file) => {
+        MediaTarget::Item(_) => true,
+        MediaTarget::Rendition(file) => {
             let small = match file.name().usage {
-                Usage::Preview | Usage::Thumbnail => true,
-                Usage::Hires | Usage::Hidef | Usage::Lores => false,
+                RenditionUsage::Preview | RenditionUsage::Thumbnail => true,
+                RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => false,
             };
             let own = file.association().is_none();
             picture && small && own && file.extension().is_image()
         }
-        Target::Document(file) => match file.extension() {
+        MediaTarget::Document(file) => match file.extension() {
             DocumentExtension::Json | DocumentExtension::Xml => picture,
             DocumentExtension::Zip | DocumentExtension::Cutpaste | DocumentExtension::Indesign => {
                 false
             }
         },
-        Target::Pricelist => false,
+        MediaTarget::Pricelist => false,
     }
 }
 
@@ -91,15 +91,15 @@ pub fn is_open(path: &MediaPath) -> bool {
 #[must_use]
 pub fn needs_purchase(path: &MediaPath) -> bool {
     match path.target() {
-        Target::Item(_) | Target::Pricelist => false,
-        Target::Rendition(file) => match file.extension() {
+        MediaTarget::Item(_) | MediaTarget::Pricelist => false,
+        MediaTarget::Rendition(file) => match file.extension() {
             RenditionExtension::Pdf | RenditionExtension::Eps => true,
             RenditionExtension::Image(_) | RenditionExtension::Mp4 => match file.name().usage {
-                Usage::Hires | Usage::Hidef | Usage::Lores => true,
-                Usage::Preview | Usage::Thumbnail => false,
+                RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => true,
+                RenditionUsage::Preview | RenditionUsage::Thumbnail => false,
             },
         },
-        Target::Document(file) => match file.extension() {
+        MediaTarget::Document(file) => match file.extension() {
             DocumentExtension::Zip => true,
             DocumentExtension::Json
             | DocumentExtension::Xml
@@ -120,18 +120,18 @@ pub fn needs_reading(path: &MediaPath) -> bool {
 /// The answer to a caller that must present credentials.
 #[must_use]
 pub fn unauthenticated() -> Error {
-    Error::new(Kind::Unauthenticated, "Unauthorized")
+    Error::new(ErrorKind::Unauthenticated, "Unauthorized")
 }
 
 /// The answer to a well-formed URL of something that the item does not have.
 #[must_use]
 pub fn not_available(path: &MediaPath) -> Error {
-    Error::new(Kind::NotFound, format!("{path} is not available for this item"))
+    Error::new(ErrorKind::NotFound, format!("{path} is not available for this item"))
 }
 
 /// The name under which a browser saves a Hires: the item's id.
 pub(super) fn file_name(path: &MediaPath) -> Option<String> {
-    let Target::Rendition(file) = path.target() else { return None };
-    let hires = file.name().usage == Usage::Hires;
+    let MediaTarget::Rendition(file) = path.target() else { return None };
+    let hires = file.name().usage == RenditionUsage::Hires;
     hires.then(|| format!("{}{}", path.key().id, file.extension().as_str()))
 }

@@ -6,20 +6,20 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::{
-    Entry,
-    cache::{Body, Extent, Part},
-    collect::Member,
+    CatalogEntry,
+    cache::{RenditionBody, BlobExtent, BodyPart},
+    collect::ArchiveMember,
     keys::CacheKeys,
     plan,
 };
-use crate::access::orders::Decision;
+use crate::access::orders::CoverageDecision;
 use crate::runtime::error::Error;
 use model::item::Asset;
 use model::{AssociationKey, CropSpec, ItemKey};
 
 /// What a media URL stands for.
 #[derive(Debug)]
-pub enum Answer {
+pub enum MediaAnswer {
     /// The item's page on the customer web site.
     Page(ItemKey, Option<CropSpec>),
     /// A document or text.
@@ -30,7 +30,7 @@ pub enum Answer {
     File(Box<FileAnswer>),
 }
 
-impl Answer {
+impl MediaAnswer {
     /// The keys that a CDN keeps it under.
     #[must_use]
     pub fn cache_keys(&self) -> CacheKeys {
@@ -64,7 +64,7 @@ pub struct TextAnswer {
 #[derive(Debug)]
 pub struct RenditionAnswer {
     /// The plan that makes it.
-    pub planned: Arc<plan::Planned>,
+    pub planned: Arc<plan::PlannedRendition>,
     /// Entity tag without quotes.
     pub etag: String,
     /// When the item was stored; `None` for an associated object, which another one may take the
@@ -78,9 +78,9 @@ pub struct RenditionAnswer {
     pub file_name: Option<String>,
     /// The keys that a CDN keeps it under.
     pub keys: CacheKeys,
-    pub(super) entry: Arc<Entry>,
+    pub(super) entry: Arc<CatalogEntry>,
     /// The item of the address, where that is another one.
-    pub(super) named: Option<Arc<Entry>>,
+    pub(super) named: Option<Arc<CatalogEntry>>,
     /// The associated object of `entry` that it shows.
     pub(super) association: Option<AssociationKey>,
 }
@@ -102,19 +102,19 @@ pub struct FileAnswer {
     pub keys: CacheKeys,
     pub(super) content: FileContent,
     /// The items that it was made of.
-    pub(super) seen: Vec<Arc<Entry>>,
+    pub(super) seen: Vec<Arc<CatalogEntry>>,
 }
 
 impl RenditionAnswer {
     /// The items that it was made of.
-    pub fn seen(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn seen(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         std::iter::once(&self.entry).chain(&self.named)
     }
 }
 
 impl FileAnswer {
     /// The items that it was made of.
-    pub fn seen(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn seen(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         self.seen.iter()
     }
 }
@@ -123,9 +123,9 @@ impl FileAnswer {
 #[derive(Debug)]
 pub(super) enum FileContent {
     /// The store.
-    Stored(Body),
+    Stored(RenditionBody),
     /// Files that are put together.
-    Archive(Vec<Member>),
+    Archive(Vec<ArchiveMember>),
 }
 
 /// What an answer sells: items, with what the caller's agreements say of each. Nothing for what is
@@ -134,14 +134,14 @@ pub(super) enum FileContent {
 /// It is recorded by [`super::Media::purchase`], and nothing may be delivered before that.
 #[derive(Clone, Debug, Default)]
 pub struct Sale {
-    pub(super) entries: Vec<(Arc<Entry>, Decision)>,
+    pub(super) entries: Vec<(Arc<CatalogEntry>, CoverageDecision)>,
     /// Whether all of it is bought or nothing.
     pub(super) together: bool,
 }
 
 impl Sale {
     /// The sale of one item, if it is one.
-    pub(super) fn of(entry: &Arc<Entry>, decision: Option<Decision>) -> Self {
+    pub(super) fn of(entry: &Arc<CatalogEntry>, decision: Option<CoverageDecision>) -> Self {
         let entries = decision.map(|decision| (Arc::clone(entry), decision));
         Self { entries: entries.into_iter().collect(), together: false }
     }
@@ -160,7 +160,7 @@ impl Sale {
 }
 
 /// The bytes of a file as it lies in the store.
-pub(super) fn stored_body(asset: &Asset) -> Body {
+pub(super) fn stored_body(asset: &Asset) -> RenditionBody {
     let (blob, blob_length) = (asset.blob(), asset.length());
-    Body::new([Part::Store(Extent { blob, blob_length, range: 0..blob_length })])
+    RenditionBody::new([BodyPart::Store(BlobExtent { blob, blob_length, range: 0..blob_length })])
 }

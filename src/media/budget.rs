@@ -22,14 +22,14 @@ const MILLION: i64 = 1_000_000;
 
 /// Whose requests count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Client {
+pub enum RateLimitClient {
     /// A user, from wherever and with whatever credentials.
     User(UserId),
     /// Somebody unknown: the address, of IPv6 its /64.
     Network(IpAddr),
 }
 
-impl Client {
+impl RateLimitClient {
     /// The client behind a request; `None` where neither is known.
     #[must_use]
     pub fn of(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
@@ -42,26 +42,26 @@ impl Client {
 
 /// Who pays for a render that has to be begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Payer {
+pub enum RenderPayer {
     /// Nobody: it is our own work.
     Nobody,
     /// A client, as far as its reserve goes.
-    Client(Client),
+    Client(RateLimitClient),
     /// A client whose archive is under way, also beyond its reserve.
-    Owing(Client),
+    Owing(RateLimitClient),
 }
 
-impl Payer {
+impl RenderPayer {
     /// Whoever sent a request for one rendition.
     #[must_use]
-    pub fn of(client: Option<Client>) -> Self {
+    pub fn of(client: Option<RateLimitClient>) -> Self {
         client.map_or(Self::Nobody, Self::Client)
     }
 }
 
 /// What a client has left, at a moment.
 #[derive(Clone, Copy, Debug)]
-struct Reserve {
+struct PixelBucket {
     /// Below zero when it is owed.
     pixels: i64,
     /// Microseconds since the start.
@@ -70,15 +70,15 @@ struct Reserve {
 
 /// The reserves of all clients that used theirs lately.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct RenderRateLimiter {
     /// Megapixels a second, which are pixels a microsecond; 0: nothing is counted.
     rate: i64,
     burst: i64,
     watch: Stopwatch,
-    reserves: Mutex<HashMap<Client, Reserve>>,
+    reserves: Mutex<HashMap<RateLimitClient, PixelBucket>>,
 }
 
-impl Budget {
+impl RenderRateLimiter {
     /// `megapixels_s` for each client and second, and `burst` megapixels at once. A rate of zero
     /// bounds nobody.
     pub(super) fn new(megapixels_s: u32, burst: u32) -> Self {
@@ -94,11 +94,11 @@ impl Budget {
     ///
     /// A render beyond the whole reserve needs a full one and leaves a debt. Fails with
     /// [`crate::runtime::error::Kind::Overloaded`] and the time until the reserve suffices.
-    pub(super) fn take(&self, payer: Payer, pixels: u64) -> Result<()> {
+    pub(super) fn take(&self, payer: RenderPayer, pixels: u64) -> Result<()> {
         let (client, may_owe) = match payer {
-            Payer::Nobody => return Ok(()),
-            Payer::Client(client) => (client, false),
-            Payer::Owing(client) => (client, true),
+            RenderPayer::Nobody => return Ok(()),
+            RenderPayer::Client(client) => (client, false),
+            RenderPayer::Owing(client) => (client, true),
         };
         if self.rate == 0 || pixels == 0 {
             return Ok(());
@@ -108,7 +108,7 @@ impl Budget {
     }
 
     /// Whether the client owes nothing: only then an archive is begun for it.
-    pub(super) fn begin(&self, client: Client) -> Result<()> {
+    pub(super) fn begin(&self, client: RateLimitClient) -> Result<()> {
         if self.rate == 0 {
             return Ok(());
         }
@@ -116,8 +116,8 @@ impl Budget {
     }
 
     /// Gives back what was taken for a render that no queue took.
-    pub(super) fn give_back(&self, payer: Payer, pixels: u64) {
-        let (Payer::Client(client) | Payer::Owing(client)) = payer else { return };
+    pub(super) fn give_back(&self, payer: RenderPayer, pixels: u64) {
+        let (RenderPayer::Client(client) | RenderPayer::Owing(client)) = payer else { return };
         if let Some(reserve) = self.reserves.lock().get_mut(&client) {
             let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
             reserve.pixels = reserve.pixels.saturating_add(pixels).min(self.burst);
@@ -129,13 +129,13 @@ impl Budget {
     }
 
     /// What of a reserve is there at `now_us`.
-    fn filled(&self, reserve: Reserve, now_us: i64) -> i64 {
+    fn filled(&self, reserve: PixelBucket, now_us: i64) -> i64 {
         let passed = now_us.saturating_sub(reserve.at_us).max(0);
         reserve.pixels.saturating_add(passed.saturating_mul(self.rate)).min(self.burst)
     }
 
     /// Fails with the seconds until it could be taken.
-    fn take_at(&self, client: Client, pixels: i64, may_owe: bool, now_us: i64) -> Result<(), u32> {
+    fn take_at(&self, client: RateLimitClient, pixels: i64, may_owe: bool, now_us: i64) -> Result<(), u32> {
         let mut reserves = self.reserves.lock();
         let left = reserves.get(&client).map_or(self.burst, |known| self.filled(*known, now_us));
         let needed = pixels.min(self.burst);
@@ -150,12 +150,12 @@ impl Budget {
         // Nobody owes more than what the longest wait fills.
         let owed_max = i64::from(BUDGET_WAIT_S_MAX) * MILLION * self.rate;
         let pixels = left.saturating_sub(pixels).max(-owed_max);
-        reserves.insert(client, Reserve { pixels, at_us: now_us });
+        reserves.insert(client, PixelBucket { pixels, at_us: now_us });
         Ok(())
     }
 
     /// Makes room: a full reserve says nothing, and one that is not used up says little.
-    fn forget(&self, reserves: &mut HashMap<Client, Reserve>, now_us: i64) {
+    fn forget(&self, reserves: &mut HashMap<RateLimitClient, PixelBucket>, now_us: i64) {
         reserves.retain(|_, reserve| self.filled(*reserve, now_us) < self.burst);
         if reserves.len() >= BUDGET_CLIENTS_MAX {
             reserves.retain(|_, reserve| self.filled(*reserve, now_us) <= 0);
@@ -178,15 +178,15 @@ fn refusal(wait_s: u32) -> Error {
 mod tests {
     use super::*;
 
-    const A: Client = Client::User(UserId(1));
-    const B: Client = Client::User(UserId(2));
+    const A: RateLimitClient = RateLimitClient::User(UserId(1));
+    const B: RateLimitClient = RateLimitClient::User(UserId(2));
 
     /// Ten megapixels a second, a hundred at once.
-    fn budget() -> Budget {
-        Budget::new(10, 100)
+    fn budget() -> RenderRateLimiter {
+        RenderRateLimiter::new(10, 100)
     }
 
-    fn take(budget: &Budget, client: Client, megapixels: i64, second: i64) -> Result<(), u32> {
+    fn take(budget: &RenderRateLimiter, client: RateLimitClient, megapixels: i64, second: i64) -> Result<(), u32> {
         budget.take_at(client, megapixels * MILLION, false, second * MILLION)
     }
 
@@ -217,12 +217,12 @@ mod tests {
         let budget = budget();
         assert!(budget.begin(A).is_ok());
         for _ in 0..5 {
-            assert!(budget.take(Payer::Owing(A), 100_000_000).is_ok());
+            assert!(budget.take(RenderPayer::Owing(A), 100_000_000).is_ok());
         }
         let refused = budget.begin(A).unwrap_err();
         let wait_s = refused.retry_after_s().unwrap();
         assert!((39..=41).contains(&wait_s), "{wait_s}");
-        assert!(budget.take(Payer::Client(B), 1).is_ok());
+        assert!(budget.take(RenderPayer::Client(B), 1).is_ok());
         // However much it was, nobody waits for longer than this.
         budget.take_at(A, i64::MAX, true, 0).unwrap();
         assert_eq!(budget.begin(A).unwrap_err().retry_after_s(), Some(BUDGET_WAIT_S_MAX));
@@ -231,19 +231,19 @@ mod tests {
     #[test]
     fn what_no_queue_took_is_given_back() {
         let budget = budget();
-        budget.take(Payer::Client(A), 100_000_000).unwrap();
-        assert!(budget.take(Payer::Client(A), 100_000_000).is_err());
-        budget.give_back(Payer::Client(A), 100_000_000);
-        budget.take(Payer::Client(A), 100_000_000).unwrap();
+        budget.take(RenderPayer::Client(A), 100_000_000).unwrap();
+        assert!(budget.take(RenderPayer::Client(A), 100_000_000).is_err());
+        budget.give_back(RenderPayer::Client(A), 100_000_000);
+        budget.take(RenderPayer::Client(A), 100_000_000).unwrap();
     }
 
     #[test]
     fn our_own_work_and_a_budget_of_zero_bound_nobody() {
-        let none = Budget::new(0, 1);
+        let none = RenderRateLimiter::new(0, 1);
         for budget in [&budget(), &none] {
             for _ in 0..3 {
-                assert!(budget.take(Payer::Nobody, u64::MAX).is_ok());
-                assert!(none.take(Payer::Client(A), u64::MAX).is_ok());
+                assert!(budget.take(RenderPayer::Nobody, u64::MAX).is_ok());
+                assert!(none.take(RenderPayer::Client(A), u64::MAX).is_ok());
             }
         }
     }
@@ -253,7 +253,7 @@ mod tests {
         let budget = budget();
         take(&budget, A, 500, 0).unwrap();
         for user in 0..i64::try_from(BUDGET_CLIENTS_MAX).unwrap() + 10 {
-            take(&budget, Client::User(UserId(100 + user)), 1, 0).unwrap();
+            take(&budget, RateLimitClient::User(UserId(100 + user)), 1, 0).unwrap();
         }
         assert!(budget.reserves.lock().len() <= BUDGET_CLIENTS_MAX);
         assert!(take(&budget, A, 1, 1).is_err());
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn a_user_is_one_client_wherever_and_a_stranger_is_a_network() {
-        let of = |text: &str| Client::of(None, Some(text.parse().unwrap()));
+        let of = |text: &str| RateLimitClient::of(None, Some(text.parse().unwrap()));
         assert_eq!(of("2001:db8::1"), of("2001:db8::2"));
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
-        assert_eq!(Client::of(None, None), None);
+        assert_eq!(RateLimitClient::of(None, None), None);
     }
 }

@@ -9,18 +9,18 @@ use std::{collections::HashSet, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    Caller, Entry, FileAnswer, Media,
+    MediaCaller, CatalogEntry, FileAnswer, Media,
     answer::{FileContent, Sale},
-    collect::{Member, Wanted, defaults, seen},
+    collect::{ArchiveMember, FileSelection, defaults, seen},
     facts,
     keys::CacheKeys,
 };
-use crate::access::orders::Decision;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::access::orders::CoverageDecision;
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{BUNDLE_FILES_MAX, BUNDLE_ITEMS_MAX};
-use model::item::Links;
+use model::item::MediaLinks;
 use model::media_url::DocumentExtension;
-use model::{Hash, ItemKey};
+use model::{ContentHash, ItemKey};
 
 /// The text that says what is left out. No file of an item is called so.
 const LEFT_OUT: &str = "left-out.txt";
@@ -31,7 +31,7 @@ const NOT_AVAILABLE: &str = "It is not available to you";
 
 /// How the files of an archive of several items are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Naming {
+pub enum BundleNaming {
     /// As each item's own archive calls them.
     ById,
     /// With the place of the item in front, so that folders show the order: `01_`, `02_`.
@@ -44,10 +44,10 @@ pub struct BundleNames<'a> {
     /// The name of the archive, without its extension.
     pub archive: &'a str,
     /// The files in it.
-    pub files: Naming,
+    pub files: BundleNaming,
 }
 
-impl Naming {
+impl BundleNaming {
     /// What stands before the names of the item at `place`, counted from 0, of `count`.
     fn prefix(self, place: usize, count: usize) -> String {
         match self {
@@ -61,35 +61,35 @@ impl Naming {
 }
 
 /// An item with its files and what of it is sold.
-struct Picked {
-    entry: Arc<Entry>,
-    members: Vec<Member>,
+struct BundleItem {
+    entry: Arc<CatalogEntry>,
+    members: Vec<ArchiveMember>,
     sale: Sale,
 }
 
 /// What became of an item.
-enum Fate {
-    In(Picked),
+enum BundleOutcome {
+    In(BundleItem),
     Out(String),
 }
 
-impl Fate {
+impl BundleOutcome {
     /// Leaves the item out for a reason that the caller may know.
     ///
     /// Fails with what is no reason but a fault.
     fn out(cause: Error) -> Result<Self> {
         match cause.kind() {
-            Kind::Forbidden => Ok(Self::Out(cause.message().to_owned())),
-            Kind::NotFound => Ok(Self::Out("There is nothing to download".to_owned())),
-            Kind::InvalidArgument
-            | Kind::Unauthenticated
-            | Kind::Conflict
-            | Kind::Unsupported
-            | Kind::TooLarge
-            | Kind::Overloaded
-            | Kind::Timeout
-            | Kind::Unavailable
-            | Kind::Internal => Err(cause),
+            ErrorKind::Forbidden => Ok(Self::Out(cause.message().to_owned())),
+            ErrorKind::NotFound => Ok(Self::Out("There is nothing to download".to_owned())),
+            ErrorKind::InvalidArgument
+            | ErrorKind::Unauthenticated
+            | ErrorKind::Conflict
+            | ErrorKind::Unsupported
+            | ErrorKind::TooLarge
+            | ErrorKind::Overloaded
+            | ErrorKind::Timeout
+            | ErrorKind::Unavailable
+            | ErrorKind::Internal => Err(cause),
         }
     }
 }
@@ -105,7 +105,7 @@ impl Media {
         &self,
         keys: &[ItemKey],
         names: BundleNames<'_>,
-        caller: Caller<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<FileAnswer> {
         caller.known()?;
@@ -121,10 +121,10 @@ impl Media {
         let (mut sale, mut left_out) = (Sale { together: true, ..Sale::default() }, String::new());
         for (place, (key, fate)) in keys.iter().zip(fates).enumerate() {
             match fate {
-                Fate::Out(reason) => {
+                BundleOutcome::Out(reason) => {
                     left_out.push_str(&format!("{}: {reason}\n", self.links().item(key)));
                 }
-                Fate::In(picked) => {
+                BundleOutcome::In(picked) => {
                     entries.extend(seen(&picked.entry, &picked.members));
                     let prefix = naming.prefix(place, keys.len());
                     let files = renamed(key, picked.members, &mut known).into_iter();
@@ -144,12 +144,12 @@ impl Media {
         let first = sold.clone().next().unwrap_or(&keys[0]);
         let keys = CacheKeys::of(first, sold);
         if !left_out.is_empty() {
-            members.push(Member::text(LEFT_OUT, left_out, dated));
+            members.push(ArchiveMember::text(LEFT_OUT, left_out, dated));
         }
-        let lines: String = members.iter().map(Member::line).collect();
+        let lines: String = members.iter().map(ArchiveMember::line).collect();
         Ok(FileAnswer {
             mime: DocumentExtension::Zip.mime_type(),
-            etag: Hash::of(lines.as_bytes()).short(),
+            etag: ContentHash::of(lines.as_bytes()).short(),
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", names.archive)),
@@ -163,38 +163,38 @@ impl Media {
     /// find it.
     async fn pick(
         &self,
-        entry: Option<Arc<Entry>>,
-        before: &[Fate],
-        caller: Caller<'_>,
+        entry: Option<Arc<CatalogEntry>>,
+        before: &[BundleOutcome],
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<Fate> {
-        let files = |fate: &Fate| match fate {
-            Fate::In(picked) => Some(picked.members.len()),
-            Fate::Out(_) => None,
+    ) -> Result<BundleOutcome> {
+        let files = |fate: &BundleOutcome| match fate {
+            BundleOutcome::In(picked) => Some(picked.members.len()),
+            BundleOutcome::Out(_) => None,
         };
         let (items, count) = before
             .iter()
             .filter_map(files)
             .fold((0, 0), |(items, sum), one| (items + 1, sum + one));
         if items >= BUNDLE_ITEMS_MAX {
-            return Ok(Fate::Out(format!("An archive has {BUNDLE_ITEMS_MAX} items at most")));
+            return Ok(BundleOutcome::Out(format!("An archive has {BUNDLE_ITEMS_MAX} items at most")));
         }
-        let Some(entry) = entry else { return Ok(Fate::Out(NOT_AVAILABLE.to_owned())) };
+        let Some(entry) = entry else { return Ok(BundleOutcome::Out(NOT_AVAILABLE.to_owned())) };
         let media_type = entry.key.media_type;
         if defaults(media_type).is_none() {
-            return Ok(Fate::Out(format!("Items of the type {media_type} have no files")));
+            return Ok(BundleOutcome::Out(format!("Items of the type {media_type} have no files")));
         }
-        let (members, sale) = match self.list(&entry, Wanted::Default, caller, now).await {
+        let (members, sale) = match self.list(&entry, FileSelection::Default, caller, now).await {
             Ok(listed) => listed,
-            Err(cause) => return Fate::out(cause),
+            Err(cause) => return BundleOutcome::out(cause),
         };
         if let Some(refusal) = sale.refusal() {
-            return Fate::out(refusal);
+            return BundleOutcome::out(refusal);
         }
         if count + members.len() > BUNDLE_FILES_MAX {
-            return Ok(Fate::Out(format!("An archive has {BUNDLE_FILES_MAX} files at most")));
+            return Ok(BundleOutcome::Out(format!("An archive has {BUNDLE_FILES_MAX} files at most")));
         }
-        Ok(Fate::In(Picked { entry, members, sale }))
+        Ok(BundleOutcome::In(BundleItem { entry, members, sale }))
     }
 
     /// The items `keys` in their order, where a search of `caller` finds them or one of its orders
@@ -205,14 +205,14 @@ impl Media {
     async fn find_readable(
         &self,
         keys: &[ItemKey],
-        caller: Caller<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<Vec<Option<Arc<Entry>>>> {
+    ) -> Result<Vec<Option<Arc<CatalogEntry>>>> {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
             match self.item(key, caller.principal, now).await {
                 Ok(entry) => found.push(Some(entry)),
-                Err(cause) if cause.kind() == Kind::NotFound => found.push(None),
+                Err(cause) if cause.kind() == ErrorKind::NotFound => found.push(None),
                 Err(cause) => return Err(cause),
             }
         }
@@ -228,15 +228,15 @@ impl Media {
     /// Leaves out what prepaid downloads do not reach for once those before it are taken.
     async fn share_out(
         &self,
-        fates: &mut [Fate],
-        caller: Caller<'_>,
+        fates: &mut [BundleOutcome],
+        caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let entries: Vec<Arc<Entry>> = fates
+        let entries: Vec<Arc<CatalogEntry>> = fates
             .iter()
             .filter_map(|fate| match fate {
-                Fate::In(picked) => Some(Arc::clone(&picked.entry)),
-                Fate::Out(_) => None,
+                BundleOutcome::In(picked) => Some(Arc::clone(&picked.entry)),
+                BundleOutcome::Out(_) => None,
             })
             .collect();
         let items: Vec<_> = entries.iter().map(|entry| facts(entry)).collect();
@@ -244,12 +244,12 @@ impl Media {
         let decisions = orders.check_all(caller.known()?, &items, caller.agr, now).await?;
         let mut decisions = decisions.into_iter();
         for fate in fates {
-            if matches!(fate, Fate::Out(_)) {
+            if matches!(fate, BundleOutcome::Out(_)) {
                 continue;
             }
             let decision = decisions.next().unwrap_or_else(|| Err(Error::internal("no decision")));
-            if let Err(refusal) = decision.and_then(Decision::granted) {
-                *fate = Fate::out(refusal)?;
+            if let Err(refusal) = decision.and_then(CoverageDecision::granted) {
+                *fate = BundleOutcome::out(refusal)?;
             }
         }
         Ok(())
@@ -269,11 +269,11 @@ impl Sale {
 
 /// The files of an item under names that none of the files before has, also where capitals do not
 /// count: ids are unique only within their media type.
-fn renamed(key: &ItemKey, members: Vec<Member>, names: &mut HashSet<String>) -> Vec<Member> {
+fn renamed(key: &ItemKey, members: Vec<ArchiveMember>, names: &mut HashSet<String>) -> Vec<ArchiveMember> {
     let mut prefix = String::new();
     let mut round = 1_usize;
     let folded =
-        |member: &Member, prefix: &str| format!("{prefix}{}", member.name()).to_ascii_lowercase();
+        |member: &ArchiveMember, prefix: &str| format!("{prefix}{}", member.name()).to_ascii_lowercase();
     while members.iter().any(|member| names.contains(&folded(member, &prefix))) {
         prefix = match round {
             1 => format!("{}_", key.media_type),
@@ -291,9 +291,9 @@ mod tests {
 
     #[test]
     fn the_place_of_an_item_has_as_many_digits_as_the_last_one() {
-        assert_eq!(Naming::ByPlace.prefix(0, 3), "01_");
-        assert_eq!(Naming::ByPlace.prefix(8, 200), "009_");
-        assert_eq!(Naming::ById.prefix(8, 200), "");
+        assert_eq!(BundleNaming::ByPlace.prefix(0, 3), "01_");
+        assert_eq!(BundleNaming::ByPlace.prefix(8, 200), "009_");
+        assert_eq!(BundleNaming::ById.prefix(8, 200), "");
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
         let mut names = HashSet::new();
         let mut add = |key: &str, files: &[&str]| {
             let key: ItemKey = key.parse().unwrap();
-            let member = |name: &&str| Member::text(name, String::new(), Timestamp::UNIX_EPOCH);
+            let member = |name: &&str| ArchiveMember::text(name, String::new(), Timestamp::UNIX_EPOCH);
             let members = files.iter().map(member).collect();
             let renamed = renamed(&key, members, &mut names);
             renamed.iter().map(|member| member.name().to_owned()).collect::<Vec<_>>()

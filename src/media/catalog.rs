@@ -14,18 +14,18 @@ use parking_lot::RwLock;
 
 use crate::media::keys::CacheKeys;
 use crate::media::links::UrlLinks;
-use crate::media::plan::Planned;
+use crate::media::plan::PlannedRendition;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ITEMS_CACHED_MAX;
 use crate::storage::database::{Db, StoredItem};
 use metadata::Caption;
-use model::item::{Asset, Document, Links};
+use model::item::{Asset, Document, MediaLinks};
 use model::media_url::DocumentExtension;
-use model::{AssociationKey, Hash, ItemKey, RenditionName};
+use model::{AssociationKey, ContentHash, ItemKey, RenditionName};
 
 /// An item in memory.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// Its identity.
     pub key: ItemKey,
     /// Its document.
@@ -37,15 +37,15 @@ pub struct Entry {
     /// When this version was stored.
     pub stored: Timestamp,
     uri: String,
-    caption: OnceLock<(Caption, Hash)>,
+    caption: OnceLock<(Caption, ContentHash)>,
     json: OnceLock<Bytes>,
     xml: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
     /// Plans of the renditions that every item has; at most one for each name.
-    plans: RwLock<Vec<(RenditionName, Arc<Planned>)>>,
+    plans: RwLock<Vec<(RenditionName, Arc<PlannedRendition>)>>,
 }
 
-impl Entry {
+impl CatalogEntry {
     fn new(key: ItemKey, item: StoredItem, uri: String) -> Result<Self> {
         let document = Document::from_stored(&item.document)
             .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
@@ -84,13 +84,13 @@ impl Entry {
     }
 
     /// The caption that renditions carry, and a hash of it.
-    pub fn caption(&self) -> &(Caption, Hash) {
+    pub fn caption(&self) -> &(Caption, ContentHash) {
         self.caption.get_or_init(|| captioned(&self.document, &self.uri))
     }
 
     /// The caption of what a rendition shows: of the item, or of one of its associated objects, whose
     /// photographer is not the writer of the text.
-    pub fn caption_of(&self, association: Option<&AssociationKey>) -> Cow<'_, (Caption, Hash)> {
+    pub fn caption_of(&self, association: Option<&AssociationKey>) -> Cow<'_, (Caption, ContentHash)> {
         let document = association.and_then(|key| self.document.of_association(key));
         match document {
             None => Cow::Borrowed(self.caption()),
@@ -107,8 +107,8 @@ impl Entry {
     pub(super) fn plan(
         &self,
         name: RenditionName,
-        make: impl FnOnce() -> Result<Planned>,
-    ) -> Result<Arc<Planned>> {
+        make: impl FnOnce() -> Result<PlannedRendition>,
+    ) -> Result<Arc<PlannedRendition>> {
         let plans = self.plans.read();
         if let Some((_, planned)) = plans.iter().find(|(known, _)| *known == name) {
             return Ok(Arc::clone(planned));
@@ -143,22 +143,22 @@ impl Entry {
     }
 }
 
-fn captioned(document: &Document, uri: &str) -> (Caption, Hash) {
+fn captioned(document: &Document, uri: &str) -> (Caption, ContentHash) {
     let caption = formats::caption::from_document(document, uri);
     let text = serde_json::to_vec(&caption).unwrap_or_default();
-    (caption, Hash::of(&text))
+    (caption, ContentHash::of(&text))
 }
 
 /// The items in memory in front of the database.
-pub(super) struct Catalog {
+pub(super) struct ItemCatalog {
     db: Db,
     links: UrlLinks,
-    entries: moka::sync::Cache<ItemKey, Arc<Entry>>,
+    entries: moka::sync::Cache<ItemKey, Arc<CatalogEntry>>,
     /// Counts the changes that were followed; tells a reader that what it read may be old.
     changes: AtomicU64,
 }
 
-impl Catalog {
+impl ItemCatalog {
     pub(super) fn new(db: Db, links: UrlLinks) -> Self {
         let entries = moka::sync::Cache::new(ITEMS_CACHED_MAX);
         Self { db, links, entries, changes: AtomicU64::new(0) }
@@ -178,7 +178,7 @@ impl Catalog {
         self.entries.invalidate_all();
     }
 
-    pub(super) async fn find(&self, key: &ItemKey) -> Result<Option<Arc<Entry>>> {
+    pub(super) async fn find(&self, key: &ItemKey) -> Result<Option<Arc<CatalogEntry>>> {
         if let Some(entry) = self.entries.get(key) {
             return Ok(Some(entry));
         }
@@ -187,7 +187,7 @@ impl Catalog {
         let Some(item) = self.db.read(move |tx| tx.find_item(&wanted)).await? else {
             return Ok(None);
         };
-        let entry = Arc::new(Entry::new(key.clone(), item, self.links.item(key))?);
+        let entry = Arc::new(CatalogEntry::new(key.clone(), item, self.links.item(key))?);
         self.entries.insert(key.clone(), Arc::clone(&entry));
         // A change that was followed while we read may have hit before our insert.
         if self.changes.load(Ordering::SeqCst) != before {

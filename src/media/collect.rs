@@ -10,49 +10,49 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
-    Answer, Caller, Entry, FileAnswer, Media, RenditionAnswer, access,
+    MediaAnswer, MediaCaller, CatalogEntry, FileAnswer, Media, RenditionAnswer, access,
     answer::{FileContent, Sale, stored_body},
-    budget::{Client, Payer},
-    cache::{Body, Part},
+    budget::{RateLimitClient, RenderPayer},
+    cache::{RenditionBody, BodyPart},
     facts, framing,
     keys::CacheKeys,
     texts,
 };
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
-use formats::zip::{Archive, DosTime, Entry as ArchiveEntry, EntryName, Method, Piece, pack};
-use model::item::Layout;
+use formats::zip::{ArchiveLayout, DosTime, ArchiveEntry as ArchiveEntry, EntryName, CompressionMethod, ArchivePiece, pack};
+use model::item::DocumentLayout;
 use model::media_url::{
-    DocumentExtension, Format, MediaPath, Operation, RenditionExtension, Target,
+    DocumentExtension, MediaFormat, MediaPath, PictureOperation, RenditionExtension, MediaTarget,
 };
-use model::{AssociationKey, CropSpec, Hash, ItemKey, MediaType, RenditionName};
+use model::{AssociationKey, CropSpec, ContentHash, ItemKey, MediaType, RenditionName};
 
 /// Which files of an item are wanted.
 #[derive(Clone, Copy, Debug)]
-pub enum Wanted<'a> {
+pub enum FileSelection<'a> {
     /// Those that decision 3 names for the media type.
     Default,
     /// Those that a channel names, of a picture within the editors' crop in pixels of the hires image. Of a
     /// text, formats of pictures mean its associated pictures.
-    Formats(&'a [Format], Option<CropSpec>),
+    Formats(&'a [MediaFormat], Option<CropSpec>),
 }
 
 /// A file before its bytes are at hand.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
+pub(super) struct ArchiveMember {
     name: String,
     mime: &'static str,
     url: String,
-    source: Source,
+    source: MemberSource,
     /// Its date in an archive.
     dated: Timestamp,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum MemberSource {
     Text(Bytes),
     Rendition(Arc<RenditionAnswer>),
-    Stored(Body, String),
+    Stored(RenditionBody, String),
 }
 
 /// A file with its bytes.
@@ -65,24 +65,24 @@ pub struct CollectedFile {
     /// The URL that gives the same.
     pub url: String,
     /// Its bytes.
-    pub body: Body,
+    pub body: RenditionBody,
     /// Its date in an archive: when the item that it belongs to was stored.
     pub dated: Timestamp,
 }
 
 /// The files of an item for a delivery.
 #[derive(Debug)]
-pub struct Collected {
+pub struct DeliveryFiles {
     /// The files; at least one.
     pub files: Vec<CollectedFile>,
     /// What is to be bought before anything is delivered.
     pub sale: Sale,
 }
 
-impl Member {
+impl ArchiveMember {
     /// A text of ours, which no URL gives.
     pub(super) fn text(name: &str, text: String, dated: Timestamp) -> Self {
-        let source = Source::Text(text.into());
+        let source = MemberSource::Text(text.into());
         Self { name: name.to_owned(), mime: "text/plain", url: String::new(), source, dated }
     }
 
@@ -104,18 +104,18 @@ impl Member {
     /// What names its bytes.
     fn tag(&self) -> String {
         match &self.source {
-            Source::Text(text) => Hash::of(text).short(),
-            Source::Rendition(answer) => answer.etag.clone(),
-            Source::Stored(_, tag) => tag.clone(),
+            MemberSource::Text(text) => ContentHash::of(text).short(),
+            MemberSource::Rendition(answer) => answer.etag.clone(),
+            MemberSource::Stored(_, tag) => tag.clone(),
         }
     }
 }
 
 /// A name for exactly the bytes of `members`.
-fn version(members: &[Member]) -> String {
+fn version(members: &[ArchiveMember]) -> String {
     let lines: Vec<String> =
         members.iter().map(|member| format!("{} {}\n", member.name, member.tag())).collect();
-    Hash::of(lines.concat().as_bytes()).short()
+    ContentHash::of(lines.concat().as_bytes()).short()
 }
 
 impl Media {
@@ -125,25 +125,25 @@ impl Media {
     pub async fn archive(
         &self,
         key: &ItemKey,
-        wanted: Wanted<'_>,
-        caller: Caller<'_>,
+        wanted: FileSelection<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<Answer> {
+    ) -> Result<MediaAnswer> {
         let path = MediaPath::document(key.clone(), DocumentExtension::Zip);
         let entry = self.item(key, Some(caller.known()?), now).await?;
-        if matches!(wanted, Wanted::Default) && defaults(key.media_type).is_none() {
+        if matches!(wanted, FileSelection::Default) && defaults(key.media_type).is_none() {
             return Err(access::not_available(&path));
         }
         let (members, sale) = self.list(&entry, wanted, caller, now).await?;
         let mime = DocumentExtension::Zip.mime_type();
-        Ok(Answer::File(Box::new(FileAnswer {
+        Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime,
             // The dates of its entries are part of its bytes.
-            etag: Hash::of(format!("{}{}", version(&members), entry.stored).as_bytes()).short(),
+            etag: ContentHash::of(format!("{}{}", version(&members), entry.stored).as_bytes()).short(),
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", key.id)),
-            keys: CacheKeys::of(key, &entry.document.linked_items(Layout::Full)),
+            keys: CacheKeys::of(key, &entry.document.linked_items(DocumentLayout::Full)),
             seen: seen(&entry, &members),
             content: FileContent::Archive(members),
         })))
@@ -151,34 +151,34 @@ impl Media {
 
     /// The files of the item `key` that are `wanted`, rendered where they have to be.
     ///
-    /// Nothing is recorded: [`Collected::sale`] says what there is to buy. Fails as
-    /// [`Media::resolve`] does, with [`Kind::NotFound`] when the item has none of the files, and with
-    /// [`Kind::Unavailable`] when it changed meanwhile.
+    /// Nothing is recorded: [`DeliveryFiles::sale`] says what there is to buy. Fails as
+    /// [`Media::resolve`] does, with [`ErrorKind::NotFound`] when the item has none of the files, and with
+    /// [`ErrorKind::Unavailable`] when it changed meanwhile.
     pub async fn collect(
         &self,
         key: &ItemKey,
-        wanted: Wanted<'_>,
-        caller: Caller<'_>,
+        wanted: FileSelection<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<Collected> {
+    ) -> Result<DeliveryFiles> {
         let entry = self.item(key, Some(caller.known()?), now).await?;
         let (members, sale) = self.list(&entry, wanted, caller, now).await?;
         let seen = seen(&entry, &members);
-        let files = self.obtain_all(members, Payer::Nobody).await?;
+        let files = self.obtain_all(members, RenderPayer::Nobody).await?;
         if !self.are_current(seen.iter()).await? {
             // It says so where the item is gone.
             self.item(key, Some(caller.known()?), now).await?;
             let message = format!("{key} changed while its files were made");
-            return Err(Error::new(Kind::Unavailable, message));
+            return Err(Error::new(ErrorKind::Unavailable, message));
         }
-        Ok(Collected { files, sale })
+        Ok(DeliveryFiles { files, sale })
     }
 
     /// The bytes of a file or archive for `client`.
     ///
-    /// Fails as [`Media::obtain_for`] does, and with [`Kind::Overloaded`] when too many archives
+    /// Fails as [`Media::obtain_for`] does, and with [`ErrorKind::Overloaded`] when too many archives
     /// are being put together or the client still owes for an earlier one.
-    pub async fn obtain_file(&self, answer: &FileAnswer, client: Option<Client>) -> Result<Body> {
+    pub async fn obtain_file(&self, answer: &FileAnswer, client: Option<RateLimitClient>) -> Result<RenditionBody> {
         let members = match &answer.content {
             FileContent::Stored(body) => return Ok(body.clone()),
             FileContent::Archive(members) => members.clone(),
@@ -187,7 +187,7 @@ impl Media {
             self.inner.budget.begin(client)?;
         }
         let place = self.inner.packing.begin(client)?;
-        let payer = client.map_or(Payer::Nobody, Payer::Owing);
+        let payer = client.map_or(RenderPayer::Nobody, RenderPayer::Owing);
         let files = self.obtain_all(members, payer).await?;
         let media = self.clone();
         let packed = tokio::task::spawn_blocking(move || {
@@ -200,7 +200,7 @@ impl Media {
 
     /// Lays files out as an archive; only the blocks at the edges of what lies in the store are
     /// read. Blocks.
-    fn pack(&self, files: Vec<CollectedFile>) -> Result<Body> {
+    fn pack(&self, files: Vec<CollectedFile>) -> Result<RenditionBody> {
         let (mut entries, mut contents) = (Vec::new(), Vec::new());
         for CollectedFile { name, mime, body, dated, .. } in files {
             let modified = DosTime::from_civil(dated.to_zoned(TimeZone::UTC).datetime());
@@ -209,34 +209,34 @@ impl Media {
             let (entry, body) = match packable {
                 Some(text) => {
                     let (entry, packed) = pack(name, modified, text.into());
-                    (entry, Body::memory(packed))
+                    (entry, RenditionBody::memory(packed))
                 }
                 None => {
                     let (crc32, size_bytes) = (self.crc32(&body)?, body.len());
-                    let method = Method::Stored;
+                    let method = CompressionMethod::Stored;
                     (ArchiveEntry { name, method, size_bytes, crc32, modified }, body)
                 }
             };
             entries.push(entry);
             contents.push(body);
         }
-        let archive = Archive::new(entries).map_err(Error::internal)?;
+        let archive = ArchiveLayout::new(entries).map_err(Error::internal)?;
         let mut parts = Vec::new();
         for piece in archive.pieces(0..archive.size_bytes()) {
             match piece {
-                Piece::Bytes(bytes) => parts.push(Part::Memory(bytes.into())),
-                Piece::Content { entry, range } => parts.extend(contents[entry].slice(range)),
+                ArchivePiece::Bytes(bytes) => parts.push(BodyPart::Memory(bytes.into())),
+                ArchivePiece::Content { entry, range } => parts.extend(contents[entry].slice(range)),
             }
         }
-        Ok(Body::joined(parts))
+        Ok(RenditionBody::joined(parts))
     }
 
-    fn crc32(&self, body: &Body) -> Result<u32> {
+    fn crc32(&self, body: &RenditionBody) -> Result<u32> {
         let mut crc = crc32fast::Hasher::new();
         for part in body.parts() {
             match part {
-                Part::Memory(bytes) => crc.update(bytes),
-                Part::Store(extent) => {
+                BodyPart::Memory(bytes) => crc.update(bytes),
+                BodyPart::Store(extent) => {
                     let sum =
                         self.inner.originals.crc32(extent.blob, extent.blob_length, &extent.range);
                     crc.combine(&sum?);
@@ -248,40 +248,40 @@ impl Media {
 
     /// What is wanted of the item, with what of it is sold.
     ///
-    /// Fails with [`Kind::NotFound`] where the item has none of it.
+    /// Fails with [`ErrorKind::NotFound`] where the item has none of it.
     pub(super) async fn list(
         &self,
-        entry: &Arc<Entry>,
-        wanted: Wanted<'_>,
-        caller: Caller<'_>,
+        entry: &Arc<CatalogEntry>,
+        wanted: FileSelection<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<(Vec<Member>, Sale)> {
+    ) -> Result<(Vec<ArchiveMember>, Sale)> {
         let whole = MediaPath::document(entry.key.clone(), DocumentExtension::Zip);
         let sale = Sale::of(entry, self.decide(&whole, entry, caller, now).await?);
-        let mut list = Listing { media: self, entry, caller, now, members: Vec::new(), sale };
+        let mut list = MemberListing { media: self, entry, caller, now, members: Vec::new(), sale };
         match wanted {
-            Wanted::Default => {
+            FileSelection::Default => {
                 let formats = defaults(entry.key.media_type).unwrap_or_default();
                 list.add_formats(&formats, None).await?;
                 if texts::is_text(entry.key.media_type) {
                     list.add_pictures().await?;
                 }
             }
-            Wanted::Formats(formats, crop) => list.add_formats(formats, crop).await?,
+            FileSelection::Formats(formats, crop) => list.add_formats(formats, crop).await?,
         }
-        list.finish(matches!(wanted, Wanted::Default))
+        list.finish(matches!(wanted, FileSelection::Default))
     }
 
     /// The file that `path` names of `entry`, if it has one; it is called as `named` says.
     async fn member(
         &self,
-        entry: &Arc<Entry>,
+        entry: &Arc<CatalogEntry>,
         path: &MediaPath,
         named: &MediaPath,
-    ) -> Result<Option<Member>> {
+    ) -> Result<Option<ArchiveMember>> {
         let (mime, source) = match path.target() {
-            Target::Item(_) | Target::Pricelist => return Ok(None),
-            Target::Document(file) => {
+            MediaTarget::Item(_) | MediaTarget::Pricelist => return Ok(None),
+            MediaTarget::Document(file) => {
                 let extension = file.extension();
                 let is_text = texts::is_text(entry.key.media_type);
                 let fits = match extension {
@@ -293,32 +293,32 @@ impl Media {
                     return Ok(None);
                 }
                 let text = self.text(entry, extension, file.crop(), false).await?;
-                (text.mime, Source::Text(text.body))
+                (text.mime, MemberSource::Text(text.body))
             }
-            Target::Rendition(file) if file.extension().is_image() => {
+            MediaTarget::Rendition(file) if file.extension().is_image() => {
                 let Some(answer) = found(self.rendition(entry, path, false))? else {
                     return Ok(None);
                 };
-                (file.extension().mime_type(), Source::Rendition(Arc::new(answer)))
+                (file.extension().mime_type(), MemberSource::Rendition(Arc::new(answer)))
             }
-            Target::Rendition(file) => {
+            MediaTarget::Rendition(file) => {
                 let Some(asset) = self.stored(entry, path) else { return Ok(None) };
                 let body = stored_body(asset);
-                (file.extension().mime_type(), Source::Stored(body, asset.blob().short()))
+                (file.extension().mime_type(), MemberSource::Stored(body, asset.blob().short()))
             }
         };
         let url = self.inner.links.url(named);
-        Ok(Some(Member { name: member_name(named), mime, url, source, dated: entry.stored }))
+        Ok(Some(ArchiveMember { name: member_name(named), mime, url, source, dated: entry.stored }))
     }
 
-    async fn obtain_all(&self, members: Vec<Member>, payer: Payer) -> Result<Vec<CollectedFile>> {
+    async fn obtain_all(&self, members: Vec<ArchiveMember>, payer: RenderPayer) -> Result<Vec<CollectedFile>> {
         let patience = *self.inner.settings.patience.get();
         let obtained = members.into_iter().map(|member| async move {
-            let Member { name, mime, url, source, dated } = member;
+            let ArchiveMember { name, mime, url, source, dated } = member;
             let body = match source {
-                Source::Text(text) => Body::memory(text),
-                Source::Stored(body, _) => body,
-                Source::Rendition(answer) => {
+                MemberSource::Text(text) => RenditionBody::memory(text),
+                MemberSource::Stored(body, _) => body,
+                MemberSource::Rendition(answer) => {
                     self.obtain_rendition(&answer, patience, payer).await?
                 }
             };
@@ -331,8 +331,8 @@ impl Media {
         &self,
         answer: &RenditionAnswer,
         patience: std::time::Duration,
-        payer: Payer,
-    ) -> Result<Body> {
+        payer: RenderPayer,
+    ) -> Result<RenditionBody> {
         if let Some(obtained) = self.find_cached(answer) {
             return Ok(obtained.body);
         }
@@ -341,12 +341,12 @@ impl Media {
 
     /// How many files [`Media::collect`] would give; nothing is rendered.
     ///
-    /// Fails as it does, with [`Kind::NotFound`] when there is none.
+    /// Fails as it does, with [`ErrorKind::NotFound`] when there is none.
     pub async fn count_wanted(
         &self,
         key: &ItemKey,
-        wanted: Wanted<'_>,
-        caller: Caller<'_>,
+        wanted: FileSelection<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<usize> {
         let entry = self.item(key, Some(caller.known()?), now).await?;
@@ -356,10 +356,10 @@ impl Media {
 }
 
 /// The items that members of an archive of `entry` were made of.
-pub(super) fn seen(entry: &Arc<Entry>, members: &[Member]) -> Vec<Arc<Entry>> {
+pub(super) fn seen(entry: &Arc<CatalogEntry>, members: &[ArchiveMember]) -> Vec<Arc<CatalogEntry>> {
     let mut seen = vec![Arc::clone(entry)];
     for member in members {
-        if let Source::Rendition(answer) = &member.source
+        if let MemberSource::Rendition(answer) = &member.source
             && !seen.iter().any(|known| Arc::ptr_eq(known, &answer.entry))
         {
             seen.push(Arc::clone(&answer.entry));
@@ -369,7 +369,7 @@ pub(super) fn seen(entry: &Arc<Entry>, members: &[Member]) -> Vec<Arc<Entry>> {
 }
 
 /// Decision 3: what an archive holds, where it holds anything.
-pub(super) fn defaults(media_type: MediaType) -> Option<Vec<Format>> {
+pub(super) fn defaults(media_type: MediaType) -> Option<Vec<MediaFormat>> {
     let formats: &[&str] = match media_type {
         MediaType::Image | MediaType::Stockfoto => &["_NormalHires.jpg", ".json", ".xml"],
         MediaType::Graphic => &[".pdf", ".eps", ".json", ".xml"],
@@ -379,32 +379,32 @@ pub(super) fn defaults(media_type: MediaType) -> Option<Vec<Format>> {
         MediaType::Video => &[".json", ".xml", "_NormalPreview.mp4", "_NormalThumbnail.jpg"],
         MediaType::Page | MediaType::Planning | MediaType::Calendar => return None,
     };
-    Some(formats.iter().map(|text| Format::parse(text).expect("a format of ours")).collect())
+    Some(formats.iter().map(|text| MediaFormat::parse(text).expect("a format of ours")).collect())
 }
 
 /// What there is, and nothing for what is not there.
 fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(missing) if missing.kind() == Kind::NotFound => Ok(None),
+        Err(missing) if missing.kind() == ErrorKind::NotFound => Ok(None),
         Err(other) => Err(other),
     }
 }
 
 /// The members of an archive while they are listed.
-struct Listing<'a> {
+struct MemberListing<'a> {
     media: &'a Media,
-    entry: &'a Arc<Entry>,
-    caller: Caller<'a>,
+    entry: &'a Arc<CatalogEntry>,
+    caller: MediaCaller<'a>,
     now: Timestamp,
-    members: Vec<Member>,
+    members: Vec<ArchiveMember>,
     sale: Sale,
 }
 
-impl Listing<'_> {
+impl MemberListing<'_> {
     /// Adds the files that `formats` name, pictures within `crop` where there is one; a picture of a text is that
     /// of each of its associated objects.
-    async fn add_formats(&mut self, formats: &[Format], crop: Option<CropSpec>) -> Result<()> {
+    async fn add_formats(&mut self, formats: &[MediaFormat], crop: Option<CropSpec>) -> Result<()> {
         let entry = self.entry;
         for format in formats {
             let path = format.path(&entry.key);
@@ -424,11 +424,11 @@ impl Listing<'_> {
     }
 
     /// A file of the item itself, framed by `crop`.
-    async fn own(&self, path: MediaPath, crop: Option<CropSpec>) -> Result<Option<Member>> {
+    async fn own(&self, path: MediaPath, crop: Option<CropSpec>) -> Result<Option<ArchiveMember>> {
         let settings = &self.media.inner.settings;
         let framed = framing::framed(self.entry, path.clone(), crop, settings)?;
         // As it is called, the crop is in pixels of the hires image.
-        let cropped = crop.map(Operation::Crop).filter(|_| framed != path);
+        let cropped = crop.map(PictureOperation::Crop).filter(|_| framed != path);
         let named = cropped.and_then(|crop| path.clone().with_operation(crop).ok());
         self.media.member(self.entry, &framed, &named.unwrap_or(path)).await
     }
@@ -452,7 +452,7 @@ impl Listing<'_> {
     ///
     /// One that is an item of its own is bought by itself, under a subscription. A Hires that none
     /// covers is left out, and so is a Preview that the caller may not read at its own address.
-    async fn associated(&mut self, path: &MediaPath) -> Result<Option<Member>> {
+    async fn associated(&mut self, path: &MediaPath) -> Result<Option<ArchiveMember>> {
         let (media, caller, now) = (self.media, self.caller, self.now);
         let shown = media.shown(self.entry, path, caller.principal, now).await;
         let Some((shown, own_path)) = found(shown)? else { return Ok(None) };
@@ -465,7 +465,7 @@ impl Listing<'_> {
         };
         let decision = match allowed {
             Ok(decision) => decision,
-            Err(refused) if refused.kind() == Kind::Forbidden => return Ok(None),
+            Err(refused) if refused.kind() == ErrorKind::Forbidden => return Ok(None),
             Err(other) => return Err(other),
         };
         // What is bundled with a text never uses up prepaid downloads, and places no orders.
@@ -485,19 +485,19 @@ impl Listing<'_> {
     }
 
     /// The members, each name once, if there is a file among them. By default a picture's documents alone are none.
-    fn finish(mut self, is_default: bool) -> Result<(Vec<Member>, Sale)> {
+    fn finish(mut self, is_default: bool) -> Result<(Vec<ArchiveMember>, Sale)> {
         // Names are compared as file systems do that fold case.
         let mut names = HashSet::new();
         self.members.retain(|member| names.insert(member.name.to_ascii_lowercase()));
         // A picture that belongs to a text has the date of the text.
         self.members.iter_mut().for_each(|member| member.dated = self.entry.stored);
-        let is_text = |member: &Member| matches!(member.source, Source::Text(_));
+        let is_text = |member: &ArchiveMember| matches!(member.source, MemberSource::Text(_));
         let has_files = !is_default
             || texts::is_text(self.entry.key.media_type)
             || !self.members.iter().all(is_text);
         if self.members.is_empty() || !has_files {
             let message = format!("{} has none of the files that are wanted", self.entry.key);
-            return Err(Error::new(Kind::NotFound, message));
+            return Err(Error::new(ErrorKind::NotFound, message));
         }
         Ok((self.members, self.sale))
     }
@@ -505,14 +505,14 @@ impl Listing<'_> {
 
 fn is_image(path: &MediaPath) -> bool {
     match path.target() {
-        Target::Rendition(file) => file.extension().is_image(),
-        Target::Item(_) | Target::Pricelist | Target::Document(_) => false,
+        MediaTarget::Rendition(file) => file.extension().is_image(),
+        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) => false,
     }
 }
 
 /// The same rendition of the associated object `key`.
 fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
-    let Target::Rendition(file) = path.target() else { return None };
+    let MediaTarget::Rendition(file) = path.target() else { return None };
     let item = path.key().clone();
     let named = MediaPath::association(item, key.clone(), file.name(), file.extension());
     file.operations()

@@ -9,50 +9,50 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::render::{Made, RenderError};
-use model::Hash;
+use super::render::{RenderedBody, RenderError};
+use model::ContentHash;
 
 /// How a render ended.
-pub(super) type Outcome = Result<Arc<Made>, RenderError>;
+pub(super) type Outcome = Result<Arc<RenderedBody>, RenderError>;
 type Slot = watch::Sender<Option<Outcome>>;
 
 /// The renders under way, by the key of their plan.
 #[derive(Clone, Default)]
-pub(super) struct Flight {
-    slots: Arc<Mutex<HashMap<Hash, Arc<Slot>>>>,
+pub(super) struct InFlightRenders {
+    slots: Arc<Mutex<HashMap<ContentHash, Arc<Slot>>>>,
 }
 
 /// A request's place in the wait for a render.
-pub(super) struct Waiting(watch::Receiver<Option<Outcome>>);
+pub(super) struct RenderWaiter(watch::Receiver<Option<Outcome>>);
 
-/// The render's side: it ends with [`Task::finish`], or as failed when it is dropped.
-pub(super) struct Task {
-    flight: Flight,
-    key: Hash,
+/// The render's side: it ends with [`RenderTask::finish`], or as failed when it is dropped.
+pub(super) struct RenderTask {
+    flight: InFlightRenders,
+    key: ContentHash,
     slot: Arc<Slot>,
 }
 
-impl Flight {
+impl InFlightRenders {
     /// Joins the render of `key`. The first to come also gets the task, which must be run; `begin`
     /// says before whether it may.
     pub(super) fn join<E>(
         &self,
-        key: Hash,
+        key: ContentHash,
         begin: impl FnOnce() -> Result<(), E>,
-    ) -> Result<(Waiting, Option<Task>), E> {
+    ) -> Result<(RenderWaiter, Option<RenderTask>), E> {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&key) {
-            return Ok((Waiting(slot.subscribe()), None));
+            return Ok((RenderWaiter(slot.subscribe()), None));
         }
         begin()?;
         let (sender, receiver) = watch::channel(None);
         let slot = Arc::new(sender);
         slots.insert(key, Arc::clone(&slot));
-        Ok((Waiting(receiver), Some(Task { flight: self.clone(), key, slot })))
+        Ok((RenderWaiter(receiver), Some(RenderTask { flight: self.clone(), key, slot })))
     }
 }
 
-impl Waiting {
+impl RenderWaiter {
     /// Waits for the end of the render.
     pub(super) async fn wait(mut self) -> Outcome {
         let ended = self.0.wait_for(Option::is_some).await;
@@ -64,7 +64,7 @@ impl Waiting {
     }
 }
 
-impl Task {
+impl RenderTask {
     /// Whether somebody still waits. False ends the render for good: nobody can join it any more.
     pub(super) fn is_wanted(&self) -> bool {
         if self.slot.receiver_count() > 0 {
@@ -84,14 +84,14 @@ impl Task {
         self.slot.send_replace(Some(outcome));
     }
 
-    fn remove(&self, slots: &mut HashMap<Hash, Arc<Slot>>) {
+    fn remove(&self, slots: &mut HashMap<ContentHash, Arc<Slot>>) {
         if slots.get(&self.key).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
             slots.remove(&self.key);
         }
     }
 }
 
-impl Drop for Task {
+impl Drop for RenderTask {
     fn drop(&mut self) {
         self.remove(&mut self.flight.slots.lock());
     }
@@ -100,23 +100,23 @@ impl Drop for Task {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::cache::Body;
-    use crate::media::timing::Timing;
-    use imaging::Way;
+    use crate::media::cache::RenditionBody;
+    use crate::media::timing::RenderTiming;
+    use imaging::RenderPath;
 
-    fn made() -> Arc<Made> {
-        let body = Body::memory(&b"picture"[..]);
-        Arc::new(Made { body, way: Way::Whole, timing: Timing::default() })
+    fn made() -> Arc<RenderedBody> {
+        let body = RenditionBody::memory(&b"picture"[..]);
+        Arc::new(RenderedBody { body, way: RenderPath::Whole, timing: RenderTiming::default() })
     }
 
-    fn join(flight: &Flight, key: Hash) -> (Waiting, Option<Task>) {
+    fn join(flight: &InFlightRenders, key: ContentHash) -> (RenderWaiter, Option<RenderTask>) {
         flight.join(key, || Ok::<_, RenderError>(())).expect("it may begin")
     }
 
     #[tokio::test]
     async fn equal_requests_share_one_task_and_its_outcome() {
-        let flight = Flight::default();
-        let key = Hash([1; 32]);
+        let flight = InFlightRenders::default();
+        let key = ContentHash([1; 32]);
         let (first, task) = join(&flight, key);
         let (second, none) = join(&flight, key);
         assert!(none.is_none());
@@ -130,8 +130,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_render_that_nobody_waits_for_is_dropped_and_cannot_be_joined() {
-        let flight = Flight::default();
-        let key = Hash([2; 32]);
+        let flight = InFlightRenders::default();
+        let key = ContentHash([2; 32]);
         let (first, task) = join(&flight, key);
         drop(first);
         let task = task.expect("the first runs it");
@@ -141,8 +141,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_may_not_begin_a_render_may_join_one() {
-        let flight = Flight::default();
-        let key = Hash([4; 32]);
+        let flight = InFlightRenders::default();
+        let key = ContentHash([4; 32]);
         let poor = || Err(RenderError::Overloaded);
         assert!(flight.join(key, poor).is_err());
         let (_first, task) = join(&flight, key);
@@ -154,8 +154,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_vanishes_fails_its_waiters() {
-        let flight = Flight::default();
-        let (waiting, task) = join(&flight, Hash([3; 32]));
+        let flight = InFlightRenders::default();
+        let (waiting, task) = join(&flight, ContentHash([3; 32]));
         drop(task);
         assert!(matches!(waiting.wait().await, Err(RenderError::Panicked)));
     }

@@ -1,10 +1,10 @@
 //! The editors' crop: a stored `uri` may carry one, and what it names is then that piece of the picture.
 
-use super::{Entry, Settings, access, plan::bad_crop};
+use super::{CatalogEntry, MediaSettings, access, plan::bad_crop};
 use crate::runtime::error::{Error, Result};
-use model::item::Files;
-use model::media_url::{MediaPath, Operation, RenditionFile, Target};
-use model::{CropSpec, Rect, Usage, scale_crop};
+use model::item::AssetGroup;
+use model::media_url::{MediaPath, PictureOperation, RenditionFile, MediaTarget};
+use model::{CropSpec, Rect, RenditionUsage, scale_crop};
 
 /// The path to what `path` names of `entry`, within `crop`, which is in pixels of the hires image.
 ///
@@ -15,23 +15,23 @@ use model::{CropSpec, Rect, Usage, scale_crop};
 /// Fails with [`Kind::InvalidArgument`](crate::runtime::error::Kind::InvalidArgument) for a crop of `path` that leaves
 /// the piece.
 pub(super) fn framed(
-    entry: &Entry,
+    entry: &CatalogEntry,
     path: MediaPath,
     crop: Option<CropSpec>,
-    settings: &Settings,
+    settings: &MediaSettings,
 ) -> Result<MediaPath> {
     let Some(crop) = crop else { return Ok(path) };
     match path.target() {
-        Target::Rendition(file) if file.extension().is_image() => {
+        MediaTarget::Rendition(file) if file.extension().is_image() => {
             match frame(entry, file, crop, settings) {
                 Some(frame) => within(entry, file, frame),
                 None => Ok(path),
             }
         }
-        Target::Document(file) if file.extension().takes_crop() => {
-            Ok(path.clone().with_operation(Operation::Crop(crop)).unwrap_or(path))
+        MediaTarget::Document(file) if file.extension().takes_crop() => {
+            Ok(path.clone().with_operation(PictureOperation::Crop(crop)).unwrap_or(path))
         }
-        Target::Item(_) | Target::Pricelist | Target::Document(_) | Target::Rendition(_) => {
+        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) | MediaTarget::Rendition(_) => {
             Ok(path)
         }
     }
@@ -39,31 +39,31 @@ pub(super) fn framed(
 
 /// The piece in pixels of the rendition `file`.
 fn frame(
-    entry: &Entry,
+    entry: &CatalogEntry,
     file: &RenditionFile,
     crop: CropSpec,
-    settings: &Settings,
+    settings: &MediaSettings,
 ) -> Option<Rect> {
-    let files = Files::of_item(&entry.assets);
-    let hires = files.picture(Usage::Hires)?.upright();
+    let files = AssetGroup::of_item(&entry.assets);
+    let hires = files.picture(RenditionUsage::Hires)?.upright();
     let size = settings.sizes.of(files, file.name())?;
     scale_crop(crop.resolve(hires).ok()?, hires, size).ok()
 }
 
 /// The same rendition within `frame`, with the operations of `file`. A mark is drawn on what is left of the
 /// picture, wherever it stands among them.
-fn within(entry: &Entry, file: &RenditionFile, frame: Rect) -> Result<MediaPath> {
+fn within(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Result<MediaPath> {
     let (mut cut, mut mark) = (frame, None);
     for operation in file.operations() {
         match operation {
-            Operation::Watermark => mark = Some(*operation),
-            Operation::Crop(crop) => {
+            PictureOperation::Watermark => mark = Some(*operation),
+            PictureOperation::Crop(crop) => {
                 let inner = crop.resolve(frame.size()).map_err(|error| bad_crop(&error))?;
                 cut = Rect { x: frame.x + inner.x, y: frame.y + inner.y, ..inner };
             }
         }
     }
-    let crop = Operation::Crop(CropSpec::try_from(cut).map_err(Error::internal)?);
+    let crop = PictureOperation::Crop(CropSpec::try_from(cut).map_err(Error::internal)?);
     let path = MediaPath::rendition(entry.key.clone(), file.name(), file.extension());
     let missing = access::not_available(&path);
     let mut operations = std::iter::once(crop).chain(mark);

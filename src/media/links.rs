@@ -1,7 +1,7 @@
 //! The media URLs that we write: canonical, below `media_url`.
 
-use model::item::Links;
-use model::media_url::{MediaPath, Operation, RenditionExtension};
+use model::item::MediaLinks;
+use model::media_url::{MediaPath, PictureOperation, RenditionExtension};
 use model::{AssociationKey, CropSpec, ItemKey, Rect, RenditionName};
 
 /// Writes links below a base.
@@ -24,7 +24,7 @@ impl UrlLinks {
     }
 }
 
-impl Links for UrlLinks {
+impl MediaLinks for UrlLinks {
     fn base(&self) -> &str {
         &self.base
     }
@@ -36,7 +36,7 @@ impl Links for UrlLinks {
     fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String {
         let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
         // A rectangle that lies in a picture is never empty, so the operator always exists.
-        let crop = crop.and_then(|crop| CropSpec::try_from(crop).ok()).map(Operation::Crop);
+        let crop = crop.and_then(|crop| CropSpec::try_from(crop).ok()).map(PictureOperation::Crop);
         match crop {
             Some(crop) => self.url(&path.clone().with_operation(crop).unwrap_or(path)),
             None => self.url(&path),

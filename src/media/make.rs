@@ -1,21 +1,21 @@
 //! Makes the bytes of a plan, by the shortest way that its original allows.
 
 use super::{
-    Inner,
-    cache::{Body, Extent, Part},
-    original::{Head, Original, OriginalError, Picture},
-    plan::Plan,
+    MediaState,
+    cache::{RenditionBody, BlobExtent, BodyPart},
+    original::{JpegHead, OpenOriginal, OriginalError, IndexedPicture},
+    plan::RenditionPlan,
     render::RenderError,
 };
 use crate::runtime::compute;
 use crate::runtime::limits::TAIL_READ_BYTES_MAX;
 use crate::runtime::telemetry;
 use imaging::{
-    Bands, Direct, DirectError, DirectOutput, GoOn, ImageFormat, IndexedSource, Job, Orientation,
-    Output, RenderLimits, Rendered, Stage, Step, Way, profile_fits,
+    BandDecoder, DirectPlan, DirectError, DirectOutput, ShouldContinue, ImageFormat, IndexedSource, RenderJob, Orientation,
+    OutputOptions, RenderLimits, RenderOutput, RenderStage, RenderStep, RenderPath, profile_fits,
 };
 use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
-use jpeg::scan::{ScanError, patch::Patched};
+use jpeg::scan::{ScanError, patch::PatchedScan};
 use metadata::{Caption, EmbeddedMetadata, WriteOptions};
 use model::Size;
 
@@ -24,32 +24,32 @@ const UPRIGHT: u8 = 1;
 
 /// What a render asks while it works.
 #[derive(Clone, Copy)]
-pub(super) struct Watched<'a> {
+pub(super) struct RenderHooks<'a> {
     /// Told when a stage begins or goes on; false ends the render.
-    pub(super) begin: &'a dyn Fn(Stage) -> bool,
+    pub(super) begin: &'a dyn Fn(RenderStage) -> bool,
     /// The same question inside the long loops of a stage, on all threads.
-    pub(super) go_on: GoOn<'a>,
+    pub(super) go_on: ShouldContinue<'a>,
 }
 
 /// What is known while a rendition is made.
-struct Making<'a> {
-    inner: &'a Inner,
-    plan: &'a Plan,
+struct RenditionMaker<'a> {
+    inner: &'a MediaState,
+    plan: &'a RenditionPlan,
     caption: &'a Caption,
-    watched: Watched<'a>,
-    original: &'a Original,
-    head: &'a Head,
+    watched: RenderHooks<'a>,
+    original: &'a OpenOriginal,
+    head: &'a JpegHead,
     icc: Option<&'a [u8]>,
 }
 
-impl Inner {
+impl MediaState {
     /// Makes the rendition. Derived files that turn out damaged are made again, once.
     pub(super) fn make(
         &self,
-        plan: &Plan,
+        plan: &RenditionPlan,
         caption: &Caption,
-        watched: Watched<'_>,
-    ) -> Result<(Body, Way), RenderError> {
+        watched: RenderHooks<'_>,
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
         match self.make_once(plan, caption, watched) {
             Err(RenderError::Original(cause))
                 if matches!(*cause, OriginalError::Derived { .. }) =>
@@ -65,18 +65,18 @@ impl Inner {
 
     fn make_once(
         &self,
-        plan: &Plan,
+        plan: &RenditionPlan,
         caption: &Caption,
-        watched: Watched<'_>,
-    ) -> Result<(Body, Way), RenderError> {
-        if !(watched.begin)(Stage::Read) {
+        watched: RenderHooks<'_>,
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
+        if !(watched.begin)(RenderStage::Read) {
             return Err(RenderError::Abandoned);
         }
         let asset = &plan.source;
         let original = self.originals.open(asset.blob, asset.length, &compute::spread)?;
         let head = original.head()?;
         let icc = head.header.icc(&head.bytes).value;
-        let making = Making {
+        let making = RenditionMaker {
             inner: self,
             plan,
             caption,
@@ -85,7 +85,7 @@ impl Inner {
             head: &head,
             icc: icc.as_deref(),
         };
-        let Some(output) = plan.output else { return Ok((making.untouched(), Way::Original)) };
+        let Some(output) = plan.output else { return Ok((making.untouched(), RenderPath::Original)) };
         let picture = original.picture(&head)?;
         if let Some(reason) = original.only_whole() {
             metrics::counter!(telemetry::WAYS_LEFT, "reason" => "not-indexed").increment(1);
@@ -100,7 +100,7 @@ impl Inner {
     }
 }
 
-impl Making<'_> {
+impl RenditionMaker<'_> {
     /// The metadata that the rendition carries; its pixels are turned as `orientation` says.
     fn metadata(&self, orientation: u8) -> EmbeddedMetadata {
         let keep = WriteOptions { orientation, gps: self.plan.keep_gps };
@@ -117,25 +117,25 @@ impl Making<'_> {
         self.metadata(self.plan.source.orientation).jpeg_segments()
     }
 
-    fn extent(&self, range: std::ops::Range<u64>) -> Part {
+    fn extent(&self, range: std::ops::Range<u64>) -> BodyPart {
         let asset = &self.plan.source;
-        Part::Store(Extent { blob: asset.blob, blob_length: asset.length, range })
+        BodyPart::Store(BlobExtent { blob: asset.blob, blob_length: asset.length, range })
     }
 
     /// The original's own picture data behind new metadata.
-    fn untouched(&self) -> Body {
-        let Head { bytes, header } = self.head;
+    fn untouched(&self) -> RenditionBody {
+        let JpegHead { bytes, header } = self.head;
         let (head, scans) = rewrite_metadata(bytes, header, &self.segments(), self.icc);
         let scans = scans.start as u64..scans.end as u64;
-        Body::new([Part::Memory(head.into()), self.extent(scans)])
+        RenditionBody::new([BodyPart::Memory(head.into()), self.extent(scans)])
     }
 
     /// A crop or mark that touches only what it changes; `None` if there is no such way.
     fn direct(
         &self,
-        picture: &Picture<'_>,
-        output: Output,
-    ) -> Result<Option<(Body, Way)>, RenderError> {
+        picture: &IndexedPicture<'_>,
+        output: OutputOptions,
+    ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
         let head = picture.head(self.head);
         let colour = colour_segments(&head.header, &head.bytes);
         let indexed = IndexedSource {
@@ -144,7 +144,7 @@ impl Making<'_> {
             colour: &colour,
             orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
         };
-        let Some(direct) = Direct::choose(&indexed, &self.plan.steps, output) else {
+        let Some(direct) = DirectPlan::choose(&indexed, &self.plan.steps, output) else {
             return Ok(None);
         };
         let marker = &self.inner.settings.marker;
@@ -167,7 +167,7 @@ impl Making<'_> {
             }
             Ok(DirectOutput::Part(small)) => self.part(&direct, &small, output).map(Some),
             Ok(DirectOutput::Patched(patched)) => {
-                Ok(Some((self.patched(picture, patched)?, Way::LocalMark)))
+                Ok(Some((self.patched(picture, patched)?, RenderPath::LocalMark)))
             }
             Err(DirectError::Raster(cause)) => Err(cause.into()),
             Err(DirectError::Scan(ScanError::Stopped)) => Err(RenderError::Abandoned),
@@ -186,30 +186,30 @@ impl Making<'_> {
     /// Goes on with a small file that holds the crop.
     fn part(
         &self,
-        direct: &Direct,
+        direct: &DirectPlan,
         small: &[u8],
-        output: Output,
-    ) -> Result<(Body, Way), RenderError> {
+        output: OutputOptions,
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let (shows, crop, marked) = match direct {
-            Direct::Part { shows, crop, marked } => (*shows, *crop, *marked),
-            Direct::Cut { .. } | Direct::Region { .. } | Direct::Mark => {
+            DirectPlan::Part { shows, crop, marked } => (*shows, *crop, *marked),
+            DirectPlan::Cut { .. } | DirectPlan::Region { .. } | DirectPlan::Mark => {
                 return Err(RenderError::Picture("no part was asked for".to_owned()));
             }
         };
-        let mut steps = vec![Step::Crop(crop)];
-        steps.extend(marked.then_some(Step::Watermark));
+        let mut steps = vec![RenderStep::Crop(crop)];
+        steps.extend(marked.then_some(RenderStep::Watermark));
         let source = self.source(small, shows.size(), shows.size(), None);
         let rendered = self.render(source, &steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
-        Ok((self.finished(&rendered.file, output.format, icc)?, Way::Region))
+        Ok((self.finished(&rendered.file, output.format, icc)?, RenderPath::Region))
     }
 
     /// The picture with the changed rows between its own bytes.
-    fn patched(&self, picture: &Picture<'_>, patched: Patched) -> Result<Body, RenderError> {
-        let Head { bytes, header } = picture.head(self.head);
+    fn patched(&self, picture: &IndexedPicture<'_>, patched: PatchedScan) -> Result<RenditionBody, RenderError> {
+        let JpegHead { bytes, header } = picture.head(self.head);
         let (mut head, scans) =
             rewrite_with_tables(bytes, header, &self.segments(), self.icc, &patched.tables);
-        let Patched { prefix, mut middle, suffix, .. } = patched;
+        let PatchedScan { prefix, mut middle, suffix, .. } = patched;
         let start = usize::try_from(prefix.start).unwrap_or(usize::MAX);
         head.extend_from_slice(bytes.get(scans.start..start).unwrap_or_default());
         let rest = suffix..scans.end as u64;
@@ -218,24 +218,24 @@ impl Making<'_> {
             head.extend(picture.read_all(prefix)?);
             head.append(&mut middle);
             head.extend(picture.read_all(rest)?);
-            return Ok(Body::memory(head));
+            return Ok(RenditionBody::memory(head));
         }
-        let mut parts = vec![Part::Memory(head.into()), self.extent(prefix)];
+        let mut parts = vec![BodyPart::Memory(head.into()), self.extent(prefix)];
         if rest.end - rest.start <= TAIL_READ_BYTES_MAX {
             middle.extend(self.original.read(rest)?);
-            parts.push(Part::Memory(middle.into()));
+            parts.push(BodyPart::Memory(middle.into()));
         } else {
-            parts.extend([Part::Memory(middle.into()), self.extent(rest)]);
+            parts.extend([BodyPart::Memory(middle.into()), self.extent(rest)]);
         }
-        Ok(Body::new(parts))
+        Ok(RenditionBody::new(parts))
     }
 
     /// Decodes the picture, whole or at a part of its size.
     fn decoded(
         &self,
-        picture: Option<&Picture<'_>>,
-        output: Output,
-    ) -> Result<(Body, Way), RenderError> {
+        picture: Option<&IndexedPicture<'_>>,
+        output: OutputOptions,
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let asset = &self.plan.source;
         let (jpeg, shows) = match self.level()? {
             Some(level) => level,
@@ -249,7 +249,7 @@ impl Making<'_> {
             colour_segments(&head.header, &head.bytes)
         });
         let bands = picture.zip(colour.as_deref()).filter(|_| shows == asset.stored);
-        let bands = bands.map(|(picture, colour)| Bands {
+        let bands = bands.map(|(picture, colour)| BandDecoder {
             scan: picture.scan(),
             index: picture.index(),
             colour,
@@ -275,9 +275,9 @@ impl Making<'_> {
         file: &'b [u8],
         stored: Size,
         shows: Size,
-        bands: Option<Bands<'b>>,
-    ) -> imaging::Source<'b> {
-        imaging::Source {
+        bands: Option<BandDecoder<'b>>,
+    ) -> imaging::RenderSource<'b> {
+        imaging::RenderSource {
             format: ImageFormat::JPEG,
             file,
             orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
@@ -291,12 +291,12 @@ impl Making<'_> {
 
     fn render(
         &self,
-        source: imaging::Source<'_>,
-        steps: &[Step],
-        output: Output,
-    ) -> Result<Rendered, RenderError> {
+        source: imaging::RenderSource<'_>,
+        steps: &[RenderStep],
+        output: OutputOptions,
+    ) -> Result<RenderOutput, RenderError> {
         let limits = RenderLimits { pixels_max: self.inner.settings.limits.pixels_max };
-        let job = Job { source, steps, output, limits };
+        let job = RenderJob { source, steps, output, limits };
         let rendered = imaging::render(&job, &self.inner.settings.marker, self.watched.begin)?;
         count_pixels(rendered.decoded_pixels);
         if let Some(warning) = &rendered.warning {
@@ -311,8 +311,8 @@ impl Making<'_> {
         file: &[u8],
         format: ImageFormat,
         icc: Option<&[u8]>,
-    ) -> Result<Body, RenderError> {
-        Ok(Body::memory(format.embed(file, &self.metadata(UPRIGHT), icc)?))
+    ) -> Result<RenditionBody, RenderError> {
+        Ok(RenditionBody::memory(format.embed(file, &self.metadata(UPRIGHT), icc)?))
     }
 }
 

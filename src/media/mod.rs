@@ -1,7 +1,7 @@
 //! The media section: from a media URL to bytes (Spec §4 Media interface).
 //!
 //! [`Media::resolve`] finds the item, checks the right and plans; that needs no pixels and ends
-//! in an [`Answer`] whose `ETag` is known. [`Media::obtain`] then takes the bytes from a cache or
+//! in an [`MediaAnswer`] whose `ETag` is known. [`Media::obtain`] then takes the bytes from a cache or
 //! renders them.
 
 pub mod access;
@@ -32,48 +32,48 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use access::Caller;
-pub use answer::{Answer, FileAnswer, RenditionAnswer, Sale, TextAnswer};
+pub use access::MediaCaller;
+pub use answer::{MediaAnswer, FileAnswer, RenditionAnswer, Sale, TextAnswer};
 use answer::{FileContent, stored_body};
-pub use budget::{Client, Payer};
-pub use bundle::{BundleNames, Naming};
+pub use budget::{RateLimitClient, RenderPayer};
+pub use bundle::{BundleNames, BundleNaming};
 pub(crate) use cache::check_files as check_cache;
-pub use cache::{Body, Extent, Part};
-pub use catalog::Entry;
-pub use collect::{Collected, CollectedFile, Wanted};
+pub use cache::{RenditionBody, BlobExtent, BodyPart};
+pub use catalog::CatalogEntry;
+pub use collect::{DeliveryFiles, CollectedFile, FileSelection};
 pub use links::UrlLinks;
-pub use render::{Obtained, Source};
-pub use settings::{DecodeLimits, Settings};
+pub use render::{ObtainedRendition, RenditionSource};
+pub use settings::{DecodeLimits, MediaSettings};
 use texts::is_text;
-pub use timing::Timing;
+pub use timing::RenderTiming;
 
 use crate::access::auth::Principal;
-use crate::access::orders::{self, Decision, ItemFacts, Orders};
+use crate::access::orders::{self, CoverageDecision, ItemFacts, Orders};
 use crate::media::keys::CacheKeys;
-use crate::media::original::Originals;
-use crate::runtime::compute::Compute;
-use crate::runtime::error::{Error, Kind, Result};
-use model::item::{Asset, Files};
-use model::media_url::{DocumentExtension, MediaPath, RenditionFile, Target};
-use model::{Hash, ItemKey, ItemUri};
+use crate::media::original::OriginalStore;
+use crate::runtime::compute::ComputePool;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use model::item::{Asset, AssetGroup};
+use model::media_url::{DocumentExtension, MediaPath, RenditionFile, MediaTarget};
+use model::{ContentHash, ItemKey, ItemUri};
 
 /// The media section's state; cheap to clone.
 #[derive(Clone)]
 pub struct Media {
-    inner: Arc<Inner>,
+    inner: Arc<MediaState>,
 }
 
-struct Inner {
-    settings: Settings,
+struct MediaState {
+    settings: MediaSettings,
     links: UrlLinks,
-    catalog: catalog::Catalog,
+    catalog: catalog::ItemCatalog,
     orders: Orders,
-    originals: Originals,
+    originals: OriginalStore,
     cache: cache::RenditionCache,
-    flight: flight::Flight,
-    compute: Compute,
-    budget: budget::Budget,
-    packing: packing::Packing,
+    flight: flight::InFlightRenders,
+    compute: ComputePool,
+    budget: budget::RenderRateLimiter,
+    packing: packing::ArchiveLimiter,
 }
 
 impl Media {
@@ -82,23 +82,23 @@ impl Media {
     ///
     /// Fails when the cache folder cannot be made.
     pub fn start(
-        settings: Settings,
+        settings: MediaSettings,
         orders: Orders,
-        originals: Originals,
-        compute: Compute,
+        originals: OriginalStore,
+        compute: ComputePool,
         cache_dir: &Path,
     ) -> Result<Self> {
         let links = UrlLinks::new(settings.media_url.clone());
-        let inner = Inner {
-            catalog: catalog::Catalog::new(orders.db().clone(), links.clone()),
+        let inner = MediaState {
+            catalog: catalog::ItemCatalog::new(orders.db().clone(), links.clone()),
             links,
             orders,
             originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
-            flight: flight::Flight::default(),
+            flight: flight::InFlightRenders::default(),
             compute,
-            budget: budget::Budget::new(settings.client_megapixels_s, settings.client_burst),
-            packing: packing::Packing::new(settings.archives, settings.client_archives),
+            budget: budget::RenderRateLimiter::new(settings.client_megapixels_s, settings.client_burst),
+            packing: packing::ArchiveLimiter::new(settings.archives, settings.client_archives),
             settings,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -122,7 +122,7 @@ impl Media {
 
     /// The settings in force.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MediaSettings {
         &self.inner.settings
     }
 
@@ -134,22 +134,22 @@ impl Media {
 
     /// The item `key` as far as `principal` may see it at `now`.
     ///
-    /// Fails with [`Kind::NotFound`] when there is none, it was withdrawn, or is under embargo.
+    /// Fails with [`ErrorKind::NotFound`] when there is none, it was withdrawn, or is under embargo.
     pub async fn item(
         &self,
         key: &ItemKey,
         principal: Option<&Principal>,
         now: Timestamp,
-    ) -> Result<Arc<Entry>> {
+    ) -> Result<Arc<CatalogEntry>> {
         let entry = self.inner.catalog.find(key).await?;
         entry
             .filter(|entry| access::is_visible(entry, principal, now))
-            .ok_or_else(|| Error::new(Kind::NotFound, format!("no item {key}")))
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no item {key}")))
     }
 
     /// Whether the items that an answer was made of are still what they were: whoever waited for its
     /// bytes asks before it is given out or sold. Reads memory, unless they were forgotten there.
-    pub async fn are_current(&self, seen: impl Iterator<Item = &Arc<Entry>>) -> Result<bool> {
+    pub async fn are_current(&self, seen: impl Iterator<Item = &Arc<CatalogEntry>>) -> Result<bool> {
         for entry in seen {
             let found = self.inner.catalog.find(&entry.key).await?;
             if !found.is_some_and(|found| found.is_same(entry)) {
@@ -169,24 +169,24 @@ impl Media {
 
     /// Decides what `path` stands for and whether `caller` may have it; nothing is recorded.
     ///
-    /// Fails with [`Kind::Unauthenticated`] or with `insufficient_scope` for what is not open, and
+    /// Fails with [`ErrorKind::Unauthenticated`] or with `insufficient_scope` for what is not open, and
     /// with `agreement_required` for what the caller may neither read nor buy.
     pub async fn resolve(
         &self,
         path: &MediaPath,
-        caller: Caller<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<Answer> {
+    ) -> Result<MediaAnswer> {
         match path.target() {
-            Target::Item(crop) => {
+            MediaTarget::Item(crop) => {
                 self.item(path.key(), caller.visitor(), now).await?;
-                Ok(Answer::Page(path.key().clone(), *crop))
+                Ok(MediaAnswer::Page(path.key().clone(), *crop))
             }
-            Target::Pricelist => self.pricelist(path, caller, now).await.map(Answer::Text),
-            Target::Document(file) if file.extension() == DocumentExtension::Zip => {
-                self.archive(path.key(), Wanted::Default, caller, now).await
+            MediaTarget::Pricelist => self.pricelist(path, caller, now).await.map(MediaAnswer::Text),
+            MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
+                self.archive(path.key(), FileSelection::Default, caller, now).await
             }
-            Target::Document(file) => {
+            MediaTarget::Document(file) => {
                 let entry = self.addressed(path, caller, now).await?;
                 // Only some callers see an item under embargo: no shared cache may store it.
                 let open = access::is_open(path) && access::is_public(&entry, now);
@@ -200,11 +200,11 @@ impl Media {
                     | DocumentExtension::Zip
                     | DocumentExtension::Cutpaste
                     | DocumentExtension::Indesign => {
-                        self.text(&entry, extension, file.crop(), open).await.map(Answer::Text)
+                        self.text(&entry, extension, file.crop(), open).await.map(MediaAnswer::Text)
                     }
                 }
             }
-            Target::Rendition(file) => {
+            MediaTarget::Rendition(file) => {
                 let entry = self.addressed(path, caller, now).await?;
                 self.resolve_rendition(entry, path, file, caller, now).await
             }
@@ -216,9 +216,9 @@ impl Media {
     async fn addressed(
         &self,
         path: &MediaPath,
-        caller: Caller<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<Arc<Entry>> {
+    ) -> Result<Arc<CatalogEntry>> {
         if access::is_open(path) {
             return self.item(path.key(), caller.visitor(), now).await;
         }
@@ -232,8 +232,8 @@ impl Media {
     async fn check_reading(
         &self,
         path: &MediaPath,
-        entry: &Entry,
-        caller: Caller<'_>,
+        entry: &CatalogEntry,
+        caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<()> {
         if !access::needs_reading(path) || self.inner.settings.uncovered_documents {
@@ -245,12 +245,12 @@ impl Media {
     /// The answer to an address of a rendition of `entry`, or of one of its associated objects.
     async fn resolve_rendition(
         &self,
-        entry: Arc<Entry>,
+        entry: Arc<CatalogEntry>,
         path: &MediaPath,
         file: &RenditionFile,
-        caller: Caller<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<Answer> {
+    ) -> Result<MediaAnswer> {
         let open = access::is_open(path);
         let principal = if open { caller.visitor() } else { caller.principal };
         let of_address = Arc::clone(&entry);
@@ -277,11 +277,11 @@ impl Media {
             let answer = self.rendition(&entry, &path, open)?;
             let other = (entry.key != of_address.key).then_some(of_address);
             let answer = RenditionAnswer { sale, modified, keys, named: other, ..answer };
-            return Ok(Answer::Rendition(Box::new(answer)));
+            return Ok(MediaAnswer::Rendition(Box::new(answer)));
         }
         let asset = self.stored(&entry, &path);
         let asset = asset.ok_or_else(|| access::not_available(&path))?;
-        Ok(Answer::File(Box::new(FileAnswer {
+        Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime: file.extension().mime_type(),
             etag: asset.blob().short(),
             modified,
@@ -296,16 +296,16 @@ impl Media {
     /// The item whose rendition `path` names, and the rendition's path there: an associated object
     /// that is an item of its own is shown by that item, within the crop that the editors gave it.
     ///
-    /// Fails with [`Kind::NotFound`] when the item has no such associated object, or when its own
+    /// Fails with [`ErrorKind::NotFound`] when the item has no such associated object, or when its own
     /// item may not be seen.
     async fn shown(
         &self,
-        entry: &Arc<Entry>,
+        entry: &Arc<CatalogEntry>,
         path: &MediaPath,
         principal: Option<&Principal>,
         now: Timestamp,
-    ) -> Result<(Arc<Entry>, MediaPath)> {
-        let Target::Rendition(file) = path.target() else {
+    ) -> Result<(Arc<CatalogEntry>, MediaPath)> {
+        let MediaTarget::Rendition(file) = path.target() else {
             return Ok((Arc::clone(entry), path.clone()));
         };
         let Some(key) = file.association() else { return Ok((Arc::clone(entry), path.clone())) };
@@ -334,11 +334,11 @@ impl Media {
     }
 
     /// The file that `path` names of `entry`, as it lies in the store.
-    fn stored<'a>(&self, entry: &'a Entry, path: &'a MediaPath) -> Option<&'a Asset> {
-        let Target::Rendition(file) = path.target() else { return None };
+    fn stored<'a>(&self, entry: &'a CatalogEntry, path: &'a MediaPath) -> Option<&'a Asset> {
+        let MediaTarget::Rendition(file) = path.target() else { return None };
         let files = match file.association() {
-            None => Files::of_item(&entry.assets),
-            Some(key) => Files::of_association(&entry.assets, key),
+            None => AssetGroup::of_item(&entry.assets),
+            Some(key) => AssetGroup::of_association(&entry.assets, key),
         };
         files.find(file.name(), file.extension())
     }
@@ -347,10 +347,10 @@ impl Media {
     async fn decide(
         &self,
         path: &MediaPath,
-        entry: &Entry,
-        caller: Caller<'_>,
+        entry: &CatalogEntry,
+        caller: MediaCaller<'_>,
         now: Timestamp,
-    ) -> Result<Option<Decision>> {
+    ) -> Result<Option<CoverageDecision>> {
         if !access::needs_purchase(path) {
             return Ok(None);
         }
@@ -362,7 +362,7 @@ impl Media {
     /// Records that `caller` gets what is sold.
     ///
     /// Fails as [`Orders::purchase`] does; then nothing of it may be delivered.
-    pub async fn purchase(&self, sale: &Sale, caller: Caller<'_>, now: Timestamp) -> Result<()> {
+    pub async fn purchase(&self, sale: &Sale, caller: MediaCaller<'_>, now: Timestamp) -> Result<()> {
         if sale.together {
             let items: Vec<_> = sale.entries.iter().map(|(entry, _)| facts(entry)).collect();
             return self.inner.orders.purchase_all(caller.known()?, &items, caller.agr, now).await;
@@ -379,7 +379,7 @@ impl Media {
     async fn pricelist(
         &self,
         path: &MediaPath,
-        caller: Caller<'_>,
+        caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<TextAnswer> {
         let (principal, orders) = (caller.known()?, &self.inner.orders);
@@ -392,7 +392,7 @@ impl Media {
         let licenses = orders.pricelist(principal, &codes, ordered, now).await?;
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
-        let (etag, mime) = (Hash::of(&body).short(), "application/json");
+        let (etag, mime) = (ContentHash::of(&body).short(), "application/json");
         let keys = CacheKeys::of(path.key(), []);
         Ok(TextAnswer { body, mime, etag, modified: None, open: false, keys })
     }
@@ -400,18 +400,18 @@ impl Media {
     /// The JPEG that `path` names of `entry`; what it costs is for the caller to say.
     fn rendition(
         &self,
-        entry: &Arc<Entry>,
+        entry: &Arc<CatalogEntry>,
         path: &MediaPath,
         open: bool,
     ) -> Result<RenditionAnswer> {
         let make = || plan::plan(entry, path, &self.inner.settings);
         let planned = match path.target() {
-            Target::Rendition(file)
+            MediaTarget::Rendition(file)
                 if file.operations().is_empty() && file.association().is_none() =>
             {
                 entry.plan(file.name(), make)?
             }
-            Target::Item(_) | Target::Pricelist | Target::Document(_) | Target::Rendition(_) => {
+            MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) | MediaTarget::Rendition(_) => {
                 Arc::new(make()?)
             }
         };
@@ -426,13 +426,13 @@ impl Media {
             entry: Arc::clone(entry),
             named: None,
             association: match path.target() {
-                Target::Rendition(file) => file.association().cloned(),
-                Target::Item(_) | Target::Pricelist | Target::Document(_) => None,
+                MediaTarget::Rendition(file) => file.association().cloned(),
+                MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) => None,
             },
         })
     }
 }
 
-fn facts(entry: &Entry) -> ItemFacts<'_> {
+fn facts(entry: &CatalogEntry) -> ItemFacts<'_> {
     ItemFacts { key: &entry.key, document: &entry.document }
 }

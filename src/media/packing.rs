@@ -7,48 +7,48 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::budget::Client;
+use super::budget::RateLimitClient;
 use crate::runtime::error::{Error, Result};
 
 /// The archives under way.
 #[derive(Clone, Debug)]
-pub(super) struct Packing {
-    inner: Arc<Inner>,
+pub(super) struct ArchiveLimiter {
+    inner: Arc<LimiterState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct LimiterState {
     archives_max: usize,
     client_archives_max: usize,
-    state: Mutex<State>,
+    state: Mutex<ArchiveCounts>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ArchiveCounts {
     archives: usize,
     /// Those of each client that has some.
-    clients: HashMap<Client, usize>,
+    clients: HashMap<RateLimitClient, usize>,
 }
 
 /// An archive under way; it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    inner: Arc<Inner>,
-    client: Option<Client>,
+pub(super) struct ArchivePermit {
+    inner: Arc<LimiterState>,
+    client: Option<RateLimitClient>,
 }
 
-impl Packing {
+impl ArchiveLimiter {
     /// `archives_max` at a time, `client_archives_max` of them for one client.
     pub(super) fn new(archives_max: usize, client_archives_max: usize) -> Self {
         let state = Mutex::default();
-        Self { inner: Arc::new(Inner { archives_max, client_archives_max, state }) }
+        Self { inner: Arc::new(LimiterState { archives_max, client_archives_max, state }) }
     }
 
     /// Lets an archive begin.
     ///
     /// Fails with [`crate::runtime::error::Kind::Overloaded`] when the client, or all together, have as
     /// many as they may.
-    pub(super) fn begin(&self, client: Option<Client>) -> Result<Place> {
+    pub(super) fn begin(&self, client: Option<RateLimitClient>) -> Result<ArchivePermit> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
         let own = client.and_then(|client| state.clients.get(&client)).copied().unwrap_or(0);
@@ -64,11 +64,11 @@ impl Packing {
         if let Some(client) = client {
             *state.clients.entry(client).or_default() += 1;
         }
-        Ok(Place { inner: Arc::clone(inner), client })
+        Ok(ArchivePermit { inner: Arc::clone(inner), client })
     }
 }
 
-impl Drop for Place {
+impl Drop for ArchivePermit {
     fn drop(&mut self) {
         let mut state = self.inner.state.lock();
         state.archives = state.archives.saturating_sub(1);
@@ -88,9 +88,9 @@ mod tests {
 
     #[test]
     fn a_client_has_some_archives_and_all_of_them_a_few_more() {
-        let packing = Packing::new(3, 2);
+        let packing = ArchiveLimiter::new(3, 2);
         let begin = |user| {
-            let begun = packing.begin(Some(Client::User(UserId(user))));
+            let begun = packing.begin(Some(RateLimitClient::User(UserId(user))));
             begun.map_err(|error| error.details()[0].error_code.clone())
         };
         let first = begin(1).unwrap();

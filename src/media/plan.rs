@@ -6,17 +6,17 @@
 
 use serde::Serialize;
 
-use super::{Entry, Settings, access};
-use crate::runtime::error::{Error, Kind, Result};
+use super::{CatalogEntry, MediaSettings, access};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::RENDER_PIXELS_MIN;
 use imaging::{
-    Colour, ImageFormat, Orientation, Output, Sampling, Step, decoded_size, output_size,
+    OutputColour, ImageFormat, Orientation, OutputOptions, OutputSampling, RenderStep, decoded_size, output_size,
     scaled_size,
 };
-use model::item::{Files, Picture, Scaling};
-use model::media_url::{MediaPath, Operation, Target};
+use model::item::{AssetGroup, PictureFile, RenditionScaling};
+use model::media_url::{MediaPath, PictureOperation, MediaTarget};
 use model::{
-    CropError, CropSpec, Hash, Rect, RenditionExtension, RenditionName, Size, Usage, Variant,
+    CropError, CropSpec, ContentHash, Rect, RenditionExtension, RenditionName, Size, RenditionUsage, RenditionVariant,
 };
 
 /// Rises when the same plan would give other bytes than an earlier release's.
@@ -24,23 +24,23 @@ const FORMAT: u32 = 3;
 
 /// Everything that decides the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Plan {
+pub struct RenditionPlan {
     format: u32,
     /// The file it is made from.
-    pub source: Picture,
+    pub source: PictureFile,
     /// What is done, in order; nothing for the original with its picture data untouched.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RenderStep>,
     /// How the result is encoded; `None` for the original's own picture data.
-    pub output: Option<Output>,
+    pub output: Option<OutputOptions>,
     /// Identity of the watermark, when a step draws it.
     pub mark: Option<String>,
     /// Hash of the caption written into the file.
-    pub caption: Option<Hash>,
+    pub caption: Option<ContentHash>,
     /// Whether the original's position is kept.
     pub keep_gps: bool,
 }
 
-impl Plan {
+impl RenditionPlan {
     /// The memory that rendering takes at its peak: what is read, what is decoded with what is made
     /// of it on the way, and what is written. Rather too much than too little.
     ///
@@ -53,13 +53,13 @@ impl Plan {
         let components = u64::from(self.source.components);
         let length = self.source.length;
         let only_cuts =
-            self.steps.iter().all(|step| matches!(step, Step::Crop(_) | Step::Watermark));
+            self.steps.iter().all(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Watermark));
         let needed = match known {
             Some((true, _)) if only_cuts => {
                 let cut = self.steps.iter().find_map(|step| match step {
                     // Its samples, planes of them, these turned upright, and the file.
-                    Step::Crop(crop) => Some(crop.size().pixels().saturating_mul(components * 4)),
-                    Step::Fit { .. } | Step::Cover { .. } | Step::Watermark => None,
+                    RenderStep::Crop(crop) => Some(crop.size().pixels().saturating_mul(components * 4)),
+                    RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Watermark => None,
                 });
                 // Without a crop it is a mark: the rows from it to the end are moved. What is made of
                 // a working copy is held as a whole, and such a copy is longer than the original.
@@ -79,7 +79,7 @@ impl Plan {
     /// Roughly the pixels that rendering decodes, before it is known which way it takes; none for
     /// the original's own picture data.
     ///
-    /// `known` is as for [`Plan::memory_bytes`]. Where nothing is known the short way is assumed,
+    /// `known` is as for [`RenditionPlan::memory_bytes`]. Where nothing is known the short way is assumed,
     /// which nearly all originals have.
     #[must_use]
     pub fn decoded_pixels(&self, known: Option<(bool, Option<Size>)>) -> u64 {
@@ -91,23 +91,23 @@ impl Plan {
             None => (true, LEVEL_PIXELS.min(whole)),
         };
         let cut = self.steps.iter().find_map(|step| match step {
-            Step::Crop(crop) => Some(crop.size().pixels()),
-            Step::Fit { .. } | Step::Cover { .. } | Step::Watermark => None,
+            RenderStep::Crop(crop) => Some(crop.size().pixels()),
+            RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Watermark => None,
         });
         let pixels = match self.steps.first() {
             None => return 0,
-            Some(Step::Fit { .. } | Step::Cover { .. }) => level,
-            Some(Step::Crop(_)) if is_entered => cut.unwrap_or(whole),
+            Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => level,
+            Some(RenderStep::Crop(_)) if is_entered => cut.unwrap_or(whole),
             // A mark is drawn into rows of blocks; those beside it are passed over.
-            Some(Step::Watermark) if is_entered => cut.unwrap_or(whole / 8),
-            Some(Step::Crop(_) | Step::Watermark) => whole,
+            Some(RenderStep::Watermark) if is_entered => cut.unwrap_or(whole / 8),
+            Some(RenderStep::Crop(_) | RenderStep::Watermark) => whole,
         };
         pixels.max(RENDER_PIXELS_MIN)
     }
 
     /// The memory for a picture that is decoded from its own file or a working copy.
-    fn memory_bytes_whole(&self, first: &Step, enters: bool) -> u64 {
-        let Picture { stored, length, orientation, .. } = self.source;
+    fn memory_bytes_whole(&self, first: &RenderStep, enters: bool) -> u64 {
+        let PictureFile { stored, length, orientation, .. } = self.source;
         let components = u64::from(self.source.components);
         let orientation = Orientation::of_tag(u32::from(orientation));
         let samples = |size: Size| size.pixels().saturating_mul(components);
@@ -134,7 +134,7 @@ impl Plan {
 
 /// Which part of the cache a rendition belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum CacheClass {
     /// One of the few renditions that every item has.
     Standard,
     /// One of endless variants, such as a crop.
@@ -143,15 +143,15 @@ pub enum Class {
 
 /// A plan with what follows from it.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedRendition {
     /// The plan.
-    pub plan: Plan,
+    pub plan: RenditionPlan,
     /// Its hash.
-    pub key: Hash,
+    pub key: ContentHash,
     /// Pixels of the result.
     pub size: Size,
     /// Its part of the cache.
-    pub class: Class,
+    pub class: CacheClass,
     /// The format of the result.
     pub format: ImageFormat,
     /// Name of the kind of work, for metrics and logs.
@@ -160,10 +160,10 @@ pub struct Planned {
 
 /// Plans the picture that `path` names, of the item itself or of one of its associated objects.
 ///
-/// Fails with [`Kind::NotFound`] for a rendition that the item does not have and with
-/// [`Kind::InvalidArgument`] for a crop that leaves the picture.
-pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Planned> {
-    let Target::Rendition(file) = path.target() else {
+/// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have and with
+/// [`ErrorKind::InvalidArgument`] for a crop that leaves the picture.
+pub fn plan(entry: &CatalogEntry, path: &MediaPath, settings: &MediaSettings) -> Result<PlannedRendition> {
+    let MediaTarget::Rendition(file) = path.target() else {
         return Err(access::not_available(path));
     };
     let RenditionExtension::Image(format) = file.extension() else {
@@ -172,57 +172,57 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
     let (name, operations) = (file.name(), file.operations());
     let missing = || access::not_available(path);
     let files = match file.association() {
-        None => Files::of_item(&entry.assets),
-        Some(key) => Files::of_association(&entry.assets, key),
+        None => AssetGroup::of_item(&entry.assets),
+        Some(key) => AssetGroup::of_association(&entry.assets, key),
     };
     let (source, mut steps) = rendition_steps(files, name, settings).ok_or_else(missing)?;
     let upright = source.upright();
     for operation in operations {
         match operation {
-            Operation::Watermark if steps.contains(&Step::Watermark) => {}
-            Operation::Watermark => steps.push(Step::Watermark),
-            Operation::Crop(crop) => {
+            PictureOperation::Watermark if steps.contains(&RenderStep::Watermark) => {}
+            PictureOperation::Watermark => steps.push(RenderStep::Watermark),
+            PictureOperation::Crop(crop) => {
                 let now = size_after(upright, &steps)?;
                 let crop = crop.resolve(now).map_err(|error| bad_crop(&error))?;
                 // All of the picture is the picture, but a Hires that lies on its side is turned.
-                let lies = name.usage == Usage::Hires && source.orientation > 1;
+                let lies = name.usage == RenditionUsage::Hires && source.orientation > 1;
                 if crop != Rect::new(0, 0, now) || (lies && steps.is_empty()) {
-                    steps.push(Step::Crop(crop));
+                    steps.push(RenderStep::Crop(crop));
                 }
             }
         }
     }
     let size = size_after(upright, &steps)?;
-    let marked = steps.contains(&Step::Watermark);
-    let plan = Plan {
+    let marked = steps.contains(&RenderStep::Watermark);
+    let plan = RenditionPlan {
         format: FORMAT,
         output: output(name, format, &steps, settings),
         mark: marked.then(|| settings.marker.id().to_owned()),
-        caption: (name.usage != Usage::Thumbnail).then(|| entry.caption_of(file.association()).1),
+        caption: (name.usage != RenditionUsage::Thumbnail).then(|| entry.caption_of(file.association()).1),
         keep_gps: settings.keep_gps,
         source: source.clone(),
         steps,
     };
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
     let operation = operation_name(name, &plan.steps);
-    let is_cut = |step: &Step| matches!(step, Step::Crop(_));
-    let class = if plan.steps.iter().any(is_cut) { Class::Variant } else { Class::Standard };
-    Ok(Planned { key: Hash::of(&text), plan, size, class, format, operation })
+    let is_cut = |step: &RenderStep| matches!(step, RenderStep::Crop(_));
+    let class = if plan.steps.iter().any(is_cut) { CacheClass::Variant } else { CacheClass::Standard };
+    Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
 }
 
 /// The file and the steps that make a rendition without operations.
 fn rendition_steps<'a>(
-    files: Files<'a>,
+    files: AssetGroup<'a>,
     name: RenditionName,
-    settings: &Settings,
-) -> Option<(&'a Picture, Vec<Step>)> {
+    settings: &MediaSettings,
+) -> Option<(&'a PictureFile, Vec<RenderStep>)> {
     let (source, scaling) = settings.sizes.source(files, name)?;
     let scale = match scaling {
-        Scaling::Full => None,
-        Scaling::Fit(long_px) => Some(Step::Fit { long_px }),
-        Scaling::Square(side) => Some(Step::Cover { width: side, height: side }),
+        RenditionScaling::Full => None,
+        RenditionScaling::Fit(long_px) => Some(RenderStep::Fit { long_px }),
+        RenditionScaling::Square(side) => Some(RenderStep::Cover { width: side, height: side }),
     };
-    let mark = (name.variant == Variant::Watermark).then_some(Step::Watermark);
+    let mark = (name.variant == RenditionVariant::Watermark).then_some(RenderStep::Watermark);
     Some((source, scale.into_iter().chain(mark).collect()))
 }
 
@@ -230,57 +230,57 @@ fn rendition_steps<'a>(
 fn output(
     name: RenditionName,
     format: ImageFormat,
-    steps: &[Step],
-    settings: &Settings,
-) -> Option<Output> {
+    steps: &[RenderStep],
+    settings: &MediaSettings,
+) -> Option<OutputOptions> {
     let small =
-        |quality| Output { format, quality, sampling: Sampling::S420, colour: Colour::Srgb };
+        |quality| OutputOptions { format, quality, sampling: OutputSampling::S420, colour: OutputColour::Srgb };
     let qualities = settings.qualities;
     match name.usage {
-        Usage::Preview if name.variant == Variant::Web => Some(small(qualities.web_preview)),
-        Usage::Preview => Some(small(qualities.preview)),
-        Usage::Thumbnail => Some(small(qualities.thumbnail)),
-        Usage::Hires | Usage::Hidef | Usage::Lores
+        RenditionUsage::Preview if name.variant == RenditionVariant::Web => Some(small(qualities.web_preview)),
+        RenditionUsage::Preview => Some(small(qualities.preview)),
+        RenditionUsage::Thumbnail => Some(small(qualities.thumbnail)),
+        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores
             if steps.is_empty() && format == ImageFormat::JPEG =>
         {
             None
         }
-        Usage::Hires | Usage::Hidef | Usage::Lores => Some(Output {
+        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => Some(OutputOptions {
             format,
             quality: qualities.hires,
-            sampling: Sampling::Keep,
-            colour: Colour::Keep,
+            sampling: OutputSampling::Keep,
+            colour: OutputColour::Keep,
         }),
     }
 }
 
-fn operation_name(name: RenditionName, steps: &[Step]) -> &'static str {
-    let cropped = steps.iter().any(|step| matches!(step, Step::Crop(_)));
-    let marked = steps.contains(&Step::Watermark);
+fn operation_name(name: RenditionName, steps: &[RenderStep]) -> &'static str {
+    let cropped = steps.iter().any(|step| matches!(step, RenderStep::Crop(_)));
+    let marked = steps.contains(&RenderStep::Watermark);
     match (name.usage, cropped, marked) {
         (_, true, true) => "crop-watermark",
         (_, true, false) => "crop",
-        (Usage::Preview, false, true) => "watermark-preview",
+        (RenditionUsage::Preview, false, true) => "watermark-preview",
         (_, false, true) => "watermark",
-        (Usage::Preview, false, false) if name.variant == Variant::Web => "web-preview",
-        (Usage::Preview, false, false) => "preview",
-        (Usage::Thumbnail, false, false) => "thumbnail",
-        (Usage::Hires | Usage::Hidef | Usage::Lores, false, false) => "original",
+        (RenditionUsage::Preview, false, false) if name.variant == RenditionVariant::Web => "web-preview",
+        (RenditionUsage::Preview, false, false) => "preview",
+        (RenditionUsage::Thumbnail, false, false) => "thumbnail",
+        (RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores, false, false) => "original",
     }
 }
 
-fn size_after(upright: Size, steps: &[Step]) -> Result<Size> {
+fn size_after(upright: Size, steps: &[RenderStep]) -> Result<Size> {
     output_size(upright, steps).map_err(Error::internal)
 }
 
 /// The crop of a `.json` request, in pixels of the hires image; an absent one is `None`.
 ///
-/// Fails with [`Kind::NotFound`] when the item has no picture to crop.
-pub(super) fn json_crop(entry: &Entry, crop: Option<CropSpec>) -> Result<Option<Rect>> {
+/// Fails with [`ErrorKind::NotFound`] when the item has no picture to crop.
+pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<Option<Rect>> {
     let Some(crop) = crop else { return Ok(None) };
-    let hires = Files::of_item(&entry.assets)
-        .picture(Usage::Hires)
-        .ok_or_else(|| Error::new(Kind::NotFound, format!("{} has no picture", entry.key)))?;
+    let hires = AssetGroup::of_item(&entry.assets)
+        .picture(RenditionUsage::Hires)
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no picture", entry.key)))?;
     crop.resolve(hires.upright()).map(Some).map_err(|error| bad_crop(&error))
 }
 

@@ -6,26 +6,26 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    Inner, Media, RenditionAnswer,
-    budget::Payer,
-    cache::{self, Body, Extent, Part},
-    flight::{Outcome, Task},
-    make::Watched,
+    MediaState, Media, RenditionAnswer,
+    budget::RenderPayer,
+    cache::{self, RenditionBody, BlobExtent, BodyPart},
+    flight::{Outcome, RenderTask},
+    make::RenderHooks,
     original::OriginalError,
-    plan::Planned,
-    timing::{StageClock, Timing},
+    plan::PlannedRendition,
+    timing::{StageClock, RenderTiming},
 };
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::compute::{Full, Lease, give_way};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::compute::{QueueFull, MemoryLease, give_way};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SLOW_RETRY_AFTER_S;
 use crate::runtime::telemetry;
-use imaging::{RasterError, Stage, Way};
+use imaging::{RasterError, RenderStage, RenderPath};
 use metadata::Caption;
 
 /// Where the bytes came from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Source {
+pub enum RenditionSource {
     /// The memory tier.
     Memory,
     /// The disk tier.
@@ -33,13 +33,13 @@ pub enum Source {
     /// Rendered for this request or an equal one.
     Rendered {
         /// How they were made.
-        way: Way,
+        way: RenderPath,
         /// Where the time went.
-        timing: Timing,
+        timing: RenderTiming,
     },
 }
 
-impl Source {
+impl RenditionSource {
     /// The word in log lines.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -53,21 +53,21 @@ impl Source {
 
 /// A rendition's bytes.
 #[derive(Debug)]
-pub struct Obtained {
+pub struct ObtainedRendition {
     /// The bytes.
-    pub body: Body,
+    pub body: RenditionBody,
     /// Where they came from.
-    pub source: Source,
+    pub source: RenditionSource,
     /// Milliseconds the request waited for them.
     pub waited_ms: f64,
 }
 
 /// What a render made, for everybody who waits for it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Made {
-    pub(super) body: Body,
-    pub(super) way: Way,
-    pub(super) timing: Timing,
+pub(super) struct RenderedBody {
+    pub(super) body: RenditionBody,
+    pub(super) way: RenderPath,
+    pub(super) timing: RenderTiming,
 }
 
 /// Why a render gave no picture. Cloned to everybody who waits for it.
@@ -98,7 +98,7 @@ impl From<RenderError> for Error {
                 let message = format!(
                     "Making this rendition took more than {limit:?} of work, so it was stopped"
                 );
-                Self::new(Kind::Timeout, message).retry_after(SLOW_RETRY_AFTER_S).because(cause)
+                Self::new(ErrorKind::Timeout, message).retry_after(SLOW_RETRY_AFTER_S).because(cause)
             }
             RenderError::Abandoned
             | RenderError::Panicked
@@ -110,7 +110,7 @@ impl From<RenderError> for Error {
 
 /// The failure of a disk that has an original.
 fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::new(Kind::Unavailable, "The original cannot be read now").because(cause)
+    Error::new(ErrorKind::Unavailable, "The original cannot be read now").because(cause)
 }
 
 /// Counts an original that a request found to be damaged. Each answer that fails because of one, and each
@@ -147,31 +147,31 @@ impl From<RasterError> for RenderError {
 impl Media {
     /// The rendition from the memory tier, at once or not at all.
     #[must_use]
-    pub fn find_cached(&self, answer: &RenditionAnswer) -> Option<Obtained> {
+    pub fn find_cached(&self, answer: &RenditionAnswer) -> Option<ObtainedRendition> {
         let body = self.inner.cache.find_in_memory(&answer.planned);
         cache::count("memory", body.is_some());
-        body.map(|body| Obtained { body, source: Source::Memory, waited_ms: 0.0 })
+        body.map(|body| ObtainedRendition { body, source: RenditionSource::Memory, waited_ms: 0.0 })
     }
 
     /// Reads an extent; it blocks on the disk.
     ///
     /// Fails when the original is missing or its bytes there are not what they were, and with
-    /// [`Kind::Unavailable`] when the disk fails.
-    pub fn read_extent(&self, extent: &Extent) -> Result<Bytes> {
-        let Extent { blob, blob_length, ref range } = *extent;
+    /// [`ErrorKind::Unavailable`] when the disk fails.
+    pub fn read_extent(&self, extent: &BlobExtent) -> Result<Bytes> {
+        let BlobExtent { blob, blob_length, ref range } = *extent;
         Ok(self.inner.originals.read(blob, blob_length, range.clone())?)
     }
 
     /// Checks, before anything is sent, that the originals of a body's extents are what they were;
     /// it blocks on the disk.
     ///
-    /// Fails with [`Kind::Unavailable`] when the disk fails and with [`Kind::Internal`] when they are
+    /// Fails with [`ErrorKind::Unavailable`] when the disk fails and with [`ErrorKind::Internal`] when they are
     /// others, and a log line that names the original.
-    pub fn check_extents(&self, body: &Body) -> Result<()> {
+    pub fn check_extents(&self, body: &RenditionBody) -> Result<()> {
         for part in body.parts() {
             match part {
-                Part::Memory(_) => {}
-                Part::Store(extent) => {
+                BodyPart::Memory(_) => {}
+                BodyPart::Store(extent) => {
                     self.inner.originals.verify(extent.blob, extent.blob_length)?;
                 }
             }
@@ -181,46 +181,46 @@ impl Media {
 
     /// The rendition's bytes.
     ///
-    /// Fails with [`Kind::Overloaded`] when the queue is full, with [`Kind::Timeout`] when
-    /// `patience` ends first, with [`Kind::Unavailable`] when the disk fails and with
-    /// [`Kind::Internal`] when the original is missing or damaged.
-    pub async fn obtain(&self, answer: &RenditionAnswer, patience: Duration) -> Result<Obtained> {
-        self.obtain_for(answer, patience, Payer::Nobody).await
+    /// Fails with [`ErrorKind::Overloaded`] when the queue is full, with [`ErrorKind::Timeout`] when
+    /// `patience` ends first, with [`ErrorKind::Unavailable`] when the disk fails and with
+    /// [`ErrorKind::Internal`] when the original is missing or damaged.
+    pub async fn obtain(&self, answer: &RenditionAnswer, patience: Duration) -> Result<ObtainedRendition> {
+        self.obtain_for(answer, patience, RenderPayer::Nobody).await
     }
 
     /// The rendition's bytes for somebody who pays for a render that is begun.
     ///
-    /// Fails as [`Media::obtain`] does, and with [`Kind::Overloaded`] when the payer's reserve of
+    /// Fails as [`Media::obtain`] does, and with [`ErrorKind::Overloaded`] when the payer's reserve of
     /// megapixels does not suffice.
     pub async fn obtain_for(
         &self,
         answer: &RenditionAnswer,
         patience: Duration,
-        payer: Payer,
-    ) -> Result<Obtained> {
+        payer: RenderPayer,
+    ) -> Result<ObtainedRendition> {
         let watch = Stopwatch::start();
-        let obtained = |(body, source)| Obtained { body, source, waited_ms: watch.elapsed_ms() };
+        let obtained = |(body, source)| ObtainedRendition { body, source, waited_ms: watch.elapsed_ms() };
         tokio::time::timeout(patience, self.find_or_render(answer, payer))
             .await
-            .map_err(|_| Error::new(Kind::Timeout, "The rendition took too long; try again"))?
+            .map_err(|_| Error::new(ErrorKind::Timeout, "The rendition took too long; try again"))?
             .map(obtained)
     }
 
     async fn find_or_render(
         &self,
         answer: &RenditionAnswer,
-        payer: Payer,
-    ) -> Result<(Body, Source)> {
+        payer: RenderPayer,
+    ) -> Result<(RenditionBody, RenditionSource)> {
         let planned = &answer.planned;
         if let Some(body) = self.inner.cache.find_in_memory(planned) {
-            return Ok((body, Source::Memory));
+            return Ok((body, RenditionSource::Memory));
         }
         if self.inner.cache.is_on_disk(planned) {
             let (media, wanted) = (self.clone(), planned.clone());
             let read = move || media.inner.cache.read_from_disk(&wanted);
             let read = tokio::task::spawn_blocking(read).await.map_err(Error::internal)?;
             if let Some(body) = read {
-                return Ok((body, Source::Disk));
+                return Ok((body, RenditionSource::Disk));
             }
         }
         let known = self.inner.originals.known(planned.plan.source.blob);
@@ -233,16 +233,16 @@ impl Media {
             self.inner.budget.give_back(payer, pixels);
         }
         let made = waiting.wait().await?;
-        let Made { ref body, way, timing } = *made;
-        Ok((body.clone(), Source::Rendered { way, timing }))
+        let RenderedBody { ref body, way, timing } = *made;
+        Ok((body.clone(), RenditionSource::Rendered { way, timing }))
     }
 
     /// Queues a render. Where the queue is full, everybody who waits for it is refused.
-    fn start_render(&self, answer: &RenditionAnswer, task: Task) -> Result<(), Full> {
+    fn start_render(&self, answer: &RenditionAnswer, task: RenderTask) -> Result<(), QueueFull> {
         let plan = &answer.planned.plan;
         let memory = plan.memory_bytes(self.inner.originals.known(plan.source.blob));
         let task = Arc::new(task);
-        let render = Render {
+        let render = RenderRun {
             inner: Arc::clone(&self.inner),
             planned: Arc::clone(&answer.planned),
             caption: answer.entry.caption_of(answer.association.as_ref()).0.clone(),
@@ -252,7 +252,7 @@ impl Media {
         let queued = Arc::clone(&task);
         let is_wanted = move || queued.is_wanted();
         self.inner.compute.submit(memory, is_wanted, move |lease| render.run(lease)).inspect_err(
-            |Full| {
+            |QueueFull| {
                 count_outcome("refused");
                 task.finish(Err(RenderError::Overloaded));
             },
@@ -260,7 +260,7 @@ impl Media {
     }
 }
 
-impl Made {
+impl RenderedBody {
     /// Adds the render to the metrics.
     fn count(&self) {
         metrics::counter!(telemetry::RENDER_PATHS, "path" => self.way.as_str()).increment(1);
@@ -271,17 +271,17 @@ impl Made {
 }
 
 /// A render on its way through the pool.
-struct Render {
-    inner: Arc<Inner>,
-    planned: Arc<Planned>,
+struct RenderRun {
+    inner: Arc<MediaState>,
+    planned: Arc<PlannedRendition>,
     caption: Caption,
-    task: Arc<Task>,
+    task: Arc<RenderTask>,
     queued: Stopwatch,
 }
 
-impl Render {
+impl RenderRun {
     /// Renders on a worker thread, publishes the outcome to the requests that wait, and fills the cache.
-    fn run(&self, lease: &Lease) {
+    fn run(&self, lease: &MemoryLease) {
         if !self.task.is_wanted() {
             count_outcome("abandoned");
             return;
@@ -290,7 +290,7 @@ impl Render {
         let stages = StageClock::start(self.queued.elapsed_ms());
         let rendered = self.make(&work, &stages, lease);
         let timing = stages.finish();
-        let outcome = rendered.map(|(body, way)| Arc::new(Made { body, way, timing }));
+        let outcome = rendered.map(|(body, way)| Arc::new(RenderedBody { body, way, timing }));
         count_outcome(match &outcome {
             Ok(_) => "done",
             Err(RenderError::Abandoned) => "abandoned",
@@ -310,8 +310,8 @@ impl Render {
         &self,
         work: &Stopwatch,
         stages: &StageClock,
-        lease: &Lease,
-    ) -> Result<(Body, Way), RenderError> {
+        lease: &MemoryLease,
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let time_max = self.inner.settings.render_time;
         let in_time = || {
             give_way();
@@ -334,18 +334,18 @@ impl Render {
         &self,
         should_continue: &(dyn Fn() -> bool + Sync),
         stages: &StageClock,
-        lease: &Lease,
-    ) -> Result<(Body, Way), RenderError> {
+        lease: &MemoryLease,
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let plan = &self.planned.plan;
         let begin = |stage| {
             stages.begin(stage);
-            if stage == Stage::Decode {
+            if stage == RenderStage::Decode {
                 // Now that the original is open, the exact need for memory is known.
                 lease.shrink(plan.memory_bytes(self.inner.originals.known(plan.source.blob)));
             }
             should_continue()
         };
-        let watched = Watched { begin: &begin, go_on: should_continue };
+        let watched = RenderHooks { begin: &begin, go_on: should_continue };
         self.inner.make(plan, &self.caption, watched)
     }
 

@@ -5,8 +5,8 @@ use std::{fs, path::Path, time::Duration};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::WATERMARK_BYTES_MAX;
-use crate::runtime::live::Live;
-use imaging::{MarkKind, MarkSetup, Marker};
+use crate::runtime::live::HotSwap;
+use imaging::{MarkKind, MarkSetup, Watermark};
 use jpeg::header::HeaderLimits;
 use model::item::RenditionSizes;
 
@@ -14,7 +14,7 @@ const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
 
 /// Quality settings of the encoder, 1 to 100.
 #[derive(Clone, Copy, Debug)]
-pub struct Qualities {
+pub struct EncoderQualities {
     /// Crops and watermarks of the Hires.
     pub hires: u8,
     /// Previews.
@@ -38,15 +38,15 @@ pub struct CacheBudget {
 
 /// The settings of the media section.
 #[derive(Clone)]
-pub struct Settings {
+pub struct MediaSettings {
     /// Base of links to media.
     pub media_url: String,
     /// Sizes of Preview, WebPreview and Thumbnail.
     pub sizes: RenditionSizes,
     /// Encoder quality.
-    pub qualities: Qualities,
+    pub qualities: EncoderQualities,
     /// The watermark.
-    pub marker: std::sync::Arc<Marker>,
+    pub marker: std::sync::Arc<Watermark>,
     /// Whether renditions keep the original's position.
     pub keep_gps: bool,
     /// Cache budgets.
@@ -58,7 +58,7 @@ pub struct Settings {
     /// Work that one render may take before it is stopped.
     pub render_time: Duration,
     /// How long one rendition of an archive or a delivery is waited for.
-    pub patience: Live<Duration>,
+    pub patience: HotSwap<Duration>,
     /// Megapixels a second that one client may have rendered; 0 bounds nobody.
     pub client_megapixels_s: u32,
     /// Megapixels that it may have at once.
@@ -98,7 +98,7 @@ impl DecodeLimits {
     }
 }
 
-impl Settings {
+impl MediaSettings {
     /// Takes what the section needs from `config`.
     ///
     /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to
@@ -113,7 +113,7 @@ impl Settings {
                 cropped_thumbnail_px: media.cropped_thumbnail_px,
                 web_preview_px: media.web_preview_px,
             },
-            qualities: Qualities {
+            qualities: EncoderQualities {
                 hires: media.hires_quality,
                 preview: media.preview_quality,
                 thumbnail: media.thumbnail_quality,
@@ -128,7 +128,7 @@ impl Settings {
             },
             limits: DecodeLimits::of(config),
             sender: media.sender.clone(),
-            patience: Live::new(Duration::from_secs(u64::from(config.server.request_timeout_s))),
+            patience: HotSwap::new(Duration::from_secs(u64::from(config.server.request_timeout_s))),
             client_megapixels_s: media.client_megapixels_s,
             client_burst: media.client_megapixels_burst,
             archives: media.archives,
@@ -139,7 +139,7 @@ impl Settings {
     }
 }
 
-fn marker(config: &Config) -> Result<Marker> {
+fn marker(config: &Config) -> Result<Watermark> {
     let media = &config.media;
     let invalid = |name: &str, message: String| {
         Error::invalid("body", name, "format", format!("{name}: {message}"))
@@ -160,7 +160,7 @@ fn marker(config: &Config) -> Result<Marker> {
         margin_fraction: media.watermark_margin,
         opacity: media.watermark_opacity,
     };
-    Marker::new(setup).map_err(|cause| invalid(name, cause.to_string()))
+    Watermark::new(setup).map_err(|cause| invalid(name, cause.to_string()))
 }
 
 fn read_png(path: &Path) -> std::io::Result<Vec<u8>> {

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 
-use super::{Extent, Media, Part, original::BLOCK_BYTES};
+use super::{BlobExtent, Media, BodyPart, original::BLOCK_BYTES};
 use crate::runtime::limits::{STREAM_CHUNK_BYTES, STREAM_CHUNKS_AHEAD};
 
 impl Media {
@@ -14,7 +14,7 @@ impl Media {
     /// Reading runs on the runtime's threads for blocking calls, and every chunk is checked.
     pub fn stream(
         &self,
-        parts: Vec<Part>,
+        parts: Vec<BodyPart>,
     ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         let ahead = if self.inner.originals.store().is_far() { STREAM_CHUNKS_AHEAD } else { 1 };
         let media = self.clone();
@@ -22,8 +22,8 @@ impl Media {
             let media = media.clone();
             async move {
                 let chunk = match part {
-                    Part::Memory(bytes) => return Ok(bytes),
-                    Part::Store(chunk) => chunk,
+                    BodyPart::Memory(bytes) => return Ok(bytes),
+                    BodyPart::Store(chunk) => chunk,
                 };
                 let read = tokio::task::spawn_blocking(move || media.read_extent(&chunk)).await;
                 read.map_err(io::Error::other)?.map_err(|cause| {
@@ -32,35 +32,35 @@ impl Media {
                 })
             }
         };
-        stream::iter(Chunks(VecDeque::from(parts))).map(read).buffered(ahead)
+        stream::iter(BodyChunks(VecDeque::from(parts))).map(read).buffered(ahead)
     }
 }
 
 /// Parts, those in the store in chunks.
-struct Chunks(VecDeque<Part>);
+struct BodyChunks(VecDeque<BodyPart>);
 
-impl Iterator for Chunks {
-    type Item = Part;
+impl Iterator for BodyChunks {
+    type Item = BodyPart;
 
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<BodyPart> {
         let extent = match self.0.pop_front()? {
-            Part::Memory(bytes) => return Some(Part::Memory(bytes)),
-            Part::Store(extent) => extent,
+            BodyPart::Memory(bytes) => return Some(BodyPart::Memory(bytes)),
+            BodyPart::Store(extent) => extent,
         };
         let (chunk, rest) = split(&extent);
         if let Some(rest) = rest {
-            self.0.push_front(Part::Store(rest));
+            self.0.push_front(BodyPart::Store(rest));
         }
-        Some(Part::Store(chunk))
+        Some(BodyPart::Store(chunk))
     }
 }
 
 /// The next chunk of an extent, and what is left of it. It ends where a block of the original
 /// does, so that no block is read and checked twice.
-fn split(extent: &Extent) -> (Extent, Option<Extent>) {
+fn split(extent: &BlobExtent) -> (BlobExtent, Option<BlobExtent>) {
     let (start, end) = (extent.range.start, extent.range.end);
     let chunk_end = start.saturating_add(STREAM_CHUNK_BYTES as u64) / BLOCK_BYTES * BLOCK_BYTES;
     let middle = end.min(chunk_end);
-    let rest = (middle < end).then(|| Extent { range: middle..end, ..extent.clone() });
-    (Extent { range: start..middle, ..extent.clone() }, rest)
+    let rest = (middle < end).then(|| BlobExtent { range: middle..end, ..extent.clone() });
+    (BlobExtent { range: start..middle, ..extent.clone() }, rest)
 }

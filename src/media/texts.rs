@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Entry, Media, TextAnswer, keys::CacheKeys, plan};
-use crate::runtime::error::{Error, Kind, Result};
+use super::{CatalogEntry, Media, TextAnswer, keys::CacheKeys, plan};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::ReadTx;
-use formats::Message;
-use model::item::{Held, Layout, Served};
+use formats::MessageHeader;
+use model::item::{ItemPresence, DocumentLayout, DocumentRequest};
 use model::media_url::DocumentExtension;
-use model::{CropSpec, Hash, ItemKey, MediaType, Rect};
+use model::{CropSpec, ContentHash, ItemKey, MediaType, Rect};
 
 /// The MIME type of a text with its character set.
 pub(super) fn mime(extension: DocumentExtension) -> &'static str {
@@ -41,27 +41,27 @@ impl Media {
     /// A text of the item, but for its archive.
     pub(super) async fn text(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         extension: DocumentExtension,
         crop: Option<CropSpec>,
         open: bool,
     ) -> Result<TextAnswer> {
         let crop = plan::json_crop(entry, crop)?;
         // What is told of an associated item changes when that item comes or goes.
-        let linked = entry.document.linked_items(Layout::Full);
+        let linked = entry.document.linked_items(DocumentLayout::Full);
         let modified = linked.is_empty().then_some(entry.stored);
         let keys = match linked.is_empty() {
             true => entry.cache_keys().clone(),
             false => CacheKeys::of(&entry.key, &linked),
         };
         let body = self.text_body(entry, extension, crop, linked).await?;
-        let (mime, etag) = (mime(extension), Hash::of(&body).short());
+        let (mime, etag) = (mime(extension), ContentHash::of(&body).short());
         Ok(TextAnswer { body, mime, etag, modified, open, keys })
     }
 
     async fn text_body(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         extension: DocumentExtension,
         crop: Option<Rect>,
         linked: HashSet<ItemKey>,
@@ -76,10 +76,10 @@ impl Media {
 
     fn write_text(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         extension: DocumentExtension,
         crop: Option<Rect>,
-        held: &HashMap<ItemKey, Held>,
+        held: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Bytes> {
         let document = self.document(entry, crop, held)?;
         Ok(match extension {
@@ -88,20 +88,20 @@ impl Media {
                 let sent = entry.stored.to_string();
                 let sender = &self.inner.settings.sender;
                 let mut text = Vec::new();
-                formats::newsml(&document, &Message { sent: &sent, sender }, &mut text)
+                formats::newsml(&document, &MessageHeader { sent: &sent, sender }, &mut text)
                     .map_err(Error::internal)?;
                 text.into()
             }
             DocumentExtension::Cutpaste => formats::cutpaste(&document).into(),
             DocumentExtension::Indesign => formats::indesign(&document).into(),
             DocumentExtension::Zip => {
-                return Err(Error::new(Kind::Internal, "an archive is no text"));
+                return Err(Error::new(ErrorKind::Internal, "an archive is no text"));
             }
         })
     }
 
     /// What the archive has of `keys`.
-    async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashMap<ItemKey, Held>> {
+    async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashMap<ItemKey, ItemPresence>> {
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
@@ -115,13 +115,13 @@ impl Media {
     /// The document as served, with our links.
     fn document(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         crop: Option<Rect>,
-        held: &HashMap<ItemKey, Held>,
+        held: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Value> {
-        let (sizes, layout) = (self.inner.settings.sizes, Layout::Full);
-        let served = Served { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
-        let held = |key: &ItemKey| held.get(key).copied().unwrap_or(Held::Nothing);
+        let (sizes, layout) = (self.inner.settings.sizes, DocumentLayout::Full);
+        let served = DocumentRequest { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
+        let held = |key: &ItemKey| held.get(key).copied().unwrap_or(ItemPresence::Nothing);
         let document = served.document(entry.document.clone(), &self.inner.links, &held);
         document.map_err(|error| plan::bad_crop(&error))
     }

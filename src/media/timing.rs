@@ -3,11 +3,11 @@
 use std::cell::Cell;
 
 use crate::runtime::clock::Stopwatch;
-use imaging::Stage;
+use imaging::RenderStage;
 
 /// Milliseconds that a render took, by stage; a stage that did not happen has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Timing {
+pub struct RenderTiming {
     /// From the request to the start on a worker.
     pub queue_ms: f64,
     /// Reading the original and its metadata.
@@ -20,7 +20,7 @@ pub struct Timing {
     pub encode_ms: Option<f64>,
 }
 
-impl Timing {
+impl RenderTiming {
     /// Name and milliseconds of the stages that happened, in the order of a render.
     pub fn stages(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let stages = [
@@ -33,12 +33,12 @@ impl Timing {
         stages.into_iter().filter_map(|(name, ms)| Some((name, ms?)))
     }
 
-    fn add(&mut self, stage: Stage, ms: f64) {
+    fn add(&mut self, stage: RenderStage, ms: f64) {
         let sum = match stage {
-            Stage::Read => &mut self.read_ms,
-            Stage::Decode => &mut self.decode_ms,
-            Stage::Blend => &mut self.blend_ms,
-            Stage::Encode => &mut self.encode_ms,
+            RenderStage::Read => &mut self.read_ms,
+            RenderStage::Decode => &mut self.decode_ms,
+            RenderStage::Blend => &mut self.blend_ms,
+            RenderStage::Encode => &mut self.encode_ms,
         };
         *sum = Some(sum.unwrap_or(0.0) + ms);
     }
@@ -46,14 +46,14 @@ impl Timing {
 
 /// Stages summed up so far, and since when which one runs.
 #[derive(Clone, Copy, Debug, Default)]
-struct Course {
-    timing: Timing,
-    running: Option<(Stage, f64)>,
+struct StageProgress {
+    timing: RenderTiming,
+    running: Option<(RenderStage, f64)>,
 }
 
-impl Course {
+impl StageProgress {
     /// Ends the running stage at `at_ms` and starts `next`.
-    fn turn(mut self, next: Option<Stage>, at_ms: f64) -> Self {
+    fn turn(mut self, next: Option<RenderStage>, at_ms: f64) -> Self {
         if let Some((stage, since_ms)) = self.running {
             self.timing.add(stage, at_ms - since_ms);
         }
@@ -65,24 +65,24 @@ impl Course {
 /// Measures the stages of one render.
 pub(super) struct StageClock {
     watch: Stopwatch,
-    course: Cell<Course>,
+    course: Cell<StageProgress>,
 }
 
 impl StageClock {
     /// Starts before the first stage of a render that waited for `queue_ms`.
     pub(super) fn start(queue_ms: f64) -> Self {
-        let timing = Timing { queue_ms, ..Timing::default() };
-        let course = Cell::new(Course { timing, running: None });
+        let timing = RenderTiming { queue_ms, ..RenderTiming::default() };
+        let course = Cell::new(StageProgress { timing, running: None });
         Self { watch: Stopwatch::start(), course }
     }
 
     /// A stage begins, or goes on; the one before it ends.
-    pub(super) fn begin(&self, stage: Stage) {
+    pub(super) fn begin(&self, stage: RenderStage) {
         self.course.set(self.course.get().turn(Some(stage), self.watch.elapsed_ms()));
     }
 
     /// The last stage ends.
-    pub(super) fn finish(&self) -> Timing {
+    pub(super) fn finish(&self) -> RenderTiming {
         self.course.set(self.course.get().turn(None, self.watch.elapsed_ms()));
         self.course.get().timing
     }
@@ -94,13 +94,13 @@ mod tests {
 
     #[test]
     fn a_stage_that_begins_several_times_is_summed_up() {
-        let mut course = Course::default();
+        let mut course = StageProgress::default();
         for (stage, at_ms) in [
-            (Some(Stage::Read), 1.0),
-            (Some(Stage::Decode), 3.0),
-            (Some(Stage::Decode), 7.0),
-            (Some(Stage::Encode), 15.0),
-            (Some(Stage::Decode), 31.0),
+            (Some(RenderStage::Read), 1.0),
+            (Some(RenderStage::Decode), 3.0),
+            (Some(RenderStage::Decode), 7.0),
+            (Some(RenderStage::Encode), 15.0),
+            (Some(RenderStage::Decode), 31.0),
             (None, 63.0),
         ] {
             course = course.turn(stage, at_ms);
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn the_clock_gives_every_stage_that_began_and_keeps_the_time_in_the_queue() {
         let clock = StageClock::start(2.5);
-        clock.begin(Stage::Read);
-        clock.begin(Stage::Blend);
+        clock.begin(RenderStage::Read);
+        clock.begin(RenderStage::Blend);
         let timing = clock.finish();
         let names: Vec<_> = timing.stages().map(|(name, _)| name).collect();
         assert_eq!(names, ["queue", "read", "blend"]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
-use super::{Answer, Caller, Media};
+use super::{MediaAnswer, MediaCaller, Media};
 use crate::runtime::clock;
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
@@ -34,8 +34,8 @@ impl Media {
             return;
         }
         let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
-        let answer = self.resolve(&path, Caller::default(), clock::now()).await;
-        if let Ok(Answer::Rendition(answer)) = answer
+        let answer = self.resolve(&path, MediaCaller::default(), clock::now()).await;
+        if let Ok(MediaAnswer::Rendition(answer)) = answer
             && self.find_cached(&answer).is_none()
             && let Err(cause) = self.obtain(&answer, PATIENCE).await
         {

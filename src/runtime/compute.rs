@@ -41,14 +41,14 @@ use crate::runtime::telemetry;
 ///
 /// A share waits until it fits; one alone may exceed the budget. Who waits for more holds what it
 /// has, so when all that is left waits, the first in line goes on.
-pub struct Memory {
-    state: Mutex<Shares>,
+pub struct MemoryBudget {
+    state: Mutex<BudgetState>,
     freed: Condvar,
     bytes_max: u64,
 }
 
 #[derive(Default)]
-struct Shares {
+struct BudgetState {
     bytes: u64,
     /// Shares whose work goes on.
     working: usize,
@@ -57,13 +57,13 @@ struct Shares {
     first: u64,
 }
 
-/// A part of [`Memory`]; it ends when this is dropped.
-pub struct Share<'a> {
-    memory: &'a Memory,
+/// A part of [`MemoryBudget`]; it ends when this is dropped.
+pub struct MemoryShare<'a> {
+    memory: &'a MemoryBudget,
     bytes: u64,
 }
 
-impl Memory {
+impl MemoryBudget {
     /// A budget of `bytes_max`.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
@@ -72,13 +72,13 @@ impl Memory {
 
     /// Waits for `bytes`. Blocks.
     #[must_use]
-    pub fn take(&self, bytes: u64) -> Share<'_> {
+    pub fn take(&self, bytes: u64) -> MemoryShare<'_> {
         self.wait(self.state.lock(), bytes);
-        Share { memory: self, bytes }
+        MemoryShare { memory: self, bytes }
     }
 
     /// Waits for its turn, then counts `bytes` and one that works.
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, Shares>, bytes: u64) {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, BudgetState>, bytes: u64) {
         let number = state.next;
         state.next += 1;
         while number != state.first
@@ -94,7 +94,7 @@ impl Memory {
     }
 }
 
-impl Share<'_> {
+impl MemoryShare<'_> {
     /// Waits until there is room for `more` besides. Blocks.
     pub fn grow(&mut self, more: u64) {
         let mut state = self.memory.state.lock();
@@ -105,7 +105,7 @@ impl Share<'_> {
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for MemoryShare<'_> {
     fn drop(&mut self) {
         let mut state = self.memory.state.lock();
         state.working -= 1;
@@ -122,14 +122,14 @@ pub fn spread(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().for_each(work);
 }
 
-type Work = Box<dyn FnOnce(&Lease) + Send>;
+type Work = Box<dyn FnOnce(&MemoryLease) + Send>;
 
 /// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the render queue is full")]
-pub struct Full;
+pub struct QueueFull;
 
-struct Job {
+struct PoolJob {
     since: Stopwatch,
     memory_bytes: u64,
     wanted: Box<dyn Fn() -> bool + Send>,
@@ -138,15 +138,15 @@ struct Job {
 
 /// Where work is done.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum ThreadKind {
     Worker,
     /// By the thread for work that no worker gets to take.
     Beside,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Job>,
+struct PoolState {
+    waiting: VecDeque<PoolJob>,
     running: usize,
     memory_bytes: u64,
     /// How often in a row the piece at the front was overtaken.
@@ -159,7 +159,7 @@ struct State {
     unswept: usize,
 }
 
-impl State {
+impl PoolState {
     /// Drops what nobody wants any more. Looking through a queue of `waiting_max` takes time, so in
     /// a flood not every refusal does it.
     fn sweep(&mut self, waiting_max: usize) {
@@ -175,12 +175,12 @@ impl State {
 }
 
 /// The memory that a piece of work under way counts for.
-pub struct Lease {
-    shared: Arc<Shared>,
+pub struct MemoryLease {
+    shared: Arc<ComputeShared>,
     memory_bytes: AtomicU64,
 }
 
-impl Lease {
+impl MemoryLease {
     /// The work turned out to need only `memory_bytes`: what is left goes to others at once. More
     /// than it was queued with is never granted.
     pub fn shrink(&self, memory_bytes: u64) {
@@ -189,13 +189,13 @@ impl Lease {
         let less = memory_bytes.min(held);
         self.memory_bytes.store(less, Ordering::Relaxed);
         state.memory_bytes = state.memory_bytes.saturating_sub(held - less);
-        Shared::pump(&self.shared, &mut state);
+        ComputeShared::pump(&self.shared, &mut state);
     }
 }
 
-struct Shared {
+struct ComputeShared {
     pool: ThreadPool,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     workers: usize,
     waiting_max: usize,
     memory_bytes_max: u64,
@@ -203,11 +203,11 @@ struct Shared {
 
 /// The pool with its queue.
 #[derive(Clone)]
-pub struct Compute {
-    shared: Arc<Shared>,
+pub struct ComputePool {
+    shared: Arc<ComputeShared>,
 }
 
-impl Compute {
+impl ComputePool {
     /// A pool of `workers` threads, a queue of `waiting_max` and a memory budget in bytes.
     ///
     /// Fails when the system gives no threads.
@@ -219,8 +219,8 @@ impl Compute {
             .start_handler(|_| step_back())
             .build()
             .map_err(Error::internal)?;
-        let state = Mutex::new(State::default());
-        let shared = Shared { pool, state, workers, waiting_max, memory_bytes_max };
+        let state = Mutex::new(PoolState::default());
+        let shared = ComputeShared { pool, state, workers, waiting_max, memory_bytes_max };
         let compute = Self { shared: Arc::new(shared) };
         watch_for_stalls(&compute.shared)?;
         metrics::gauge!(telemetry::WORKERS)
@@ -231,24 +231,24 @@ impl Compute {
 
     /// Queues `work`, which is expected to take `memory_bytes` at its peak.
     ///
-    /// Fails with [`Full`] when as many pieces wait as may. A panic in `work` ends that piece
+    /// Fails with [`QueueFull`] when as many pieces wait as may. A panic in `work` ends that piece
     /// alone.
     pub fn submit(
         &self,
         memory_bytes: u64,
         wanted: impl Fn() -> bool + Send + 'static,
-        work: impl FnOnce(&Lease) + Send + 'static,
-    ) -> Result<(), Full> {
+        work: impl FnOnce(&MemoryLease) + Send + 'static,
+    ) -> Result<(), QueueFull> {
         let mut state = self.shared.state.lock();
         if state.waiting.len() >= self.shared.waiting_max {
             state.sweep(self.shared.waiting_max);
         }
         if state.waiting.len() >= self.shared.waiting_max {
-            return Err(Full);
+            return Err(QueueFull);
         }
         let (wanted, work) = (Box::new(wanted), Box::new(work));
-        state.waiting.push_back(Job { since: Stopwatch::start(), memory_bytes, wanted, work });
-        Shared::pump(&self.shared, &mut state);
+        state.waiting.push_back(PoolJob { since: Stopwatch::start(), memory_bytes, wanted, work });
+        ComputeShared::pump(&self.shared, &mut state);
         Ok(())
     }
 }
@@ -282,7 +282,7 @@ pub fn give_way() {
 }
 
 /// Starts the thread that takes work when the workers cannot.
-fn watch_for_stalls(shared: &Arc<Shared>) -> Result<()> {
+fn watch_for_stalls(shared: &Arc<ComputeShared>) -> Result<()> {
     // A pool of one: what the work spreads stays on this thread.
     let pool = ThreadPoolBuilder::new()
         .num_threads(1)
@@ -294,40 +294,40 @@ fn watch_for_stalls(shared: &Arc<Shared>) -> Result<()> {
     Ok(())
 }
 
-fn take_what_stalls(shared: &Weak<Shared>) {
+fn take_what_stalls(shared: &Weak<ComputeShared>) {
     // Nothing ever comes through here: waiting for it is the rest.
     let (_kept, rest) = mpsc::channel::<()>();
     let mut pause = RENDER_STALL / 4;
     while rest.recv_timeout(pause).is_err() {
         let Some(shared) = shared.upgrade() else { return };
         pause = RENDER_STALL / 4;
-        if let Some(run) = Shared::take_stalled(&shared) {
+        if let Some(run) = ComputeShared::take_stalled(&shared) {
             let watch = Stopwatch::start();
-            run(Place::Beside);
+            run(ThreadKind::Beside);
             pause = watch.elapsed() * RENDER_REST;
         }
     }
 }
 
-impl Shared {
-    fn report(&self, state: &State) {
+impl ComputeShared {
+    fn report(&self, state: &PoolState) {
         let gauge = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         metrics::gauge!(telemetry::QUEUE_DEPTH).set(gauge(state.waiting.len()));
         metrics::gauge!(telemetry::WORKERS_BUSY).set(gauge(state.running));
     }
 
     /// Hands waiting work to free workers.
-    fn pump(shared: &Arc<Self>, state: &mut State) {
+    fn pump(shared: &Arc<Self>, state: &mut PoolState) {
         while state.running < shared.workers + state.besides {
             let Some(run) = Self::take(shared, state) else { break };
             state.taken = Some(Stopwatch::start());
-            shared.pool.spawn(move || run(Place::Worker));
+            shared.pool.spawn(move || run(ThreadKind::Worker));
         }
         shared.report(state);
     }
 
     /// Work that waits while no worker gets to take any.
-    fn take_stalled(shared: &Arc<Self>) -> Option<impl FnOnce(Place) + use<>> {
+    fn take_stalled(shared: &Arc<Self>) -> Option<impl FnOnce(ThreadKind) + use<>> {
         let mut state = shared.state.lock();
         let stalls = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
         // Workers that are busy with long renders took none for a while either: the piece itself
@@ -346,9 +346,9 @@ impl Shared {
     /// does it and says when it is done.
     fn take(
         shared: &Arc<Self>,
-        state: &mut State,
-    ) -> Option<impl FnOnce(Place) + Send + 'static + use<>> {
-        let fits = |job: &Job| {
+        state: &mut PoolState,
+    ) -> Option<impl FnOnce(ThreadKind) + Send + 'static + use<>> {
+        let fits = |job: &PoolJob| {
             state.running == 0
                 || state.memory_bytes.saturating_add(job.memory_bytes) <= shared.memory_bytes_max
         };
@@ -356,11 +356,11 @@ impl Shared {
         let window = if state.bypassed < BYPASS_MAX { state.waiting.len() } else { 1 };
         let index = state.waiting.iter().take(window).position(fits)?;
         state.bypassed = if index == 0 { 0 } else { state.bypassed + 1 };
-        let Job { memory_bytes, work, .. } = state.waiting.remove(index)?;
+        let PoolJob { memory_bytes, work, .. } = state.waiting.remove(index)?;
         state.running += 1;
         state.memory_bytes = state.memory_bytes.saturating_add(memory_bytes);
         let memory_bytes = AtomicU64::new(memory_bytes);
-        let lease = Lease { shared: Arc::clone(shared), memory_bytes };
+        let lease = MemoryLease { shared: Arc::clone(shared), memory_bytes };
         Some(move |place| {
             // The waiter learns of a panic because its slot is dropped unanswered.
             if catch_unwind(AssertUnwindSafe(|| work(&lease))).is_err() {
@@ -369,8 +369,8 @@ impl Shared {
             let mut state = lease.shared.state.lock();
             state.running -= 1;
             match place {
-                Place::Worker => {}
-                Place::Beside => state.besides = 0,
+                ThreadKind::Worker => {}
+                ThreadKind::Beside => state.besides = 0,
             }
             let held = lease.memory_bytes.load(Ordering::Relaxed);
             state.memory_bytes = state.memory_bytes.saturating_sub(held);
@@ -389,11 +389,11 @@ mod tests {
     const A_WHILE: Duration = Duration::from_millis(100);
 
     /// A pool whose single worker is busy until the sender is dropped.
-    fn busy(waiting_max: usize, budget: u64) -> (Compute, mpsc::Sender<()>) {
-        let compute = Compute::start(1, waiting_max, budget).expect("threads");
+    fn busy(waiting_max: usize, budget: u64) -> (ComputePool, mpsc::Sender<()>) {
+        let compute = ComputePool::start(1, waiting_max, budget).expect("threads");
         let (release, held) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
-        let hold = move |_: &Lease| {
+        let hold = move |_: &MemoryLease| {
             started.send(()).expect("the test listens");
             assert!(held.recv().is_err(), "the test lets go by dropping its end");
         };
@@ -407,9 +407,9 @@ mod tests {
         let (compute, release) = busy(1, 100);
         let (done, finished) = mpsc::channel();
         compute
-            .submit(1, || true, move |_: &Lease| done.send(()).expect("the test listens"))
+            .submit(1, || true, move |_: &MemoryLease| done.send(()).expect("the test listens"))
             .expect("room");
-        assert_eq!(compute.submit(1, || true, |_| ()), Err(Full));
+        assert_eq!(compute.submit(1, || true, |_| ()), Err(QueueFull));
         drop(release);
         finished.recv().expect("the waiting work ran");
     }
@@ -419,7 +419,7 @@ mod tests {
         let (compute, release) = busy(1, 100);
         compute.submit(1, || false, |_| panic!("nobody wanted it")).expect("room");
         let (done, finished) = mpsc::channel();
-        let work = move |_: &Lease| done.send(()).expect("the test listens");
+        let work = move |_: &MemoryLease| done.send(()).expect("the test listens");
         compute.submit(1, || true, work).expect("room for what is wanted");
         drop(release);
         finished.recv().expect("ran");
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn small_work_passes_work_that_waits_for_memory() {
-        let compute = Compute::start(2, 8, 100).expect("threads");
+        let compute = ComputePool::start(2, 8, 100).expect("threads");
         let (release, held) = mpsc::channel::<()>();
         let (said, order) = mpsc::channel();
         let (large, small) = (said.clone(), said);
@@ -446,7 +446,7 @@ mod tests {
         let (done, finished) = mpsc::channel();
         for n in 0..3 {
             let done = done.clone();
-            let work = move |_: &Lease| {
+            let work = move |_: &MemoryLease| {
                 spread(2, &|_| ());
                 done.send(n).expect("the test listens");
             };
@@ -454,7 +454,7 @@ mod tests {
             assert_eq!(finished.recv(), Ok(n));
         }
         drop(release);
-        let work = move |_: &Lease| done.send(7).expect("the test listens");
+        let work = move |_: &MemoryLease| done.send(7).expect("the test listens");
         compute.submit(1, || true, work).expect("room");
         assert_eq!(finished.recv(), Ok(7));
     }
@@ -466,7 +466,7 @@ mod tests {
         assert!(finished.recv_timeout(RENDER_STALL).is_err(), "the worker is busy for long");
         compute.submit(1, || true, move |_| drop(done)).expect("room");
         let waited = compute.shared.state.lock().waiting.front().map(|job| job.since);
-        let taken = Shared::take_stalled(&compute.shared).is_some();
+        let taken = ComputeShared::take_stalled(&compute.shared).is_some();
         // A machine that was asleep in between shows nothing.
         assert!(!taken || waited.is_none_or(|since| since.elapsed() >= RENDER_STALL));
         drop(release);
@@ -475,23 +475,23 @@ mod tests {
 
     #[test]
     fn a_panic_ends_one_piece_of_work_alone() {
-        let compute = Compute::start(1, 4, 100).expect("threads");
+        let compute = ComputePool::start(1, 4, 100).expect("threads");
         compute.submit(1, || true, |_| panic!("on purpose")).expect("room");
         let (done, finished) = mpsc::channel();
         compute
-            .submit(1, || true, move |_: &Lease| done.send(7).expect("the test listens"))
+            .submit(1, || true, move |_: &MemoryLease| done.send(7).expect("the test listens"))
             .expect("room");
         assert_eq!(finished.recv(), Ok(7));
     }
 
     #[test]
     fn work_beyond_the_memory_budget_runs_alone() {
-        let compute = Compute::start(2, 8, 100).expect("threads");
+        let compute = ComputePool::start(2, 8, 100).expect("threads");
         let running = Arc::new(Mutex::new((0, 0)));
         let (done, finished) = mpsc::channel();
         for _ in 0..6 {
             let (running, done) = (Arc::clone(&running), done.clone());
-            let work = move |_: &Lease| {
+            let work = move |_: &MemoryLease| {
                 let mut counts = running.lock();
                 counts.0 += 1;
                 counts.1 = counts.1.max(counts.0);
@@ -508,11 +508,11 @@ mod tests {
 
     #[test]
     fn memory_that_turns_out_not_to_be_needed_goes_to_others() {
-        let compute = Compute::start(2, 8, 100).expect("threads");
+        let compute = ComputePool::start(2, 8, 100).expect("threads");
         let (go, held) = mpsc::channel::<()>();
         let (said, heard) = mpsc::channel();
         let (begun, begin) = mpsc::channel();
-        let large = move |lease: &Lease| {
+        let large = move |lease: &MemoryLease| {
             lease.shrink(200);
             begun.send(()).expect("the test listens");
             held.recv().expect("the test says when");
@@ -529,7 +529,7 @@ mod tests {
 
     #[test]
     fn shares_of_memory_wait_for_each_other_and_one_alone_may_exceed_it() {
-        let memory = Memory::new(100);
+        let memory = MemoryBudget::new(100);
         let alone = memory.take(500);
         drop(alone);
         let (said, heard) = mpsc::channel();
@@ -549,7 +549,7 @@ mod tests {
 
     #[test]
     fn shares_that_all_wait_for_more_do_not_wait_for_ever() {
-        let memory = Memory::new(100);
+        let memory = MemoryBudget::new(100);
         let beyond = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -572,7 +572,7 @@ mod tests {
 
     #[test]
     fn shares_at_once_are_as_many_as_fit() {
-        let memory = Memory::new(100);
+        let memory = MemoryBudget::new(100);
         let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
         for _ in 0..50 {
             // Two fit: that both are there at once is waited for, and a third never comes.

@@ -1,13 +1,13 @@
 //! The service error: a kind, what the client may see, and a private cause (Spec §7 Errors).
 //!
 //! Leaf units have their own closed enums. Sections turn those into [`Error`]; `http::protocol::respond`
-//! holds the only table from [`Kind`] to a status code.
+//! holds the only table from [`ErrorKind`] to a status code.
 
 use std::{error::Error as StdError, fmt};
 
 /// What went wrong, as the client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The request breaks the contract: a parameter, a body, a rectangle.
     InvalidArgument,
     /// Credentials are missing or not valid.
@@ -34,7 +34,7 @@ pub enum Kind {
 
 /// One entry of `errors` in the error body (Spec §7). Every field is optional on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Detail {
+pub struct ErrorDetail {
     /// A stable code such as `enum.openapi.requestValidation`.
     pub error_code: String,
     /// `path`, `query`, `headers` or `body`.
@@ -45,7 +45,7 @@ pub struct Detail {
     pub path: String,
 }
 
-impl Detail {
+impl ErrorDetail {
     /// An entry for the part `path` at `location` that breaks `rule` of the contract (`enum`,
     /// `format`, `pattern`, …).
     #[must_use]
@@ -67,9 +67,9 @@ impl Detail {
 /// An error above the leaf units. The `source` goes to the log, never to the client.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
-    details: Vec<Detail>,
+    details: Vec<ErrorDetail>,
     scope: Option<&'static str>,
     retry_after_s: Option<u32>,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -78,7 +78,7 @@ pub struct Error {
 impl Error {
     /// An error with a sentence that the client may see.
     #[must_use]
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -117,20 +117,20 @@ impl Error {
     ) -> Self {
         let message = message.into();
         let (error_code, path) = (code.into(), path.into());
-        let detail = Detail { error_code, location, message: message.clone(), path };
-        Self { details: vec![detail], ..Self::new(Kind::InvalidArgument, message) }
+        let detail = ErrorDetail { error_code, location, message: message.clone(), path };
+        Self { details: vec![detail], ..Self::new(ErrorKind::InvalidArgument, message) }
     }
 
     /// A refusal of a caller that is known; `code` says why, `agreement_required` for instance.
     #[must_use]
     pub fn forbidden(code: &str, message: impl Into<String>) -> Self {
-        Self::new(Kind::Forbidden, message).with_code(code)
+        Self::new(ErrorKind::Forbidden, message).with_code(code)
     }
 
     /// A refusal because of load; `code` names the queue or budget, `render_queue` for instance.
     #[must_use]
     pub fn overloaded(code: &str, message: impl Into<String>) -> Self {
-        Self::new(Kind::Overloaded, message).with_code(code)
+        Self::new(ErrorKind::Overloaded, message).with_code(code)
     }
 
     /// The same error with the seconds after which a later try helps.
@@ -144,7 +144,7 @@ impl Error {
     pub fn with_code(mut self, code: &str) -> Self {
         let message = self.message.clone();
         let error_code = code.to_owned();
-        self.details.push(Detail {
+        self.details.push(ErrorDetail {
             error_code,
             location: "headers",
             message,
@@ -163,13 +163,13 @@ impl Error {
     /// Our own mistake or a failing resource; the client learns nothing of `source`.
     #[must_use]
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::new(Kind::Internal, "Internal error").because(source)
+        Self::new(ErrorKind::Internal, "Internal error").because(source)
     }
 
     /// A failed validation of one or more parts of a request, each with its own entry.
     #[must_use]
-    pub fn invalid_parts(details: Vec<Detail>) -> Self {
-        Self { details, ..Self::new(Kind::InvalidArgument, "Request validation failed") }
+    pub fn invalid_parts(details: Vec<ErrorDetail>) -> Self {
+        Self { details, ..Self::new(ErrorKind::InvalidArgument, "Request validation failed") }
     }
 
     /// The same error with its private cause.
@@ -181,7 +181,7 @@ impl Error {
 
     /// The kind, which decides the status.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
@@ -193,7 +193,7 @@ impl Error {
 
     /// The entries of `errors` in the body.
     #[must_use]
-    pub fn details(&self) -> &[Detail] {
+    pub fn details(&self) -> &[ErrorDetail] {
         &self.details
     }
 

@@ -10,17 +10,17 @@ use parking_lot::RwLock;
 /// of it always belong together. Reading costs a lock that nobody holds for longer than a copy of a
 /// pointer.
 #[derive(Debug, Default)]
-pub struct Live<T> {
+pub struct HotSwap<T> {
     current: Arc<RwLock<Arc<T>>>,
 }
 
-impl<T> Clone for Live<T> {
+impl<T> Clone for HotSwap<T> {
     fn clone(&self) -> Self {
         Self { current: Arc::clone(&self.current) }
     }
 }
 
-impl<T> Live<T> {
+impl<T> HotSwap<T> {
     /// A value to begin with.
     #[must_use]
     pub fn new(value: T) -> Self {
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn clones_see_what_is_set_and_readers_keep_what_they_have() {
-        let live = Live::new(1);
+        let live = HotSwap::new(1);
         let (clone, held) = (live.clone(), live.get());
         live.set(2);
         assert_eq!((*clone.get(), *held), (2, 1));

@@ -52,12 +52,12 @@ pub struct SlotLimits {
 
 /// The slots of one kind of request; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Slots {
-    inner: Arc<Inner>,
+pub struct WaitingSlots {
+    inner: Arc<SlotsInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SlotsInner {
     /// Names the refusal in the metric of shed requests.
     name: &'static str,
     /// The same where the client's own limit refuses.
@@ -65,11 +65,11 @@ struct Inner {
     all_max: usize,
     client_max: usize,
     unknown_max: usize,
-    state: Mutex<State>,
+    state: Mutex<SlotCounts>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SlotCounts {
     all: usize,
     unknown: usize,
     /// The slots of each holder that has some; so never more entries than slots.
@@ -78,17 +78,17 @@ struct State {
 
 /// A slot that is taken; dropping it releases the slot.
 #[derive(Debug)]
-pub struct TakenSlot {
-    inner: Arc<Inner>,
+pub struct SlotGuard {
+    inner: Arc<SlotsInner>,
     holder: Option<SlotHolder>,
 }
 
-impl Slots {
+impl WaitingSlots {
     /// Slots under `limits`; refusals are counted as `name`, and as `client_name` where the limit of
     /// one client refuses.
     #[must_use]
     pub fn new(name: &'static str, client_name: &'static str, limits: SlotLimits) -> Self {
-        let inner = Inner {
+        let inner = SlotsInner {
             name,
             client_name,
             all_max: limits.all,
@@ -103,7 +103,7 @@ impl Slots {
     ///
     /// Fails with [`crate::runtime::error::Kind::Overloaded`] when the holder or all clients have as many as
     /// they may, and for an unknown holder when only the reserved share is left.
-    pub fn take(&self, holder: Option<SlotHolder>) -> Result<TakenSlot> {
+    pub fn take(&self, holder: Option<SlotHolder>) -> Result<SlotGuard> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
         let own = holder.and_then(|holder| state.holders.get(&holder)).copied().unwrap_or(0);
@@ -120,7 +120,7 @@ impl Slots {
         if let Some(holder) = holder {
             *state.holders.entry(holder).or_default() += 1;
         }
-        Ok(TakenSlot { inner: Arc::clone(inner), holder })
+        Ok(SlotGuard { inner: Arc::clone(inner), holder })
     }
 }
 
@@ -138,7 +138,7 @@ fn unknown_max(limits: SlotLimits) -> usize {
     limits.all.saturating_sub(reserved).max(1)
 }
 
-impl Drop for TakenSlot {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         let mut state = self.inner.state.lock();
         state.all = state.all.saturating_sub(1);
@@ -157,11 +157,11 @@ impl Drop for TakenSlot {
 mod tests {
     use super::*;
 
-    fn slots(all: usize, client: usize, known_share: f32) -> Slots {
-        Slots::new("all", "client", SlotLimits { all, client, known_share })
+    fn slots(all: usize, client: usize, known_share: f32) -> WaitingSlots {
+        WaitingSlots::new("all", "client", SlotLimits { all, client, known_share })
     }
 
-    fn take(slots: &Slots, holder: SlotHolder) -> Result<TakenSlot, String> {
+    fn take(slots: &WaitingSlots, holder: SlotHolder) -> Result<SlotGuard, String> {
         slots.take(Some(holder)).map_err(|error| error.details()[0].error_code.clone())
     }
 

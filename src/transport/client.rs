@@ -5,18 +5,18 @@ use reqwest::{Client, Response, Url, redirect::Policy};
 
 use crate::runtime::limits;
 use crate::transport::{
-    error::{Fault, Refusal},
-    reach::Reach,
+    error::{SendFault, SendRefusal},
+    reach::NetworkReach,
     settings::{FieldProblem, unfit},
-    stage::{Waits, place},
-    tls::Authority,
+    stage::{TransportTimeouts, place},
+    tls::CustomAuthority,
 };
 
 /// A client that trusts the public authorities and `authority`.
 ///
 /// Names resolve to addresses within `reach` only; an address of numbers is to be looked at by
-/// [`Reach::check`].
-pub(super) fn client(authority: &Authority, waits: Waits, reach: Reach) -> Result<Client, Fault> {
+/// [`NetworkReach::check`].
+pub(super) fn client(authority: &CustomAuthority, waits: TransportTimeouts, reach: NetworkReach) -> Result<Client, SendFault> {
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
         .redirect(Policy::none())
@@ -26,7 +26,7 @@ pub(super) fn client(authority: &Authority, waits: Waits, reach: Reach) -> Resul
         .connect_timeout(waits.connect)
         .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
         .build();
-    built.map_err(|error| Refusal::Certificate(error.without_url().to_string()).into())
+    built.map_err(|error| SendRefusal::Certificate(error.without_url().to_string()).into())
 }
 
 /// The body of an answer, cut off where it gets too long.
@@ -47,7 +47,7 @@ pub(super) fn is_temporary(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..)
 }
 
-impl From<reqwest::Error> for Fault {
+impl From<reqwest::Error> for SendFault {
     fn from(error: reqwest::Error) -> Self {
         // The address may carry a token.
         let error = error.without_url();

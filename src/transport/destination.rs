@@ -5,33 +5,33 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::transport::{
-    directory::Directory,
-    email::Email,
-    ftp::Ftp,
+    directory::DirectoryTarget,
+    email::EmailTarget,
+    ftp::FtpTarget,
     mail::MailAddress,
-    reach::Reach,
-    s3::S3,
+    reach::NetworkReach,
+    s3::S3Target,
     settings::{FieldProblem, SettingsReader},
-    sftp::Sftp,
-    webhook::Webhook,
+    sftp::SftpTarget,
+    webhook::WebhookTarget,
 };
 use model::account::ChannelMethod;
 
 /// The checked settings of one method.
 #[derive(Debug)]
-pub(super) enum Target {
-    Directory(Directory),
-    Email(Email),
-    Ftp(Box<Ftp>),
-    Sftp(Box<Sftp>),
-    S3(Box<S3>),
-    Webhook(Box<Webhook>),
+pub(super) enum MethodSettings {
+    Directory(DirectoryTarget),
+    Email(EmailTarget),
+    Ftp(Box<FtpTarget>),
+    Sftp(Box<SftpTarget>),
+    S3(Box<S3Target>),
+    Webhook(Box<WebhookTarget>),
 }
 
 /// Where a channel sends to.
 pub struct Destination {
-    pub(super) target: Target,
-    pub(super) reach: Reach,
+    pub(super) target: MethodSettings,
+    pub(super) reach: NetworkReach,
     method: ChannelMethod,
     listed: Value,
 }
@@ -51,17 +51,17 @@ impl Destination {
         let mut fields = SettingsReader::new(settings);
         let target = match method {
             ChannelMethod::Download => None,
-            ChannelMethod::Directory => Some(Target::Directory(Directory::read(&mut fields)?)),
-            ChannelMethod::Email => Some(Target::Email(Email::read(&mut fields)?)),
-            ChannelMethod::Ftp => Some(Target::Ftp(Box::new(Ftp::read(&mut fields, false)?))),
-            ChannelMethod::Ftps => Some(Target::Ftp(Box::new(Ftp::read(&mut fields, true)?))),
-            ChannelMethod::Sftp => Some(Target::Sftp(Box::new(Sftp::read(&mut fields)?.open()?))),
-            ChannelMethod::S3 => Some(Target::S3(Box::new(S3::read(&mut fields)?))),
-            ChannelMethod::Webhook => Some(Target::Webhook(Box::new(Webhook::read(&mut fields)?))),
+            ChannelMethod::Directory => Some(MethodSettings::Directory(DirectoryTarget::read(&mut fields)?)),
+            ChannelMethod::Email => Some(MethodSettings::Email(EmailTarget::read(&mut fields)?)),
+            ChannelMethod::Ftp => Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, false)?))),
+            ChannelMethod::Ftps => Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, true)?))),
+            ChannelMethod::Sftp => Some(MethodSettings::Sftp(Box::new(SftpTarget::read(&mut fields)?.open()?))),
+            ChannelMethod::S3 => Some(MethodSettings::S3(Box::new(S3Target::read(&mut fields)?))),
+            ChannelMethod::Webhook => Some(MethodSettings::Webhook(Box::new(WebhookTarget::read(&mut fields)?))),
         };
         match target {
             Some(target) => {
-                let (reach, listed) = (Reach::Anywhere, fields.finish()?);
+                let (reach, listed) = (NetworkReach::Anywhere, fields.finish()?);
                 Ok(Some(Self { target, reach, method, listed }))
             }
             // What a download may look like is its own section's business.
@@ -74,19 +74,19 @@ impl Destination {
     /// operator's mail server all the same.
     #[must_use]
     pub fn only_public(self) -> Self {
-        Self { reach: Reach::Public, ..self }
+        Self { reach: NetworkReach::Public, ..self }
     }
 
     /// Who gets its mails, where it sends mails.
     #[must_use]
     pub fn recipients(&self) -> &[MailAddress] {
         match &self.target {
-            Target::Email(email) => email.recipients(),
-            Target::Directory(_)
-            | Target::Ftp(_)
-            | Target::Sftp(_)
-            | Target::S3(_)
-            | Target::Webhook(_) => &[],
+            MethodSettings::Email(email) => email.recipients(),
+            MethodSettings::Directory(_)
+            | MethodSettings::Ftp(_)
+            | MethodSettings::Sftp(_)
+            | MethodSettings::S3(_)
+            | MethodSettings::Webhook(_) => &[],
         }
     }
 
@@ -110,7 +110,7 @@ impl Destination {
     ) -> Result<Option<Value>, FieldProblem> {
         if method == ChannelMethod::Sftp {
             let mut fields = SettingsReader::new(settings);
-            Sftp::read(&mut fields)?;
+            SftpTarget::read(&mut fields)?;
             return fields.finish().map(Some);
         }
         Ok(Self::parse(method, settings)?.map(|found| found.listed))

@@ -15,10 +15,10 @@ use tokio::io::AsyncWriteExt;
 
 use crate::runtime::modes;
 use crate::transport::{
-    error::{Fault, Refusal, SendError, Step},
-    file::{File, Reader},
+    error::{SendFault, SendRefusal, SendError, SendStep},
+    file::{OutgoingFile, OutgoingReader},
     settings::{FieldProblem, FolderPath, SettingsReader},
-    stage::{Stage, Waits},
+    stage::{RemoteConversation, TransportTimeouts},
 };
 
 /// Modes of folders and files that are delivered, before the umask.
@@ -27,11 +27,11 @@ const FILE_MODE: u32 = 0o644;
 
 /// A folder below the root.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct DirectoryTarget {
     path: FolderPath,
 }
 
-impl Directory {
+impl DirectoryTarget {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         Ok(Self { path: FolderPath::read(fields, "path", false)? })
     }
@@ -41,20 +41,20 @@ impl Directory {
     pub(super) async fn send(
         &self,
         root: Option<&Path>,
-        waits: Waits,
+        waits: TransportTimeouts,
         id: &str,
-        files: &[File],
+        files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = format!("folder {}", self.path.parts.join("/"));
-        let stage = Stage { place, waits, secrets: Vec::new() };
-        let root = root.ok_or_else(|| stage.fail(Step::Folder, Refusal::NoRoot))?.to_owned();
+        let stage = RemoteConversation { place, waits, secrets: Vec::new() };
+        let root = root.ok_or_else(|| stage.fail(SendStep::Folder, SendRefusal::NoRoot))?.to_owned();
         let parts = self.path.parts.clone();
-        let folder = stage.answer(Step::Folder, apart(move || open_folder(&root, &parts))).await?;
+        let folder = stage.answer(SendStep::Folder, apart(move || open_folder(&root, &parts))).await?;
         for file in files {
             let temporary = format!(".{}.{id}.part", file.name());
             let limit = waits.transfer(file.size_bytes());
             let written = write(&folder, file, &temporary, waits);
-            if let Err(error) = stage.within(limit, Step::Upload, written).await {
+            if let Err(error) = stage.within(limit, SendStep::Upload, written).await {
                 // What is left of a full disk or of a file that broke off.
                 let _gone = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
                 return Err(error);
@@ -64,33 +64,33 @@ impl Directory {
                 rustix::fs::renameat(&folder, &temporary, &folder, &name)?;
                 Ok(rustix::fs::fsync(&folder)?)
             });
-            stage.answer(Step::Rename, named).await?;
+            stage.answer(SendStep::Rename, named).await?;
         }
         Ok(())
     }
 }
 
-impl From<rustix::io::Errno> for Fault {
+impl From<rustix::io::Errno> for SendFault {
     fn from(error: rustix::io::Errno) -> Self {
         Self::Local(error.into())
     }
 }
 
-fn duplicate(folder: &OwnedFd, stage: &Stage<'_>) -> Result<OwnedFd, SendError> {
-    folder.try_clone().map_err(|error| stage.fail(Step::Rename, Fault::Local(error)))
+fn duplicate(folder: &OwnedFd, stage: &RemoteConversation<'_>) -> Result<OwnedFd, SendError> {
+    folder.try_clone().map_err(|error| stage.fail(SendStep::Rename, SendFault::Local(error)))
 }
 
 /// Runs calls that wait for a disk on a thread of their own.
 async fn apart<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
+    work: impl FnOnce() -> Result<T, SendFault> + Send + 'static,
+) -> Result<T, SendFault> {
     let joined = tokio::task::spawn_blocking(work).await;
-    joined.map_err(|error| Fault::Local(io::Error::other(error)))?
+    joined.map_err(|error| SendFault::Local(io::Error::other(error)))?
 }
 
 /// Opens the folder `parts` below `root` and makes what is missing of it. The root has to be there:
 /// one that is missing may be a disk that is not mounted.
-fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, Fault> {
+fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
     for part in parts {
@@ -106,7 +106,7 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, Fault> {
         folder = match opened {
             Ok(opened) => opened,
             Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
-                return Err(Refusal::NoFolder(part.clone()).into());
+                return Err(SendRefusal::NoFolder(part.clone()).into());
             }
             Err(error) => return Err(error.into()),
         };
@@ -118,7 +118,7 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, Fault> {
 }
 
 /// Makes `name` anew: neither a link nor a file that somebody put there is written to.
-fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, Fault> {
+fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, SendFault> {
     match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}
         Err(error) => return Err(error.into()),
@@ -132,23 +132,23 @@ fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, Fault> {
 
 /// Gives what was created the mode `mode`, as far as the umask of the start allows it: files of
 /// deliveries are for others to read, unlike all else that the process creates.
-fn share(file: impl AsFd, mode: u32) -> Result<(), Fault> {
+fn share(file: impl AsFd, mode: u32) -> Result<(), SendFault> {
     if let Some(mode) = modes::shared(mode) {
         rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
     }
     Ok(())
 }
 
-async fn write(folder: &OwnedFd, file: &File, name: &str, waits: Waits) -> Result<(), Fault> {
-    let (folder, name) = (folder.try_clone().map_err(Fault::Local)?, name.to_owned());
+async fn write(folder: &OwnedFd, file: &OutgoingFile, name: &str, waits: TransportTimeouts) -> Result<(), SendFault> {
+    let (folder, name) = (folder.try_clone().map_err(SendFault::Local)?, name.to_owned());
     let made = apart(move || create(folder, &name)).await?;
     let mut target = tokio::fs::File::from_std(std::fs::File::from(made));
-    let mut reader = Reader::open(file, waits.answer).await?;
+    let mut reader = OutgoingReader::open(file, waits.answer).await?;
     while let Some(piece) = reader.next().await? {
-        target.write_all(&piece).await.map_err(Fault::Local)?;
+        target.write_all(&piece).await.map_err(SendFault::Local)?;
     }
-    target.flush().await.map_err(Fault::Local)?;
-    target.sync_all().await.map_err(Fault::Local)
+    target.flush().await.map_err(SendFault::Local)?;
+    target.sync_all().await.map_err(SendFault::Local)
 }
 
 #[cfg(test)]
@@ -160,18 +160,18 @@ mod tests {
 
     use super::*;
 
-    fn directory(path: &str) -> Directory {
+    fn directory(path: &str) -> DirectoryTarget {
         let settings = if path.is_empty() { json!({}) } else { json!({ "path": path }) };
-        Directory::read(&mut SettingsReader::new(settings.as_object().unwrap())).unwrap()
+        DirectoryTarget::read(&mut SettingsReader::new(settings.as_object().unwrap())).unwrap()
     }
 
-    fn files(content: &'static str) -> Vec<File> {
+    fn files(content: &'static str) -> Vec<OutgoingFile> {
         let bytes = Bytes::from_static(content.as_bytes());
-        vec![File::from_bytes("a.jpg", "image/jpeg", bytes).unwrap()]
+        vec![OutgoingFile::from_bytes("a.jpg", "image/jpeg", bytes).unwrap()]
     }
 
-    async fn send(root: &Path, path: &str, files: &[File]) -> Result<(), SendError> {
-        directory(path).send(Some(root), Waits::default(), "d1", files).await
+    async fn send(root: &Path, path: &str, files: &[OutgoingFile]) -> Result<(), SendError> {
+        directory(path).send(Some(root), TransportTimeouts::default(), "d1", files).await
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -214,12 +214,12 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_breaks_off_leaves_nothing_behind() {
         let root = tempfile::tempdir().unwrap();
-        let short = File::new("a.jpg", "image/jpeg", 9, || async {
+        let short = OutgoingFile::new("a.jpg", "image/jpeg", 9, || async {
             let pieces = futures_util::stream::iter([Ok(Bytes::from_static(b"abc"))]);
             Ok(Box::pin(pieces) as crate::transport::Content)
         });
         let error = send(root.path(), "in", &[short.unwrap()]).await.unwrap_err();
-        assert!(matches!(error.fault(), Fault::Length { .. }) && error.temporary());
+        assert!(matches!(error.fault(), SendFault::Length { .. }) && error.temporary());
         assert!(names(&root.path().join("in")).is_empty());
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let error = send(&root.path().join("unmounted"), "a", &files("x")).await.unwrap_err();
         assert!(error.temporary() && !root.path().join("unmounted").exists(), "{error}");
-        let sent = directory("a").send(None, Waits::default(), "d1", &files("x")).await;
+        let sent = directory("a").send(None, TransportTimeouts::default(), "d1", &files("x")).await;
         let error = sent.unwrap_err();
         assert!(!error.temporary() && error.to_string().contains("delivery.directory_root"));
     }

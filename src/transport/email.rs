@@ -2,22 +2,22 @@
 
 use crate::runtime::limits;
 use crate::transport::{
-    Parcel,
-    error::{Fault, SendError, Step},
-    file::{File, Reader},
+    DeliveryParcel,
+    error::{SendFault, SendError, SendStep},
+    file::{OutgoingFile, OutgoingReader},
     mail::{Attachment, Mail, MailAddress, one_line},
     mailer::Mailer,
     settings::{FieldProblem, SettingsReader, unfit},
-    stage::{Stage, Waits},
+    stage::{RemoteConversation, TransportTimeouts},
 };
 
 /// Who gets the files.
 #[derive(Debug)]
-pub(super) struct Email {
+pub(super) struct EmailTarget {
     to: Vec<MailAddress>,
 }
 
-impl Email {
+impl EmailTarget {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let texts = fields.texts("to")?;
         let expected = || {
@@ -34,18 +34,18 @@ impl Email {
     pub(super) async fn send(
         &self,
         mailer: &Mailer,
-        waits: Waits,
-        parcel: &Parcel,
-        files: &[File],
+        waits: TransportTimeouts,
+        parcel: &DeliveryParcel,
+        files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let stage = Stage { place: "e-mail".to_owned(), waits, secrets: Vec::new() };
-        let sizes = files.iter().map(File::size_bytes);
+        let stage = RemoteConversation { place: "e-mail".to_owned(), waits, secrets: Vec::new() };
+        let sizes = files.iter().map(OutgoingFile::size_bytes);
         let total = sizes.fold(0_u64, u64::saturating_add);
         let mut attachments = Vec::new();
         if total <= mailer.settings().attachments_bytes_max {
             for file in files {
                 let limit = waits.transfer(file.size_bytes());
-                let read = stage.within(limit, Step::Prepare, read(file, waits)).await?;
+                let read = stage.within(limit, SendStep::Prepare, read(file, waits)).await?;
                 attachments.push(read);
             }
         }
@@ -87,8 +87,8 @@ impl Email {
     }
 }
 
-async fn read(file: &File, waits: Waits) -> Result<Attachment, Fault> {
-    let mut reader = Reader::open(file, waits.answer).await?;
+async fn read(file: &OutgoingFile, waits: TransportTimeouts) -> Result<Attachment, SendFault> {
+    let mut reader = OutgoingReader::open(file, waits.answer).await?;
     let mut bytes = Vec::new();
     while let Some(piece) = reader.next().await? {
         bytes.extend_from_slice(&piece);
@@ -97,7 +97,7 @@ async fn read(file: &File, waits: Waits) -> Result<Attachment, Fault> {
 }
 
 /// What the mail says: the item, and each file with its address where the mail does not carry it.
-fn text(parcel: &Parcel, files: &[File], linked: bool) -> String {
+fn text(parcel: &DeliveryParcel, files: &[OutgoingFile], linked: bool) -> String {
     let mut text = format!("{}\n\n", one_line(&parcel.headline, usize::MAX));
     for file in files {
         text.push_str(&format!("{} ({} bytes)\n", file.name(), file.size_bytes()));
@@ -137,8 +137,8 @@ mod tests {
             domain: "b.example".to_owned(),
             attachments_bytes_max: 0,
         };
-        let mailer = Mailer::new(settings, Waits::default());
-        let parcel = Parcel {
+        let mailer = Mailer::new(settings, TransportTimeouts::default());
+        let parcel = DeliveryParcel {
             id: "d-1".to_owned(),
             item_uri: "http://w.example/image/a".to_owned(),
             headline: "Isbrytare".to_owned(),
@@ -147,7 +147,7 @@ mod tests {
             clock: || jiff::Timestamp::UNIX_EPOCH,
         };
         let to = ["v1@x.example", "known@x.example", "v2@x.example"].map(address).to_vec();
-        let sent = Email { to }.send(&mailer, Waits::default(), &parcel, &[]).await;
+        let sent = EmailTarget { to }.send(&mailer, TransportTimeouts::default(), &parcel, &[]).await;
         assert!(sent.is_err_and(|error| error.temporary()));
         let told = parcel.introductions.iter().map(|introduction| introduction.sent.is_set());
         assert_eq!(told.collect::<Vec<_>>(), [true, false]);

@@ -8,7 +8,7 @@ use crate::runtime::limits;
 
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SendStep {
     /// Looking at what is to be sent.
     Prepare,
     /// Finding the address and opening a connection.
@@ -27,7 +27,7 @@ pub enum Step {
     Post,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for SendStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Prepare => "preparing",
@@ -44,7 +44,7 @@ impl fmt::Display for Step {
 
 /// What cannot be sent, however often it is tried.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum SendRefusal {
     /// The delivery's id is no name: it becomes part of file names and of a mail's id.
     #[error("the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`")]
     Id,
@@ -95,7 +95,7 @@ pub enum Refusal {
 
 /// What went wrong.
 #[derive(Debug, Error)]
-pub enum Fault {
+pub enum SendFault {
     /// The network or the other side's connection failed.
     #[error("{0}")]
     Network(io::Error),
@@ -155,14 +155,14 @@ pub enum Fault {
     Local(io::Error),
     /// It can never be sent.
     #[error("{0}")]
-    Refused(#[from] Refusal),
+    Refused(#[from] SendRefusal),
 }
 
 fn after_colon(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-impl Fault {
+impl SendFault {
     /// Whether a later try may help.
     fn temporary(&self) -> bool {
         match self {
@@ -173,7 +173,7 @@ impl Fault {
             | Self::Content { .. }
             | Self::Length { .. }
             // The name may be missing for the moment alone.
-            | Self::Refused(Refusal::NotPublic) => true,
+            | Self::Refused(SendRefusal::NotPublic) => true,
             Self::Certificate(_)
             | Self::HostKey { .. }
             | Self::Credentials(_)
@@ -236,7 +236,7 @@ impl Fault {
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 return Some(Self::of_rustls(tls));
             }
-            if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+            if let Some(refusal) = cause.downcast_ref::<SendRefusal>() {
                 return Some(refusal.clone().into());
             }
             // An `io::Error` does not show what it carries as its source, but that one's source.
@@ -263,7 +263,7 @@ impl Fault {
     }
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for SendFault {
     fn from(error: io::Error) -> Self {
         Self::of_chain(&error).unwrap_or(Self::Network(error))
     }
@@ -294,12 +294,12 @@ fn clean(text: &str, secrets: &[&str]) -> String {
 #[error("{place}, {step}: {fault}")]
 pub struct SendError {
     place: String,
-    step: Step,
-    fault: Box<Fault>,
+    step: SendStep,
+    fault: Box<SendFault>,
 }
 
 impl SendError {
-    pub(super) fn new(place: &str, step: Step, fault: Fault, secrets: &[&str]) -> Self {
+    pub(super) fn new(place: &str, step: SendStep, fault: SendFault, secrets: &[&str]) -> Self {
         Self { place: place.to_owned(), step, fault: Box::new(fault.cleaned(secrets)) }
     }
 
@@ -313,13 +313,13 @@ impl SendError {
 
     /// What was being done.
     #[must_use]
-    pub fn step(&self) -> Step {
+    pub fn step(&self) -> SendStep {
         self.step
     }
 
     /// What went wrong.
     #[must_use]
-    pub fn fault(&self) -> &Fault {
+    pub fn fault(&self) -> &SendFault {
         &self.fault
     }
 }
@@ -331,9 +331,9 @@ mod tests {
     #[test]
     fn what_another_system_said_is_one_short_line_without_secrets() {
         let said = "530 no\r\nhunter2-hunter2 is\0wrong ".to_owned() + &"x".repeat(500);
-        let fault = Fault::Answer { code: 530, said, temporary: false };
+        let fault = SendFault::Answer { code: 530, said, temporary: false };
         let text =
-            SendError::new("h:21", Step::LogIn, fault, &["hunter2-hunter2", ""]).to_string();
+            SendError::new("h:21", SendStep::LogIn, fault, &["hunter2-hunter2", ""]).to_string();
         assert!(text.starts_with("h:21, logging in: the answer was 530: 530 no *** is wrong xxx"));
         assert!(text.ends_with("x…"), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
@@ -342,16 +342,16 @@ mod tests {
     #[test]
     fn an_error_of_tls_inside_one_of_the_system_is_found() {
         let inner = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
-        let fault = Fault::from(io::Error::new(io::ErrorKind::InvalidData, inner));
-        assert!(matches!(fault, Fault::Certificate(_)), "{fault:?}");
-        let fault = Fault::from(io::Error::from(io::ErrorKind::ConnectionRefused));
-        assert!(matches!(fault, Fault::Network(_)) && fault.temporary());
+        let fault = SendFault::from(io::Error::new(io::ErrorKind::InvalidData, inner));
+        assert!(matches!(fault, SendFault::Certificate(_)), "{fault:?}");
+        let fault = SendFault::from(io::Error::from(io::ErrorKind::ConnectionRefused));
+        assert!(matches!(fault, SendFault::Network(_)) && fault.temporary());
     }
 
     #[test]
     fn only_a_final_no_to_a_login_refuses_the_credentials() {
-        let answer = |temporary| Fault::Answer { code: 1, said: String::new(), temporary };
-        assert!(matches!(answer(false).of_login(), Fault::Credentials(_)));
-        assert!(matches!(answer(true).of_login(), Fault::Answer { .. }));
+        let answer = |temporary| SendFault::Answer { code: 1, said: String::new(), temporary };
+        assert!(matches!(answer(false).of_login(), SendFault::Credentials(_)));
+        assert!(matches!(answer(true).of_login(), SendFault::Answer { .. }));
     }
 }

@@ -7,7 +7,7 @@ use futures_util::{Stream, StreamExt, stream};
 use thiserror::Error;
 
 use crate::runtime::limits;
-use crate::transport::error::{Fault, Refusal};
+use crate::transport::error::{SendFault, SendRefusal};
 
 /// The bytes of a file, piece by piece.
 pub type Content = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
@@ -25,7 +25,7 @@ pub struct NameError(String);
 ///
 /// The content is opened when its turn comes, and a second time where a method has to know the
 /// file's hash before it sends it; it must be the same bytes then.
-pub struct File {
+pub struct OutgoingFile {
     name: String,
     mime: String,
     size_bytes: u64,
@@ -33,7 +33,7 @@ pub struct File {
     open: Box<dyn Fn() -> Opening + Send + Sync>,
 }
 
-impl File {
+impl OutgoingFile {
     /// A file of `size_bytes` bytes that `open` opens.
     ///
     /// `name` has 1 to 200 characters of `A-Z a-z 0-9 _ . -` and begins with a letter or a digit.
@@ -52,7 +52,7 @@ impl File {
 
     /// A file that is in memory already.
     ///
-    /// Fails like [`File::new`].
+    /// Fails like [`OutgoingFile::new`].
     pub fn from_bytes(name: &str, mime: &str, bytes: Bytes) -> Result<Self, NameError> {
         let size_bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         Self::new(name, mime, size_bytes, move || {
@@ -93,7 +93,7 @@ impl File {
     }
 }
 
-impl fmt::Debug for File {
+impl fmt::Debug for OutgoingFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, mime, size_bytes, .. } = self;
         write!(f, "File {{ {name:?}, {mime:?}, {size_bytes} bytes }}")
@@ -109,12 +109,12 @@ pub(super) fn is_name(text: &str, chars_max: usize) -> bool {
 }
 
 /// The id of a delivery or a mail, which becomes part of names.
-pub(super) fn check_id(id: &str) -> Result<(), Refusal> {
-    if is_name(id, limits::OUTBOUND_ID_CHARS_MAX) { Ok(()) } else { Err(Refusal::Id) }
+pub(super) fn check_id(id: &str) -> Result<(), SendRefusal> {
+    if is_name(id, limits::OUTBOUND_ID_CHARS_MAX) { Ok(()) } else { Err(SendRefusal::Id) }
 }
 
 /// A file's content under way, with its length checked.
-pub(super) struct Reader {
+pub(super) struct OutgoingReader {
     name: String,
     expected: u64,
     found: u64,
@@ -122,14 +122,14 @@ pub(super) struct Reader {
     wait: Duration,
 }
 
-impl Reader {
+impl OutgoingReader {
     /// Opens `file`; every piece must come within `wait`.
-    pub(super) async fn open(file: &File, wait: Duration) -> Result<Self, Fault> {
+    pub(super) async fn open(file: &OutgoingFile, wait: Duration) -> Result<Self, SendFault> {
         let name = file.name.clone();
         let opened = tokio::time::timeout(wait, (file.open)()).await;
-        let content = match opened.map_err(|_| Fault::TimedOut(wait))? {
+        let content = match opened.map_err(|_| SendFault::TimedOut(wait))? {
             Ok(content) => content,
-            Err(cause) => return Err(Fault::Content { name, cause }),
+            Err(cause) => return Err(SendFault::Content { name, cause }),
         };
         Ok(Self { name, expected: file.size_bytes, found: 0, content, wait })
     }
@@ -137,14 +137,14 @@ impl Reader {
     /// The next piece, never empty; none after the last byte.
     ///
     /// Fails before more than the announced bytes are given out, and at the end when fewer were.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, SendFault> {
         let wait = self.wait;
         loop {
             let piece = tokio::time::timeout(wait, self.content.next()).await;
-            let piece = match piece.map_err(|_| Fault::TimedOut(wait))? {
+            let piece = match piece.map_err(|_| SendFault::TimedOut(wait))? {
                 Some(Ok(piece)) if piece.is_empty() => continue,
                 Some(Ok(piece)) => Some(piece),
-                Some(Err(cause)) => return Err(Fault::Content { name: self.name.clone(), cause }),
+                Some(Err(cause)) => return Err(SendFault::Content { name: self.name.clone(), cause }),
                 None => None,
             };
             let bytes = piece.as_ref().map_or(0, Bytes::len);
@@ -155,7 +155,7 @@ impl Reader {
             };
             if wrong {
                 let Self { ref name, expected, found, .. } = *self;
-                return Err(Fault::Length { name: name.clone(), expected, found });
+                return Err(SendFault::Length { name: name.clone(), expected, found });
             }
             return Ok(piece);
         }
@@ -166,16 +166,16 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn file(size_bytes: u64, pieces: &'static [&'static str]) -> File {
+    fn file(size_bytes: u64, pieces: &'static [&'static str]) -> OutgoingFile {
         let open = move || async move {
             let pieces = pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes())));
             Ok(Box::pin(stream::iter(pieces)) as Content)
         };
-        File::new("a.jpg", "image/jpeg", size_bytes, open).unwrap()
+        OutgoingFile::new("a.jpg", "image/jpeg", size_bytes, open).unwrap()
     }
 
-    async fn read(file: &File) -> Result<Vec<u8>, Fault> {
-        let mut reader = Reader::open(file, Duration::from_secs(5)).await?;
+    async fn read(file: &OutgoingFile) -> Result<Vec<u8>, SendFault> {
+        let mut reader = OutgoingReader::open(file, Duration::from_secs(5)).await?;
         let mut all = Vec::new();
         while let Some(piece) = reader.next().await? {
             all.extend_from_slice(&piece);
@@ -191,10 +191,10 @@ mod tests {
             "å.jpg", "a\"b", "a;b", "%2e", "a:b", &long,
         ];
         for name in hostile {
-            assert!(File::from_bytes(name, "x/y", Bytes::new()).is_err(), "{name:?}");
+            assert!(OutgoingFile::from_bytes(name, "x/y", Bytes::new()).is_err(), "{name:?}");
         }
         for name in ["a", "sdltd8f4d87_NormalHires.jpg", "0..1", &"a".repeat(200)] {
-            assert!(File::from_bytes(name, "x/y", Bytes::new()).is_ok(), "{name:?}");
+            assert!(OutgoingFile::from_bytes(name, "x/y", Bytes::new()).is_ok(), "{name:?}");
         }
     }
 
@@ -203,19 +203,19 @@ mod tests {
         assert_eq!(read(&file(5, &["ab", "", "cde"])).await.unwrap(), b"abcde");
         assert!(matches!(
             read(&file(4, &["ab", "cde"])).await,
-            Err(Fault::Length { expected: 4, found: 5, .. })
+            Err(SendFault::Length { expected: 4, found: 5, .. })
         ));
         assert!(matches!(
             read(&file(6, &["ab", "cde"])).await,
-            Err(Fault::Length { expected: 6, found: 5, .. })
+            Err(SendFault::Length { expected: 6, found: 5, .. })
         ));
     }
 
     #[tokio::test]
     async fn content_that_does_not_come_is_an_error() {
         let open = || async { Ok(Box::pin(stream::pending()) as Content) };
-        let file = File::new("a", "x/y", 1, open).unwrap();
-        let mut reader = Reader::open(&file, Duration::from_millis(20)).await.unwrap();
-        assert!(matches!(reader.next().await, Err(Fault::TimedOut(_))));
+        let file = OutgoingFile::new("a", "x/y", 1, open).unwrap();
+        let mut reader = OutgoingReader::open(&file, Duration::from_millis(20)).await.unwrap();
+        assert!(matches!(reader.next().await, Err(SendFault::TimedOut(_))));
     }
 }

@@ -15,17 +15,17 @@ use tokio::io::AsyncWriteExt;
 
 use crate::runtime::limits;
 use crate::transport::{
-    error::{Fault, SendError, Step},
-    file::{File, Reader},
-    reach::Reach,
-    settings::{FieldProblem, FolderPath, Secret, SettingsReader, missing},
-    stage::{Stage, Waits, place},
-    tls::Authority,
+    error::{SendFault, SendError, SendStep},
+    file::{OutgoingFile, OutgoingReader},
+    reach::NetworkReach,
+    settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing},
+    stage::{RemoteConversation, TransportTimeouts, place},
+    tls::CustomAuthority,
 };
 
 /// How the connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Security {
+enum FtpSecurity {
     /// Not at all.
     None,
     /// From the command AUTH TLS on.
@@ -36,29 +36,29 @@ enum Security {
 
 /// An account on an FTP server.
 #[derive(Debug)]
-pub(super) struct Ftp {
+pub(super) struct FtpTarget {
     host: String,
     port: u16,
-    security: Security,
+    security: FtpSecurity,
     username: String,
-    password: Secret,
+    password: TransportSecret,
     path: FolderPath,
-    authority: Authority,
+    authority: CustomAuthority,
 }
 
-impl Ftp {
+impl FtpTarget {
     pub(super) fn read(
         fields: &mut SettingsReader<'_>,
         encrypted: bool,
     ) -> Result<Self, FieldProblem> {
         let security = match (encrypted, encrypted && fields.switch("implicit")?) {
-            (false, _) => Security::None,
-            (true, false) => Security::Explicit,
-            (true, true) => Security::Implicit,
+            (false, _) => FtpSecurity::None,
+            (true, false) => FtpSecurity::Explicit,
+            (true, true) => FtpSecurity::Implicit,
         };
         let port = match security {
-            Security::None | Security::Explicit => 21,
-            Security::Implicit => 990,
+            FtpSecurity::None | FtpSecurity::Explicit => 21,
+            FtpSecurity::Implicit => 990,
         };
         let password = fields.find_line("password")?;
         Ok(Self {
@@ -69,22 +69,22 @@ impl Ftp {
             password: password.ok_or_else(|| missing("password"))?,
             path: FolderPath::read(fields, "path", true)?,
             authority: match encrypted {
-                true => Authority::read(fields)?,
-                false => Authority::default(),
+                true => CustomAuthority::read(fields)?,
+                false => CustomAuthority::default(),
             },
         })
     }
 
     pub(super) async fn send(
         &self,
-        waits: Waits,
-        reach: Reach,
+        waits: TransportTimeouts,
+        reach: NetworkReach,
         id: &str,
-        files: &[File],
+        files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = place(&self.host, self.port);
-        let stage = Stage { place, waits, secrets: vec![self.password.reveal()] };
-        let mut session = Session { ftp: self.connect(&stage, reach).await?, stage };
+        let stage = RemoteConversation { place, waits, secrets: vec![self.password.reveal()] };
+        let mut session = FtpSession { ftp: self.connect(&stage, reach).await?, stage };
         session.log_in(self).await?;
         session.enter(&self.path).await?;
         for file in files {
@@ -94,61 +94,61 @@ impl Ftp {
         Ok(())
     }
 
-    fn connector(&self) -> Result<AsyncRustlsConnector, Fault> {
+    fn connector(&self) -> Result<AsyncRustlsConnector, SendFault> {
         let config = self.authority.client()?;
         Ok(TlsConnector::from(Arc::new(config)).into())
     }
 
     async fn connect(
         &self,
-        stage: &Stage<'_>,
-        reach: Reach,
+        stage: &RemoteConversation<'_>,
+        reach: NetworkReach,
     ) -> Result<AsyncRustlsFtpStream, SendError> {
         let host = self.host.as_str();
-        let connector = || self.connector().map_err(|fault| stage.fail(Step::Secure, fault));
-        if self.security == Security::Implicit {
+        let connector = || self.connector().map_err(|fault| stage.fail(SendStep::Secure, fault));
+        if self.security == FtpSecurity::Implicit {
             let found =
-                stage.connect(Step::Connect, Reach::resolve(reach, host, self.port)).await?;
+                stage.connect(SendStep::Connect, NetworkReach::resolve(reach, host, self.port)).await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
                 found.as_slice(),
                 connector()?,
                 host,
             );
-            let mut ftp = stage.connect(Step::Connect, connected).await?;
+            let mut ftp = stage.connect(SendStep::Connect, connected).await?;
             // The library leaves the data connection's protection to the server's default.
             for command in ["PBSZ 0", "PROT P"] {
                 let agreed = ftp.custom_command(command, &[suppaftp::Status::CommandOk]);
-                stage.answer(Step::Secure, agreed).await?;
+                stage.answer(SendStep::Secure, agreed).await?;
             }
             return Ok(ftp);
         }
-        let tcp = stage.connect(Step::Connect, reach.connect(host, self.port)).await?;
+        let tcp = stage.connect(SendStep::Connect, reach.connect(host, self.port)).await?;
         let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
-        let ftp = stage.answer(Step::Connect, greeted).await?;
-        if self.security == Security::None {
+        let ftp = stage.answer(SendStep::Connect, greeted).await?;
+        if self.security == FtpSecurity::None {
             return Ok(ftp);
         }
-        stage.answer(Step::Secure, ftp.into_secure(connector()?, host)).await
+        stage.answer(SendStep::Secure, ftp.into_secure(connector()?, host)).await
     }
 }
 
 /// A connection with its conversation.
-struct Session<'a> {
+struct FtpSession<'a> {
     ftp: AsyncRustlsFtpStream,
-    stage: Stage<'a>,
+    stage: RemoteConversation<'a>,
 }
 
-impl Session<'_> {
-    async fn log_in(&mut self, account: &Ftp) -> Result<(), SendError> {
+impl FtpSession<'_> {
+    async fn log_in(&mut self, account: &FtpTarget) -> Result<(), SendError> {
         let (username, password) = (account.username.as_str(), account.password.reveal());
         let login = async {
-            self.ftp.login(username, password).await.map_err(|e| Fault::from(e).of_login())
+            self.ftp.login(username, password).await.map_err(|e| SendFault::from(e).of_login())
         };
-        self.stage.answer(Step::LogIn, login).await?;
+        self.stage.answer(SendStep::LogIn, login).await?;
         let binary = self.ftp.transfer_type(FileType::Binary);
-        self.stage.answer(Step::LogIn, binary).await?;
+        self.stage.answer(SendStep::LogIn, binary).await?;
         let peer = self.ftp.get_ref().await.peer_addr();
-        let peer = peer.map_err(|error| self.stage.fail(Step::Connect, error))?;
+        let peer = peer.map_err(|error| self.stage.fail(SendStep::Connect, error))?;
         if peer.is_ipv6() {
             self.ftp.set_mode(Mode::ExtendedPassive);
         } else {
@@ -163,19 +163,19 @@ impl Session<'_> {
     /// Changes into a folder and makes what is missing of it.
     async fn enter(&mut self, path: &FolderPath) -> Result<(), SendError> {
         if path.absolute {
-            self.stage.answer(Step::Folder, self.ftp.cwd("/")).await?;
+            self.stage.answer(SendStep::Folder, self.ftp.cwd("/")).await?;
         }
         for part in &path.parts {
             // A name that begins with a dash or a space is safe: it is one argument to the line's end.
-            let entered = self.stage.answer(Step::Folder, self.ftp.cwd(part)).await;
+            let entered = self.stage.answer(SendStep::Folder, self.ftp.cwd(part)).await;
             match entered {
                 Ok(()) => continue,
                 Err(error) if is_final_answer(&error) => {}
                 Err(error) => return Err(error),
             }
             // Another delivery may make it at the same moment: what counts is whether it is there.
-            let made = self.stage.answer(Step::Folder, self.ftp.mkdir(part)).await;
-            let entered = self.stage.answer(Step::Folder, self.ftp.cwd(part)).await;
+            let made = self.stage.answer(SendStep::Folder, self.ftp.mkdir(part)).await;
+            let entered = self.stage.answer(SendStep::Folder, self.ftp.cwd(part)).await;
             match (made, entered) {
                 (_, Ok(())) => {}
                 (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
@@ -184,18 +184,18 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn upload(&mut self, file: &File, temporary: &str) -> Result<(), SendError> {
+    async fn upload(&mut self, file: &OutgoingFile, temporary: &str) -> Result<(), SendError> {
         let waits = self.stage.waits;
         let limit = waits.transfer(file.size_bytes());
         let sent = store(&mut self.ftp, file, temporary, waits);
-        self.stage.within(limit, Step::Upload, sent).await?;
-        let named = self.stage.answer(Step::Rename, self.ftp.rename(temporary, file.name())).await;
+        self.stage.within(limit, SendStep::Upload, sent).await?;
+        let named = self.stage.answer(SendStep::Rename, self.ftp.rename(temporary, file.name())).await;
         match named {
             Ok(()) => Ok(()),
             // Some servers do not rename over a file that exists.
             Err(error) if is_final_answer(&error) => {
-                let _gone = self.stage.answer(Step::Rename, self.ftp.rm(file.name())).await;
-                self.stage.answer(Step::Rename, self.ftp.rename(temporary, file.name())).await
+                let _gone = self.stage.answer(SendStep::Rename, self.ftp.rm(file.name())).await;
+                self.stage.answer(SendStep::Rename, self.ftp.rename(temporary, file.name())).await
             }
             Err(error) => Err(error),
         }
@@ -203,26 +203,26 @@ impl Session<'_> {
 }
 
 fn is_final_answer(error: &SendError) -> bool {
-    matches!(error.fault(), Fault::Answer { temporary: false, .. })
+    matches!(error.fault(), SendFault::Answer { temporary: false, .. })
 }
 
 async fn store(
     ftp: &mut AsyncRustlsFtpStream,
-    file: &File,
+    file: &OutgoingFile,
     name: &str,
-    waits: Waits,
-) -> Result<(), Fault> {
-    let mut reader = Reader::open(file, waits.answer).await?;
+    waits: TransportTimeouts,
+) -> Result<(), SendFault> {
+    let mut reader = OutgoingReader::open(file, waits.answer).await?;
     let mut data = ftp.put_with_stream(name).await?;
     while let Some(piece) = reader.next().await? {
         let written = tokio::time::timeout(waits.answer, data.write_all(&piece)).await;
-        written.map_err(|_| Fault::TimedOut(waits.answer))??;
+        written.map_err(|_| SendFault::TimedOut(waits.answer))??;
     }
     let finished = tokio::time::timeout(waits.answer, data.finish()).await;
-    Ok(finished.map_err(|_| Fault::TimedOut(waits.answer))??)
+    Ok(finished.map_err(|_| SendFault::TimedOut(waits.answer))??)
 }
 
-impl From<FtpError> for Fault {
+impl From<FtpError> for SendFault {
     fn from(error: FtpError) -> Self {
         match error {
             FtpError::ConnectionError(cause) => cause.into(),
@@ -236,11 +236,11 @@ impl From<FtpError> for Fault {
     }
 }
 
-/// An answer such as `530 Login incorrect`.
-fn answer(body: &[u8]) -> Fault {
+/// An answer such as `530 LoginOutcome incorrect`.
+fn answer(body: &[u8]) -> SendFault {
     let text = String::from_utf8_lossy(body);
     let code = text.get(..3).and_then(|code| code.parse().ok()).unwrap_or(0);
     let said = text.get(4..).unwrap_or_default().to_owned();
     // RFC 959 §4.2: 4xx is transient, 5xx is permanent.
-    Fault::Answer { code, said, temporary: !(500..600).contains(&code) }
+    SendFault::Answer { code, said, temporary: !(500..600).contains(&code) }
 }

@@ -20,7 +20,7 @@ use lettre::{
 
 use crate::runtime::limits;
 use crate::transport::{
-    error::{Fault, Refusal},
+    error::{SendFault, SendRefusal},
     file::{check_id, is_name},
     mailer::MailSettings,
 };
@@ -107,7 +107,7 @@ pub struct Attachment {
 
 /// A picture that the HTML of a mail shows.
 #[derive(Clone, Debug)]
-pub struct Inline {
+pub struct InlineImage {
     /// Id by which the HTML names it (`cid:…`): 1 to 128 letters, digits, `.`, `_` and `-`, each once
     /// in a mail.
     pub cid: String,
@@ -137,7 +137,7 @@ pub struct Mail {
     /// The same in HTML; what comes from documents is escaped already.
     pub html: Option<String>,
     /// Pictures of the HTML; without HTML they stay out.
-    pub inline: Vec<Inline>,
+    pub inline: Vec<InlineImage>,
     /// Files, in this order.
     pub attachments: Vec<Attachment>,
     /// Further headers, `List-Unsubscribe` for instance. Those that a mail has anyhow are refused.
@@ -145,7 +145,7 @@ pub struct Mail {
 }
 
 /// A mail as it travels.
-pub(super) struct Composed {
+pub(super) struct ComposedMail {
     pub(super) envelope: Envelope,
     pub(super) bytes: Vec<u8>,
 }
@@ -175,10 +175,10 @@ impl Mail {
     }
 
     /// Writes the mail down.
-    pub(super) fn compose(&self, settings: &MailSettings) -> Result<Composed, Fault> {
+    pub(super) fn compose(&self, settings: &MailSettings) -> Result<ComposedMail, SendFault> {
         check_id(&self.id)?;
         if self.to.is_empty() || self.to.len() > limits::MAIL_RECIPIENTS_MAX {
-            return Err(Refusal::Recipients(self.to.len()).into());
+            return Err(SendRefusal::Recipients(self.to.len()).into());
         }
         check_value("subject", &self.subject)?;
         let mut builder = Message::builder()
@@ -192,7 +192,7 @@ impl Mail {
         for (name, value) in &self.headers {
             builder = builder.raw_header(header(name, value)?);
         }
-        let impossible = |error: lettre::error::Error| Fault::Protocol(error.to_string());
+        let impossible = |error: lettre::error::Error| SendFault::Protocol(error.to_string());
         let message = match (&self.html, self.attachments.as_slice()) {
             (None, []) => builder.singlepart(SinglePart::plain(self.text.clone())),
             (Some(html), []) => builder.multipart(self.both(html)?),
@@ -209,17 +209,17 @@ impl Mail {
             }
         };
         let message = message.map_err(impossible)?;
-        Ok(Composed { envelope: message.envelope().clone(), bytes: message.formatted() })
+        Ok(ComposedMail { envelope: message.envelope().clone(), bytes: message.formatted() })
     }
 
-    fn both(&self, html: &str) -> Result<MultiPart, Fault> {
+    fn both(&self, html: &str) -> Result<MultiPart, SendFault> {
         if self.inline.is_empty() {
             return Ok(MultiPart::alternative_plain_html(self.text.clone(), html.to_owned()));
         }
         let mut related = MultiPart::related().singlepart(SinglePart::html(html.to_owned()));
         for (nth, picture) in self.inline.iter().enumerate() {
             if self.inline[..nth].iter().any(|other| other.cid == picture.cid) {
-                return Err(Refusal::Header("second picture of one id".into()).into());
+                return Err(SendRefusal::Header("second picture of one id".into()).into());
             }
             related = related.singlepart(inline(picture)?);
         }
@@ -228,35 +228,35 @@ impl Mail {
     }
 }
 
-fn inline(picture: &Inline) -> Result<SinglePart, Fault> {
+fn inline(picture: &InlineImage) -> Result<SinglePart, SendFault> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&picture.cid.len());
     if !fits || !picture.cid.bytes().all(known) {
-        return Err(Refusal::Header("picture's id".into()).into());
+        return Err(SendRefusal::Header("picture's id".into()).into());
     }
     check_value("picture's media type", &picture.mime)?;
     let mime = ContentType::parse(&picture.mime)
-        .map_err(|_| Refusal::Header("picture's media type".into()))?;
+        .map_err(|_| SendRefusal::Header("picture's media type".into()))?;
     Ok(Part::new_inline(picture.cid.clone()).body(picture.bytes.clone(), mime))
 }
 
-fn part(attachment: &Attachment) -> Result<SinglePart, Fault> {
-    let refused = || Refusal::Header("attachment's name".into());
+fn part(attachment: &Attachment) -> Result<SinglePart, SendFault> {
+    let refused = || SendRefusal::Header("attachment's name".into());
     if !is_name(&attachment.name, limits::OUTBOUND_NAME_CHARS_MAX) {
         return Err(refused().into());
     }
     check_value("attachment's media type", &attachment.mime)?;
     let mime = ContentType::parse(&attachment.mime)
-        .map_err(|_| Refusal::Header("attachment's media type".into()))?;
+        .map_err(|_| SendRefusal::Header("attachment's media type".into()))?;
     Ok(Part::new(attachment.name.clone()).body(attachment.bytes.clone(), mime))
 }
 
-fn check_value(name: &str, value: &str) -> Result<(), Refusal> {
+fn check_value(name: &str, value: &str) -> Result<(), SendRefusal> {
     if value.chars().any(char::is_control) {
-        return Err(Refusal::Control(name.to_owned()));
+        return Err(SendRefusal::Control(name.to_owned()));
     }
     if value.len() > limits::MAIL_HEADER_BYTES_MAX {
-        return Err(Refusal::Header(name.to_owned()));
+        return Err(SendRefusal::Header(name.to_owned()));
     }
     Ok(())
 }
@@ -265,13 +265,13 @@ fn check_value(name: &str, value: &str) -> Result<(), Refusal> {
 const OWN: [&str; 9] =
     ["from", "sender", "to", "cc", "bcc", "subject", "date", "message-id", "mime-version"];
 
-fn header(name: &str, value: &str) -> Result<HeaderValue, Refusal> {
+fn header(name: &str, value: &str) -> Result<HeaderValue, SendRefusal> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let lower = name.to_ascii_lowercase();
     let free = !OWN.contains(&lower.as_str()) && !lower.starts_with("content-");
     let refused = || {
         let shown = name.chars().filter(|c| c.is_ascii_graphic()).take(76).collect();
-        Refusal::Header(shown)
+        SendRefusal::Header(shown)
     };
     if !name.bytes().all(token) || !free {
         return Err(refused());
@@ -338,7 +338,7 @@ mod tests {
         for name in ["Bcc", "to", "Content-Type", "X Note", "X:Y", "", "X\r\nBcc"] {
             let headers = vec![(name.to_owned(), "x".into())];
             let refused = mail_with(headers).compose(&settings()).map(|composed| composed.bytes);
-            assert!(matches!(refused, Err(Fault::Refused(Refusal::Header(_)))), "{name:?}");
+            assert!(matches!(refused, Err(SendFault::Refused(SendRefusal::Header(_)))), "{name:?}");
         }
         fn mail_with(headers: Vec<(String, String)>) -> Mail {
             Mail { headers, ..mail() }
@@ -384,8 +384,8 @@ mod tests {
         parts.into_iter().skip(1).map(str::trim_start).collect()
     }
 
-    fn picture(cid: &str) -> Inline {
-        Inline { cid: cid.into(), mime: "image/jpeg".into(), bytes: b"\xff\xd8jpeg".to_vec() }
+    fn picture(cid: &str) -> InlineImage {
+        InlineImage { cid: cid.into(), mime: "image/jpeg".into(), bytes: b"\xff\xd8jpeg".to_vec() }
     }
 
     #[test]
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_picture_with_a_bad_id_or_type_is_refused() {
-        let with = |inline: Vec<Inline>| Mail { html: Some("x".into()), inline, ..mail() };
+        let with = |inline: Vec<InlineImage>| Mail { html: Some("x".into()), inline, ..mail() };
         for bad in ["", "a b", "a>\r\nBcc: x@y.z", "a\0", "å", "<a>", "a@b", &"x".repeat(129)] {
             check(&with(vec![picture(bad)]), "the picture's id is no header of a mail");
         }
@@ -429,9 +429,9 @@ mod tests {
             &with(vec![picture("a"), picture("a")]),
             "the second picture of one id is no header of a mail",
         );
-        let odd = Inline { mime: "image/jpeg\r\nBcc: x@y.z".into(), ..picture("a") };
+        let odd = InlineImage { mime: "image/jpeg\r\nBcc: x@y.z".into(), ..picture("a") };
         check(&with(vec![odd]), "the picture's media type has a control character");
-        let odd = Inline { mime: "jpeg".into(), ..picture("a") };
+        let odd = InlineImage { mime: "jpeg".into(), ..picture("a") };
         check(&with(vec![odd]), "the picture's media type is no header of a mail");
     }
 }

@@ -8,14 +8,14 @@ use lettre::transport::smtp::{
     extension::ClientId,
 };
 
-use crate::runtime::config::Secret;
+use crate::runtime::config::SecretSource;
 use crate::runtime::limits;
 use crate::runtime::modes;
 use crate::transport::{
-    error::{Fault, Refusal, SendError, Step},
-    mail::{Composed, Mail, MailAddress},
-    stage::{Stage, Waits, place},
-    tls::Authority,
+    error::{SendFault, SendRefusal, SendError, SendStep},
+    mail::{ComposedMail, Mail, MailAddress},
+    stage::{RemoteConversation, TransportTimeouts, place},
+    tls::CustomAuthority,
 };
 
 /// How the connection to a mail server is encrypted.
@@ -31,7 +31,7 @@ pub enum SmtpSecurity {
 
 /// A mail server that takes our mails.
 #[derive(Clone, Debug)]
-pub struct Smtp {
+pub struct SmtpServer {
     /// Name or address.
     pub host: String,
     /// Port: 587 for STARTTLS, 465 for TLS, 25 for neither.
@@ -39,9 +39,9 @@ pub struct Smtp {
     /// Encryption.
     pub security: SmtpSecurity,
     /// User name and password, where the server wants them.
-    pub account: Option<(String, Secret)>,
+    pub account: Option<(String, SecretSource)>,
     /// Certificates besides the public ones.
-    pub authority: Authority,
+    pub authority: CustomAuthority,
 }
 
 /// Where mails go.
@@ -55,7 +55,7 @@ pub enum MailTransport {
         is_shared: bool,
     },
     /// To a mail server.
-    Smtp(Box<Smtp>),
+    Smtp(Box<SmtpServer>),
 }
 
 /// How mails are sent.
@@ -75,13 +75,13 @@ pub struct MailSettings {
 #[derive(Clone, Debug)]
 pub struct Mailer {
     settings: MailSettings,
-    waits: Waits,
+    waits: TransportTimeouts,
 }
 
 impl Mailer {
     /// Takes the settings in.
     #[must_use]
-    pub fn new(settings: MailSettings, waits: Waits) -> Self {
+    pub fn new(settings: MailSettings, waits: TransportTimeouts) -> Self {
         Self { settings, waits }
     }
 
@@ -104,21 +104,21 @@ impl Mailer {
         // As it is now: it may have been rotated.
         let password = account.map(|(_, password)| password.read()).transpose();
         let read = password.as_ref().ok().and_then(Option::as_deref);
-        let stage = Stage { place, waits: self.waits, secrets: read.into_iter().collect() };
+        let stage = RemoteConversation { place, waits: self.waits, secrets: read.into_iter().collect() };
         let login = account.map(|(user, _)| user.clone()).zip(read.map(str::to_owned));
         if let Err(cause) = &password {
             let cause = io::Error::other(cause.to_string());
-            return Err(stage.fail(Step::Prepare, Fault::Local(cause)));
+            return Err(stage.fail(SendStep::Prepare, SendFault::Local(cause)));
         }
         let composed = mail.compose(&self.settings);
-        let composed = composed.map_err(|fault| stage.fail(Step::Prepare, fault))?;
+        let composed = composed.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
         match &self.settings.transport {
             MailTransport::Outbox { folder, is_shared } => {
                 let (folder, is_shared, id) = (folder.clone(), *is_shared, mail.id.clone());
                 let kept =
                     tokio::task::spawn_blocking(move || keep(&folder, is_shared, &id, &composed));
-                let kept = async { kept.await.map_err(io::Error::other)?.map_err(Fault::Local) };
-                stage.answer(Step::Post, kept).await
+                let kept = async { kept.await.map_err(io::Error::other)?.map_err(SendFault::Local) };
+                stage.answer(SendStep::Post, kept).await
             }
             MailTransport::Smtp(smtp) => self.post(&stage, smtp, login, &composed).await,
         }
@@ -126,50 +126,50 @@ impl Mailer {
 
     async fn post(
         &self,
-        stage: &Stage<'_>,
-        smtp: &Smtp,
+        stage: &RemoteConversation<'_>,
+        smtp: &SmtpServer,
         login: Option<(String, String)>,
-        mail: &Composed,
+        mail: &ComposedMail,
     ) -> Result<(), SendError> {
         let name = ClientId::Domain(self.settings.domain.clone());
         let tls = match smtp.security {
             SmtpSecurity::None => None,
             SmtpSecurity::StartTls | SmtpSecurity::Tls => {
-                Some(smtp.tls().map_err(|fault| stage.fail(Step::Secure, fault))?)
+                Some(smtp.tls().map_err(|fault| stage.fail(SendStep::Secure, fault))?)
             }
         };
         let early = tls.clone().filter(|_| smtp.security == SmtpSecurity::Tls);
         let address = (smtp.host.as_str(), smtp.port);
         let opened = AsyncSmtpConnection::connect_tokio1(address, None, &name, early, None);
-        let mut server = stage.connect(Step::Connect, opened).await?;
+        let mut server = stage.connect(SendStep::Connect, opened).await?;
         if let (SmtpSecurity::StartTls, Some(tls)) = (smtp.security, tls) {
             if !server.can_starttls() {
-                return Err(stage.fail(Step::Secure, Refusal::NoStartTls));
+                return Err(stage.fail(SendStep::Secure, SendRefusal::NoStartTls));
             }
-            stage.answer(Step::Secure, server.starttls(tls, &name)).await?;
+            stage.answer(SendStep::Secure, server.starttls(tls, &name)).await?;
         }
         if let Some((user, password)) = login {
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
             if server.server_info().get_auth_mechanism(&mechanisms).is_none() {
-                return Err(stage.fail(Step::LogIn, Refusal::NoLogin));
+                return Err(stage.fail(SendStep::LogIn, SendRefusal::NoLogin));
             }
             let credentials = Credentials::new(user, password);
             let login = async {
                 let answer = server.auth(&mechanisms, &credentials).await;
-                answer.map(drop).map_err(|error| Fault::from(error).of_login())
+                answer.map(drop).map_err(|error| SendFault::from(error).of_login())
             };
-            stage.answer(Step::LogIn, login).await?;
+            stage.answer(SendStep::LogIn, login).await?;
         }
         let bytes = u64::try_from(mail.bytes.len()).unwrap_or(u64::MAX);
         let sent = server.send(&mail.envelope, &mail.bytes);
-        stage.within(self.waits.transfer(bytes), Step::Post, sent).await?;
+        stage.within(self.waits.transfer(bytes), SendStep::Post, sent).await?;
         let _said = tokio::time::timeout(limits::OUTBOUND_FAREWELL, server.quit()).await;
         Ok(())
     }
 }
 
-impl Smtp {
-    fn tls(&self) -> Result<TlsParameters, Fault> {
+impl SmtpServer {
+    fn tls(&self) -> Result<TlsParameters, SendFault> {
         let mut builder = TlsParameters::builder(self.host.clone())
             .certificate_store(CertificateStore::WebpkiRoots);
         if !self.authority.pem().is_empty() {
@@ -181,7 +181,7 @@ impl Smtp {
 }
 
 /// Writes a mail into the outbox: whole or not at all, also after a crash.
-fn keep(folder: &std::path::Path, is_shared: bool, id: &str, mail: &Composed) -> io::Result<()> {
+fn keep(folder: &std::path::Path, is_shared: bool, id: &str, mail: &ComposedMail) -> io::Result<()> {
     if is_shared {
         modes::create_shared_folder(folder)?;
     } else {
@@ -198,7 +198,7 @@ fn keep(folder: &std::path::Path, is_shared: bool, id: &str, mail: &Composed) ->
     std::fs::File::open(folder)?.sync_all()
 }
 
-impl From<lettre::transport::smtp::Error> for Fault {
+impl From<lettre::transport::smtp::Error> for SendFault {
     fn from(error: lettre::transport::smtp::Error) -> Self {
         use std::error::Error as _;
         if let Some(code) = error.status() {

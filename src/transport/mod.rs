@@ -32,21 +32,21 @@ use std::path::PathBuf;
 
 pub use self::{
     destination::Destination,
-    error::{Fault, Refusal, SendError, Step},
-    file::{Content, File, NameError},
-    mail::{Attachment, Inline, Introduction, Mail, MailAddress, SentMark},
-    mailer::{MailSettings, MailTransport, Mailer, Smtp, SmtpSecurity},
-    purge::{PurgeError, Purger, Told},
-    settings::Secret,
-    stage::Waits,
-    tls::Authority,
+    error::{SendFault, SendRefusal, SendError, SendStep},
+    file::{Content, OutgoingFile, NameError},
+    mail::{Attachment, InlineImage, Introduction, Mail, MailAddress, SentMark},
+    mailer::{MailSettings, MailTransport, Mailer, SmtpServer, SmtpSecurity},
+    purge::{PurgeError, CachePurger, PurgeResult},
+    settings::TransportSecret,
+    stage::TransportTimeouts,
+    tls::CustomAuthority,
 };
-use self::{destination::Target, stage::Stage};
+use self::{destination::MethodSettings, stage::RemoteConversation};
 use crate::runtime::limits;
 
 /// What a delivery is about.
 #[derive(Clone, Debug)]
-pub struct Parcel {
+pub struct DeliveryParcel {
     /// Id of the delivery, the same for every try: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter
     /// or a digit. Receivers recognize a repetition by it.
     pub id: String,
@@ -64,17 +64,17 @@ pub struct Parcel {
 
 /// Hands files to other systems.
 #[derive(Clone, Debug)]
-pub struct Outbound {
+pub struct ChannelTransports {
     directory_root: Option<PathBuf>,
-    waits: Waits,
+    waits: TransportTimeouts,
     mailer: Mailer,
 }
 
-impl Outbound {
+impl ChannelTransports {
     /// `directory_root` is the folder that channels of the method `directory` write below; without
     /// it they fail.
     #[must_use]
-    pub fn new(directory_root: Option<PathBuf>, waits: Waits, mailer: Mailer) -> Self {
+    pub fn new(directory_root: Option<PathBuf>, waits: TransportTimeouts, mailer: Mailer) -> Self {
         Self { directory_root, waits, mailer }
     }
 
@@ -91,34 +91,34 @@ impl Outbound {
     pub async fn send(
         &self,
         destination: &Destination,
-        parcel: &Parcel,
-        files: &[File],
+        parcel: &DeliveryParcel,
+        files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         self.check(destination, parcel, files)?;
         let (waits, reach, id) = (self.waits, destination.reach, parcel.id.as_str());
         match &destination.target {
-            Target::Directory(directory) => {
+            MethodSettings::Directory(directory) => {
                 directory.send(self.directory_root.as_deref(), waits, id, files).await
             }
-            Target::Email(email) => email.send(&self.mailer, waits, parcel, files).await,
-            Target::Ftp(ftp) => ftp.send(waits, reach, id, files).await,
-            Target::Sftp(sftp) => sftp.send(waits, reach, id, files).await,
-            Target::S3(s3) => s3.send(waits, reach, files).await,
-            Target::Webhook(webhook) => webhook.send(waits, reach, parcel, files).await,
+            MethodSettings::Email(email) => email.send(&self.mailer, waits, parcel, files).await,
+            MethodSettings::Ftp(ftp) => ftp.send(waits, reach, id, files).await,
+            MethodSettings::Sftp(sftp) => sftp.send(waits, reach, id, files).await,
+            MethodSettings::S3(s3) => s3.send(waits, reach, files).await,
+            MethodSettings::Webhook(webhook) => webhook.send(waits, reach, parcel, files).await,
         }
     }
 
     fn check(
         &self,
         destination: &Destination,
-        parcel: &Parcel,
-        files: &[File],
+        parcel: &DeliveryParcel,
+        files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = destination.method().as_str().to_owned();
-        let stage = Stage { place, waits: self.waits, secrets: Vec::new() };
-        file::check_id(&parcel.id).map_err(|refusal| stage.fail(Step::Prepare, refusal))?;
+        let stage = RemoteConversation { place, waits: self.waits, secrets: Vec::new() };
+        file::check_id(&parcel.id).map_err(|refusal| stage.fail(SendStep::Prepare, refusal))?;
         if files.len() > limits::OUTBOUND_FILES_MAX {
-            return Err(stage.fail(Step::Prepare, Refusal::Files(files.len())));
+            return Err(stage.fail(SendStep::Prepare, SendRefusal::Files(files.len())));
         }
         Ok(())
     }

@@ -8,22 +8,22 @@ use std::time::Duration;
 use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
 
 use crate::runtime::config::{Cdn, FieldName};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{CERTIFICATES_BYTES_MAX, PURGE_URLS_MAX};
 use crate::transport::{
     client::{self, describe, place_of},
-    reach::Reach,
-    stage::Waits,
-    tls::Authority,
+    reach::NetworkReach,
+    stage::TransportTimeouts,
+    tls::CustomAuthority,
 };
-use model::Hash;
+use model::ContentHash;
 
 /// What stands for a key in an address.
 const KEY: &str = "{key}";
 
 /// Calls one of the addresses of the settings `cdn.purge_…`.
 #[derive(Clone)]
-pub struct Purger {
+pub struct CachePurger {
     client: Client,
     /// As it was written, `{key}` and all.
     url: String,
@@ -46,7 +46,7 @@ pub struct PurgeError {
 
 /// What became of keys.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct PurgeResult {
     /// Those that the cache took.
     pub told: Vec<String>,
     /// How many of them it said that it has nothing of.
@@ -57,13 +57,13 @@ pub struct Told {
     pub failed: Option<PurgeError>,
 }
 
-impl std::fmt::Debug for Purger {
+impl std::fmt::Debug for CachePurger {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Purger {} {}", self.method, self.name())
     }
 }
 
-impl Purger {
+impl CachePurger {
     /// One for each address of the settings, in their order.
     ///
     /// Reads the file of certificates, blocks. Fails when a setting makes no sense; the message
@@ -100,8 +100,8 @@ impl Purger {
         let method = Method::from_bytes(method.as_bytes());
         let method = method.map_err(|_| wrong("purge_method", "is not a method"))?;
         let timeout = Duration::from_secs(u64::from(cdn.purge_timeout_s));
-        let waits = Waits { connect: timeout, answer: timeout };
-        let client = client::client(&authority(cdn)?, waits, Reach::Anywhere);
+        let waits = TransportTimeouts { connect: timeout, answer: timeout };
+        let client = client::client(&authority(cdn)?, waits, NetworkReach::Anywhere);
         let client = client.map_err(|fault| wrong("purge_ca", &fault.to_string()))?;
         let header = Some(header).filter(|name| !name.is_empty());
         let authorization = authorization(&cdn.purge_authorization.0)?;
@@ -120,7 +120,7 @@ impl Purger {
     /// A name of the address that tells nothing of it: it may carry a token.
     #[must_use]
     pub fn name(&self) -> String {
-        Hash::of(self.url.as_bytes()).short()
+        ContentHash::of(self.url.as_bytes()).short()
     }
 
     /// Tells the cache of `keys`, which hold only letters, digits, `-`, `_` and `.`.
@@ -128,14 +128,14 @@ impl Purger {
     /// An answer of 2xx is a success. Where the address has the key in it, so is one that there is
     /// nothing under the key. What is refused for good is told key by key, so that one key that a
     /// cache cannot take holds no other one up. A call that fails otherwise ends it.
-    pub async fn purge(&self, keys: &[String]) -> Told {
+    pub async fn purge(&self, keys: &[String]) -> PurgeResult {
         let by_key = self.url.contains(KEY);
-        let mut told = Told::default();
+        let mut told = PurgeResult::default();
         if !by_key && keys.len() > 1 {
             match self.call(&self.url, keys).await {
-                Ok(_) => return Told { told: keys.to_vec(), ..told },
+                Ok(_) => return PurgeResult { told: keys.to_vec(), ..told },
                 Err(refusal) if refusal.for_good => {}
-                Err(failure) => return Told { failed: Some(failure), ..told },
+                Err(failure) => return PurgeResult { failed: Some(failure), ..told },
             }
         }
         for key in keys {
@@ -146,7 +146,7 @@ impl Purger {
                     told.absent += usize::from(is_absent);
                 }
                 Err(refusal) if refusal.for_good => told.refused.push((key.clone(), refusal)),
-                Err(failure) => return Told { failed: Some(failure), ..told },
+                Err(failure) => return PurgeResult { failed: Some(failure), ..told },
             }
         }
         told
@@ -209,14 +209,14 @@ fn is_for_good(status: StatusCode) -> bool {
 }
 
 fn wrong(setting: &str, said: &str) -> Error {
-    Error::new(Kind::InvalidArgument, format!("cdn.{setting} {said}"))
+    Error::new(ErrorKind::InvalidArgument, format!("cdn.{setting} {said}"))
 }
 
 /// The certificates of the setting `cdn.purge_ca`.
-fn authority(cdn: &Cdn) -> Result<Authority> {
+fn authority(cdn: &Cdn) -> Result<CustomAuthority> {
     let path = &cdn.purge_ca;
     if path.as_os_str().is_empty() {
-        return Ok(Authority::default());
+        return Ok(CustomAuthority::default());
     }
     let unread = |why: String| wrong("purge_ca", &format!("{} {why}", path.display()));
     let facts = std::fs::metadata(path).map_err(|why| unread(format!("cannot be read: {why}")))?;
@@ -225,7 +225,7 @@ fn authority(cdn: &Cdn) -> Result<Authority> {
     }
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|why| unread(format!("cannot be read: {why}")))?;
-    Authority::parse(&text).ok_or_else(|| unread("holds no certificates in PEM".to_owned()))
+    CustomAuthority::parse(&text).ok_or_else(|| unread("holds no certificates in PEM".to_owned()))
 }
 
 /// The header that the setting `cdn.purge_authorization` means: `NAME: VALUE`, or a value of

@@ -15,11 +15,11 @@ use reqwest::{
 };
 use tokio::net::{TcpStream, lookup_host};
 
-use crate::transport::error::Refusal;
+use crate::transport::error::SendRefusal;
 
 /// Which addresses a connection may go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum NetworkReach {
     /// Any: the operator says where.
     #[default]
     Anywhere,
@@ -27,7 +27,7 @@ pub(super) enum Reach {
     Public,
 }
 
-impl Reach {
+impl NetworkReach {
     /// Whether a connection may go to `address`.
     pub(super) fn allows(self, address: IpAddr) -> bool {
         match self {
@@ -39,18 +39,18 @@ impl Reach {
     /// The addresses of `host` that a connection may go to.
     ///
     /// Fails when the name has none. Where only public addresses are allowed, a name that does not
-    /// resolve and one that resolves to others fail alike, with [`Refusal::NotPublic`]; an address of
-    /// numbers that is not allowed fails with [`Refusal::Private`].
+    /// resolve and one that resolves to others fail alike, with [`SendRefusal::NotPublic`]; an address of
+    /// numbers that is not allowed fails with [`SendRefusal::Private`].
     pub(super) async fn resolve(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
         if literal.is_ok_and(|address| !self.allows(address)) {
-            return Err(io::Error::other(Refusal::Private));
+            return Err(io::Error::other(SendRefusal::Private));
         }
         match self {
             Self::Anywhere => self.look_up(host, port).await,
             Self::Public => {
                 let found = self.look_up(host, port).await;
-                found.map_err(|_| io::Error::other(Refusal::NotPublic))
+                found.map_err(|_| io::Error::other(SendRefusal::NotPublic))
             }
         }
     }
@@ -64,7 +64,7 @@ impl Reach {
         let allowed: Vec<SocketAddr> =
             found.into_iter().filter(|address| self.allows(address.ip())).collect();
         if allowed.is_empty() {
-            return Err(io::Error::other(Refusal::NotPublic));
+            return Err(io::Error::other(SendRefusal::NotPublic));
         }
         Ok(allowed)
     }
@@ -76,16 +76,16 @@ impl Reach {
 
     /// Looks at an address of numbers in `url`, which no resolver gets to see. `Url` has read every
     /// spelling of one, `0x7f.1` for instance.
-    pub(super) fn check(self, url: &Url) -> Result<(), Refusal> {
+    pub(super) fn check(self, url: &Url) -> Result<(), SendRefusal> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         match host.parse::<IpAddr>() {
-            Ok(address) if !self.allows(address) => Err(Refusal::Private),
+            Ok(address) if !self.allows(address) => Err(SendRefusal::Private),
             Ok(_) | Err(_) => Ok(()),
         }
     }
 }
 
-impl Resolve for Reach {
+impl Resolve for NetworkReach {
     fn resolve(&self, name: Name) -> Resolving {
         let reach = *self;
         Box::pin(async move {
@@ -198,8 +198,8 @@ mod tests {
             "ff02::1",
         ];
         for text in private {
-            assert!(!Reach::Public.allows(text.parse().unwrap()), "{text}");
-            assert!(Reach::Anywhere.allows(text.parse().unwrap()), "{text}");
+            assert!(!NetworkReach::Public.allows(text.parse().unwrap()), "{text}");
+            assert!(NetworkReach::Anywhere.allows(text.parse().unwrap()), "{text}");
         }
         let public = [
             "1.1.1.1",
@@ -221,13 +221,13 @@ mod tests {
             "3ffe::1",
         ];
         for text in public {
-            assert!(Reach::Public.allows(text.parse().unwrap()), "{text}");
+            assert!(NetworkReach::Public.allows(text.parse().unwrap()), "{text}");
         }
     }
 
     #[test]
     fn every_spelling_of_an_address_in_a_url_is_seen() {
-        let check = |text: &str| Reach::Public.check(&Url::parse(text).unwrap());
+        let check = |text: &str| NetworkReach::Public.check(&Url::parse(text).unwrap());
         let private = [
             "http://127.0.0.1/",
             "https://127.1/",
@@ -240,31 +240,31 @@ mod tests {
             "http://１２７.0.0.1/",
         ];
         for text in private {
-            assert_eq!(check(text), Err(Refusal::Private), "{text}");
+            assert_eq!(check(text), Err(SendRefusal::Private), "{text}");
         }
         for text in ["http://1.1.1.1/", "https://[2606:4700::1111]/", "https://h.example/"] {
             assert_eq!(check(text), Ok(()), "{text}");
         }
-        assert_eq!(Reach::Anywhere.check(&Url::parse("http://127.0.0.1/").unwrap()), Ok(()));
+        assert_eq!(NetworkReach::Anywhere.check(&Url::parse("http://127.0.0.1/").unwrap()), Ok(()));
     }
 
     #[tokio::test]
     async fn a_name_is_judged_by_what_it_resolves_to() {
         let cases = [
-            ("127.0.0.1", Refusal::Private),
-            ("::1", Refusal::Private),
-            ("::ffff:127.0.0.1", Refusal::Private),
-            ("localhost", Refusal::NotPublic),
-            ("no-such-name.invalid", Refusal::NotPublic),
+            ("127.0.0.1", SendRefusal::Private),
+            ("::1", SendRefusal::Private),
+            ("::ffff:127.0.0.1", SendRefusal::Private),
+            ("localhost", SendRefusal::NotPublic),
+            ("no-such-name.invalid", SendRefusal::NotPublic),
         ];
         for (host, expected) in cases {
-            let error = Reach::resolve(Reach::Public, host, 80).await.unwrap_err();
-            let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>());
+            let error = NetworkReach::resolve(NetworkReach::Public, host, 80).await.unwrap_err();
+            let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<SendRefusal>());
             assert_eq!(refusal, Some(&expected), "{host}");
         }
-        let found = Reach::resolve(Reach::Anywhere, "localhost", 80).await.unwrap();
+        let found = NetworkReach::resolve(NetworkReach::Anywhere, "localhost", 80).await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
-        let found = Reach::resolve(Reach::Public, "1.1.1.1", 21).await.unwrap();
+        let found = NetworkReach::resolve(NetworkReach::Public, "1.1.1.1", 21).await.unwrap();
         assert_eq!(found, ["1.1.1.1:21".parse().unwrap()]);
     }
 

@@ -19,30 +19,30 @@ use parking_lot::Mutex;
 use crate::runtime::limits;
 use crate::transport::{
     client::{self, address, place_of},
-    error::{Fault, SendError, Step},
-    file::{File, Reader},
-    reach::Reach,
-    settings::{FieldProblem, FolderPath, Secret, SettingsReader, missing, unfit},
-    stage::{Stage, Waits},
-    tls::Authority,
+    error::{SendFault, SendError, SendStep},
+    file::{OutgoingFile, OutgoingReader},
+    reach::NetworkReach,
+    settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing, unfit},
+    stage::{RemoteConversation, TransportTimeouts},
+    tls::CustomAuthority,
 };
 
 /// A bucket with the keys to it.
 #[derive(Debug)]
-pub(super) struct S3 {
+pub(super) struct S3Target {
     bucket: String,
     prefix: FolderPath,
     region: String,
     /// Address of the service, where it is not Amazon's.
     endpoint: Option<reqwest::Url>,
     key_id: String,
-    key: Secret,
+    key: TransportSecret,
     /// Whether the bucket is the first part of the path, and not of the host's name.
     path_style: bool,
-    authority: Authority,
+    authority: CustomAuthority,
 }
 
-impl S3 {
+impl S3Target {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let plain = fields.switch("allowHttp")?;
         let endpoint = match fields.find_text("endpoint")? {
@@ -71,40 +71,40 @@ impl S3 {
             endpoint,
             key_id: fields.text("accessKeyId")?,
             key: fields.secret("secretAccessKey")?,
-            authority: Authority::read(fields)?,
+            authority: CustomAuthority::read(fields)?,
         })
     }
 
     pub(super) async fn send(
         &self,
-        waits: Waits,
-        reach: Reach,
-        files: &[File],
+        waits: TransportTimeouts,
+        reach: NetworkReach,
+        files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let host = match &self.endpoint {
             Some(endpoint) => place_of(endpoint),
             None => format!("s3.{}.amazonaws.com", self.region),
         };
         let place = format!("{host} bucket {}", self.bucket);
-        let stage = Stage { place, waits, secrets: vec![self.key.reveal()] };
-        let answers = Answers::default();
+        let stage = RemoteConversation { place, waits, secrets: vec![self.key.reveal()] };
+        let answers = LastRefusal::default();
         let store = self.open(waits, reach, &answers);
-        let store = store.map_err(|fault| stage.fail(Step::Prepare, fault))?;
+        let store = store.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
         for file in files {
             let mut parts = self.prefix.parts.clone();
             parts.push(file.name().to_owned());
             let key = Path::from_iter(parts);
             let limit = waits.transfer(file.size_bytes());
-            let upload = Upload { store: &store, key, file, answers: &answers, waits };
-            stage.within(limit, Step::Upload, upload.run()).await?;
+            let upload = BucketUpload { store: &store, key, file, answers: &answers, waits };
+            stage.within(limit, SendStep::Upload, upload.run()).await?;
         }
         Ok(())
     }
 
-    fn open(&self, waits: Waits, reach: Reach, answers: &Answers) -> Result<AmazonS3, Fault> {
+    fn open(&self, waits: TransportTimeouts, reach: NetworkReach, answers: &LastRefusal) -> Result<AmazonS3, SendFault> {
         let client = client::client(&self.authority, waits, reach)?;
         let (answers, answer) = (answers.clone(), waits.answer);
-        let connector = Connector { client, reach, answers, answer };
+        let connector = ReachConnector { client, reach, answers, answer };
         let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
@@ -118,7 +118,7 @@ impl S3 {
         if let Some(endpoint) = &self.endpoint {
             builder = builder.with_endpoint(self.endpoint_with_bucket(endpoint));
         }
-        builder.build().map_err(|error| Fault::Protocol(error.to_string()))
+        builder.build().map_err(|error| SendFault::Protocol(error.to_string()))
     }
 
     /// The library wants the bucket in the host's name already when it belongs there.
@@ -135,18 +135,18 @@ impl S3 {
 }
 
 /// One file on its way into the bucket.
-struct Upload<'a> {
+struct BucketUpload<'a> {
     store: &'a AmazonS3,
     key: Path,
-    file: &'a File,
-    answers: &'a Answers,
-    waits: Waits,
+    file: &'a OutgoingFile,
+    answers: &'a LastRefusal,
+    waits: TransportTimeouts,
 }
 
-impl Upload<'_> {
+impl BucketUpload<'_> {
     /// S3 shows an object when all of it is there, so that no temporary name is needed.
-    async fn run(&self) -> Result<(), Fault> {
-        let mut reader = Reader::open(self.file, self.waits.answer).await?;
+    async fn run(&self) -> Result<(), SendFault> {
+        let mut reader = OutgoingReader::open(self.file, self.waits.answer).await?;
         let mime = self.file.mime().to_owned();
         let attributes = Attributes::from_iter([(Attribute::ContentType, mime)]);
         let part_bytes = u64::try_from(limits::S3_PART_BYTES).unwrap_or(u64::MAX);
@@ -170,9 +170,9 @@ impl Upload<'_> {
 
     async fn send_parts(
         &self,
-        reader: &mut Reader,
+        reader: &mut OutgoingReader,
         parts: &mut Box<dyn MultipartUpload>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SendFault> {
         let (mut under_way, mut buffer) = (FuturesUnordered::new(), BytesMut::new());
         while let Some(payload) = next_part(reader, &mut buffer).await? {
             if under_way.len() == limits::S3_PARTS_MAX
@@ -193,9 +193,9 @@ impl Upload<'_> {
 
 /// The next part, full but for the last one; `buffer` keeps what is left for the one after.
 async fn next_part(
-    reader: &mut Reader,
+    reader: &mut OutgoingReader,
     buffer: &mut BytesMut,
-) -> Result<Option<PutPayload>, Fault> {
+) -> Result<Option<PutPayload>, SendFault> {
     while buffer.len() < limits::S3_PART_BYTES {
         match reader.next().await? {
             Some(piece) => buffer.extend_from_slice(&piece),
@@ -208,27 +208,27 @@ async fn next_part(
 
 /// The last answer that said no. The library's own errors do not tell its status.
 #[derive(Clone, Debug, Default)]
-struct Answers(Arc<Mutex<Option<(u16, Bytes)>>>);
+struct LastRefusal(Arc<Mutex<Option<(u16, Bytes)>>>);
 
-impl Answers {
+impl LastRefusal {
     fn note(&self, status: u16, body: &Bytes) {
         let mut last = self.0.lock();
         *last = Some((status, body.clone()));
     }
 
-    fn fault(&self, error: &object_store::Error) -> Fault {
-        if let Some(fault) = Fault::of_chain(error) {
+    fn fault(&self, error: &object_store::Error) -> SendFault {
+        if let Some(fault) = SendFault::of_chain(error) {
             return fault;
         }
         let last = self.0.lock().take();
         match last {
             Some((status, body)) => answer(status, &body),
-            None => Fault::Protocol(error.to_string()),
+            None => SendFault::Protocol(error.to_string()),
         }
     }
 }
 
-fn answer(status: u16, body: &[u8]) -> Fault {
+fn answer(status: u16, body: &[u8]) -> SendFault {
     let body = String::from_utf8_lossy(body);
     let part = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;
@@ -236,29 +236,29 @@ fn answer(status: u16, body: &[u8]) -> Fault {
     };
     let code = part("Code").unwrap_or_default();
     if matches!(code.as_str(), "InvalidAccessKeyId" | "SignatureDoesNotMatch") {
-        return Fault::Credentials(code);
+        return SendFault::Credentials(code);
     }
     // Some errors come with the status 200, after the server has begun to answer.
     let busy = matches!(code.as_str(), "RequestTimeout" | "SlowDown" | "InternalError");
     let temporary = busy || client::is_temporary(status);
-    Fault::Answer { code: status.into(), said: code, temporary }
+    SendFault::Answer { code: status.into(), said: code, temporary }
 }
 
 /// Gives the library our own client.
-struct Connector {
+struct ReachConnector {
     client: reqwest::Client,
-    reach: Reach,
-    answers: Answers,
+    reach: NetworkReach,
+    answers: LastRefusal,
     answer: Duration,
 }
 
-impl fmt::Debug for Connector {
+impl fmt::Debug for ReachConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connector")
     }
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for ReachConnector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
         let (client, answers) = (self.client.clone(), self.answers.clone());
         let (reach, answer) = (self.reach, self.answer);
@@ -266,13 +266,13 @@ impl HttpConnector for Connector {
     }
 }
 
-impl Connector {
+impl ReachConnector {
     async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let failed =
             |error: reqwest::Error| HttpError::new(HttpErrorKind::Unknown, error.without_url());
         let (parts, body) = request.into_parts();
         let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
-        let limit = Waits { answer: self.answer, ..Waits::default() }.transfer(bytes);
+        let limit = TransportTimeouts { answer: self.answer, ..TransportTimeouts::default() }.transfer(bytes);
         let refused = |refusal| HttpError::new(HttpErrorKind::Connect, refusal);
         let url = reqwest::Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
@@ -291,7 +291,7 @@ impl Connector {
     }
 }
 
-impl HttpService for Connector {
+impl HttpService for ReachConnector {
     fn call<'service, 'future>(
         &'service self,
         request: HttpRequest,

@@ -34,9 +34,9 @@ fn problem(name: &str, fault: FieldFault) -> FieldProblem {
 
 /// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct TransportSecret(String);
 
-impl Secret {
+impl TransportSecret {
     /// Takes the text in.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -48,7 +48,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TransportSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
     }
@@ -90,21 +90,21 @@ impl<'a> SettingsReader<'a> {
     }
 
     /// A text that is never listed.
-    pub(super) fn find_secret(&mut self, name: &'static str) -> FieldValue<Secret> {
+    pub(super) fn find_secret(&mut self, name: &'static str) -> FieldValue<TransportSecret> {
         let text = self.read_text(name)?;
         if text.is_some() {
             self.list(name, HIDDEN);
         }
-        Ok(text.map(Secret::new))
+        Ok(text.map(TransportSecret::new))
     }
 
     /// The same, required.
-    pub(super) fn secret(&mut self, name: &'static str) -> Result<Secret, FieldProblem> {
+    pub(super) fn secret(&mut self, name: &'static str) -> Result<TransportSecret, FieldProblem> {
         self.find_secret(name)?.ok_or_else(|| missing(name))
     }
 
     /// A secret that is sent within one line of a protocol.
-    pub(super) fn find_line(&mut self, name: &'static str) -> FieldValue<Secret> {
+    pub(super) fn find_line(&mut self, name: &'static str) -> FieldValue<TransportSecret> {
         let secret = self.find_secret(name)?;
         if let Some(secret) = &secret {
             one_line(name, secret.reveal())?;

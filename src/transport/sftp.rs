@@ -20,26 +20,26 @@ use russh_sftp::client::{Config, RawSftpSession};
 
 use crate::runtime::limits;
 use crate::transport::{
-    error::{Fault, Refusal, SendError, Step},
-    file::File,
-    reach::Reach,
-    settings::{FieldProblem, FolderPath, Secret, SettingsReader, missing, unfit},
-    sftp_folder::Folder,
-    stage::{Stage, Waits, place},
+    error::{SendFault, SendRefusal, SendError, SendStep},
+    file::OutgoingFile,
+    reach::NetworkReach,
+    settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing, unfit},
+    sftp_folder::RemoteFolder,
+    stage::{RemoteConversation, TransportTimeouts, place},
 };
 
 /// How we prove who we are.
 #[derive(Debug)]
-pub(super) enum Proof {
-    Password(Secret),
+pub(super) enum SshProof {
+    Password(TransportSecret),
     Key(Arc<PrivateKey>),
 }
 
 /// The same as the settings state it: nobody opened the key.
 #[derive(Debug)]
-pub(super) enum Sealed {
-    Password(Secret),
-    Key { key: Secret, passphrase: Option<Secret> },
+pub(super) enum SealedProof {
+    Password(TransportSecret),
+    Key { key: TransportSecret, passphrase: Option<TransportSecret> },
 }
 
 /// The key that the server has to show.
@@ -76,7 +76,7 @@ impl HostKey {
 
 /// An account on an SSH server.
 #[derive(Debug)]
-pub(super) struct Sftp<P = Proof> {
+pub(super) struct SftpTarget<P = SshProof> {
     host: String,
     port: u16,
     username: String,
@@ -85,7 +85,7 @@ pub(super) struct Sftp<P = Proof> {
     path: FolderPath,
 }
 
-impl Sftp<Sealed> {
+impl SftpTarget<SealedProof> {
     /// Reads the settings and leaves a private key closed, which costs nothing.
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let passphrase = fields.find_secret("passphrase")?;
@@ -96,8 +96,8 @@ impl Sftp<Sealed> {
                 let expected = "given, or password is: not both";
                 return Err(unfit("privateKey", expected));
             }
-            (Some(password), None) => Sealed::Password(password),
-            (None, Some(key)) => Sealed::Key { key, passphrase },
+            (Some(password), None) => SealedProof::Password(password),
+            (None, Some(key)) => SealedProof::Key { key, passphrase },
             (None, None) => return Err(missing("password")),
         };
         Ok(Self {
@@ -111,34 +111,34 @@ impl Sftp<Sealed> {
     }
 
     /// The same with the private key, if there is one. Unlocking it takes a while, by design.
-    pub(super) fn open(self) -> Result<Sftp, FieldProblem> {
+    pub(super) fn open(self) -> Result<SftpTarget, FieldProblem> {
         let Self { host, port, username, proof, host_key, path } = self;
         let proof = match proof {
-            Sealed::Password(password) => Proof::Password(password),
-            Sealed::Key { key, passphrase } => Proof::Key(private_key(&key, passphrase.as_ref())?),
+            SealedProof::Password(password) => SshProof::Password(password),
+            SealedProof::Key { key, passphrase } => SshProof::Key(private_key(&key, passphrase.as_ref())?),
         };
-        Ok(Sftp { host, port, username, proof, host_key, path })
+        Ok(SftpTarget { host, port, username, proof, host_key, path })
     }
 }
 
-impl Sftp {
+impl SftpTarget {
     pub(super) async fn send(
         &self,
-        waits: Waits,
-        reach: Reach,
+        waits: TransportTimeouts,
+        reach: NetworkReach,
         id: &str,
-        files: &[File],
+        files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = place(&self.host, self.port);
         let secrets = match &self.proof {
-            Proof::Password(password) => vec![password.reveal()],
-            Proof::Key(_) => Vec::new(),
+            SshProof::Password(password) => vec![password.reveal()],
+            SshProof::Key(_) => Vec::new(),
         };
-        let stage = Stage { place, waits, secrets };
+        let stage = RemoteConversation { place, waits, secrets };
         let mut ssh = self.connect(&stage, reach).await?;
-        stage.answer(Step::LogIn, self.log_in(&mut ssh)).await?;
-        let session = stage.answer(Step::Folder, open_sftp(&ssh, waits)).await?;
-        let mut folder = Folder::open(&stage, session, &self.path).await?;
+        stage.answer(SendStep::LogIn, self.log_in(&mut ssh)).await?;
+        let session = stage.answer(SendStep::Folder, open_sftp(&ssh, waits)).await?;
+        let mut folder = RemoteFolder::open(&stage, session, &self.path).await?;
         for file in files {
             folder.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
@@ -149,11 +149,11 @@ impl Sftp {
 
     async fn connect(
         &self,
-        stage: &Stage<'_>,
-        reach: Reach,
-    ) -> Result<Handle<Visitor>, SendError> {
+        stage: &RemoteConversation<'_>,
+        reach: NetworkReach,
+    ) -> Result<Handle<HostKeyCheck>, SendError> {
         let connected = reach.connect(&self.host, self.port);
-        let tcp = stage.connect(Step::Connect, connected).await?;
+        let tcp = stage.connect(SendStep::Connect, connected).await?;
         let mut config = client::Config {
             inactivity_timeout: Some(stage.waits.answer),
             nodelay: true,
@@ -165,21 +165,21 @@ impl Sftp {
         }
         let presented = Arc::new(OnceLock::new());
         let expected = self.host_key.fingerprint.clone();
-        let visitor = Visitor { expected: expected.clone(), presented: presented.clone() };
+        let visitor = HostKeyCheck { expected: expected.clone(), presented: presented.clone() };
         let secured = async {
             let connected = client::connect_stream(Arc::new(config), tcp, visitor).await;
             connected.map_err(|error| match presented.get().cloned() {
-                Some(presented) if presented != expected => Fault::HostKey { expected, presented },
+                Some(presented) if presented != expected => SendFault::HostKey { expected, presented },
                 Some(_) | None => error.into(),
             })
         };
-        stage.connect(Step::Secure, secured).await
+        stage.connect(SendStep::Secure, secured).await
     }
 
-    async fn log_in(&self, ssh: &mut Handle<Visitor>) -> Result<(), Fault> {
+    async fn log_in(&self, ssh: &mut Handle<HostKeyCheck>) -> Result<(), SendFault> {
         let user = self.username.as_str();
         let result = match &self.proof {
-            Proof::Password(password) => {
+            SshProof::Password(password) => {
                 let result = ssh.authenticate_password(user, password.reveal()).await?;
                 match &result {
                     AuthResult::Failure { remaining_methods, .. }
@@ -190,25 +190,25 @@ impl Sftp {
                     AuthResult::Failure { .. } | AuthResult::Success => result,
                 }
             }
-            Proof::Key(key) => {
+            SshProof::Key(key) => {
                 let key = PrivateKeyWithHashAlg::new(key.clone(), None);
                 ssh.authenticate_publickey(user, key).await?
             }
         };
         match result {
             AuthResult::Success => Ok(()),
-            AuthResult::Failure { partial_success: true, .. } => Err(Refusal::NoLogin.into()),
-            AuthResult::Failure { .. } => Err(Fault::Credentials(String::new())),
+            AuthResult::Failure { partial_success: true, .. } => Err(SendRefusal::NoLogin.into()),
+            AuthResult::Failure { .. } => Err(SendFault::Credentials(String::new())),
         }
     }
 }
 
 /// Logs in where the server asks for the password in its own words, as many do.
 async fn answer_questions(
-    ssh: &mut Handle<Visitor>,
+    ssh: &mut Handle<HostKeyCheck>,
     user: &str,
-    password: &Secret,
-) -> Result<(), Fault> {
+    password: &TransportSecret,
+) -> Result<(), SendFault> {
     let mut answer = ssh.authenticate_keyboard_interactive_start(user, None).await?;
     for _ in 0..limits::SFTP_PROMPTS_MAX {
         answer = match answer {
@@ -222,12 +222,12 @@ async fn answer_questions(
             }
         };
     }
-    Err(Fault::Credentials(String::new()))
+    Err(SendFault::Credentials(String::new()))
 }
 
 fn private_key(
-    key: &Secret,
-    passphrase: Option<&Secret>,
+    key: &TransportSecret,
+    passphrase: Option<&TransportSecret>,
 ) -> Result<Arc<PrivateKey>, FieldProblem> {
     let expected = match passphrase {
         Some(_) => "an OpenSSH key that the passphrase opens",
@@ -243,7 +243,7 @@ fn private_key(
             return Err(invalid(&format!("a key that {most} rounds unlock")));
         }
     }
-    let read = decode_secret_key(key.reveal(), passphrase.map(Secret::reveal));
+    let read = decode_secret_key(key.reveal(), passphrase.map(TransportSecret::reveal));
     let key = read.map_err(|_| invalid(expected))?;
     match key.algorithm() {
         Algorithm::Ed25519 | Algorithm::Ecdsa { .. } => Ok(Arc::new(key)),
@@ -256,7 +256,7 @@ fn private_key(
     }
 }
 
-async fn open_sftp(ssh: &Handle<Visitor>, waits: Waits) -> Result<RawSftpSession, Fault> {
+async fn open_sftp(ssh: &Handle<HostKeyCheck>, waits: TransportTimeouts) -> Result<RawSftpSession, SendFault> {
     let channel = ssh.channel_open_session().await?;
     channel.request_subsystem(true, "sftp").await?;
     let config =
@@ -265,12 +265,12 @@ async fn open_sftp(ssh: &Handle<Visitor>, waits: Waits) -> Result<RawSftpSession
 }
 
 /// Our side of the connection: looks at the server's key, and wants nothing else.
-struct Visitor {
+struct HostKeyCheck {
     expected: String,
     presented: Arc<OnceLock<String>>,
 }
 
-impl client::Handler for Visitor {
+impl client::Handler for HostKeyCheck {
     type Error = russh::Error;
 
     async fn check_server_key(
@@ -284,11 +284,11 @@ impl client::Handler for Visitor {
     }
 }
 
-impl From<russh::Error> for Fault {
+impl From<russh::Error> for SendFault {
     fn from(error: russh::Error) -> Self {
         if let russh::Error::NoCommonAlgo { kind, theirs, .. } = &error {
             let text = format!("{kind:?} of the server: {}", theirs.join(", "));
-            return Refusal::NoAlgorithm(text).into();
+            return SendRefusal::NoAlgorithm(text).into();
         }
         match Self::of_chain(&error) {
             Some(fault) => fault,

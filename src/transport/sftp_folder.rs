@@ -8,10 +8,10 @@ use russh_sftp::{
 
 use crate::runtime::limits;
 use crate::transport::{
-    error::{Fault, SendError, Step},
-    file::{File, Reader},
+    error::{SendFault, SendError, SendStep},
+    file::{OutgoingFile, OutgoingReader},
     settings::FolderPath,
-    stage::Stage,
+    stage::RemoteConversation,
 };
 
 /// Renames over a file that exists, in one step; version 3 has no such thing.
@@ -20,8 +20,8 @@ const POSIX_RENAME: &str = "posix-rename@openssh.com";
 const FSYNC: &str = "fsync@openssh.com";
 
 /// The folder of a channel.
-pub(super) struct Folder<'a> {
-    stage: &'a Stage<'a>,
+pub(super) struct RemoteFolder<'a> {
+    stage: &'a RemoteConversation<'a>,
     session: RawSftpSession,
     /// The way to it, with a slash at its end; empty where a login leads.
     prefix: String,
@@ -29,26 +29,26 @@ pub(super) struct Folder<'a> {
     syncs: bool,
 }
 
-impl<'a> Folder<'a> {
+impl<'a> RemoteFolder<'a> {
     /// Opens the folder and makes what is missing of it.
     pub(super) async fn open(
-        stage: &'a Stage<'a>,
+        stage: &'a RemoteConversation<'a>,
         session: RawSftpSession,
         path: &FolderPath,
     ) -> Result<Self, SendError> {
-        let version = stage.answer(Step::Folder, session.init()).await?;
+        let version = stage.answer(SendStep::Folder, session.init()).await?;
         let knows = |name: &str| version.extensions.contains_key(name);
         let (renames_over, syncs) = (knows(POSIX_RENAME), knows(FSYNC));
         let mut prefix = if path.absolute { "/" } else { "" }.to_owned();
         for part in &path.parts {
             prefix.push_str(part);
-            if stage.answer(Step::Folder, session.stat(&prefix)).await.is_err() {
+            if stage.answer(SendStep::Folder, session.stat(&prefix)).await.is_err() {
                 // Another delivery may make it at the same moment: what counts is whether it is
                 // there.
                 let made = session.mkdir(&prefix, FileAttributes::empty());
-                let made = stage.answer(Step::Folder, made).await;
+                let made = stage.answer(SendStep::Folder, made).await;
                 if let Err(error) = made
-                    && stage.answer(Step::Folder, session.stat(&prefix)).await.is_err()
+                    && stage.answer(SendStep::Folder, session.stat(&prefix)).await.is_err()
                 {
                     return Err(error);
                 }
@@ -59,26 +59,26 @@ impl<'a> Folder<'a> {
     }
 
     /// Sends a file under the name `temporary` and then gives it its own.
-    pub(super) async fn upload(&mut self, file: &File, temporary: &str) -> Result<(), SendError> {
+    pub(super) async fn upload(&mut self, file: &OutgoingFile, temporary: &str) -> Result<(), SendError> {
         let (from, to) = (self.path(temporary), self.path(file.name()));
         let limit = self.stage.waits.transfer(file.size_bytes());
-        self.stage.within(limit, Step::Upload, self.write(file, &from)).await?;
+        self.stage.within(limit, SendStep::Upload, self.write(file, &from)).await?;
         if self.renames_over {
-            return self.stage.answer(Step::Rename, self.rename_over(&from, &to)).await;
+            return self.stage.answer(SendStep::Rename, self.rename_over(&from, &to)).await;
         }
-        if self.stage.answer(Step::Rename, self.session.rename(&from, &to)).await.is_ok() {
+        if self.stage.answer(SendStep::Rename, self.session.rename(&from, &to)).await.is_ok() {
             return Ok(());
         }
-        let _gone = self.stage.answer(Step::Rename, self.session.remove(&to)).await;
-        self.stage.answer(Step::Rename, self.session.rename(&from, &to)).await.map(drop)
+        let _gone = self.stage.answer(SendStep::Rename, self.session.remove(&to)).await;
+        self.stage.answer(SendStep::Rename, self.session.rename(&from, &to)).await.map(drop)
     }
 
     fn path(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
-    async fn write(&self, file: &File, path: &str) -> Result<(), Fault> {
-        let mut reader = Reader::open(file, self.stage.waits.answer).await?;
+    async fn write(&self, file: &OutgoingFile, path: &str) -> Result<(), SendFault> {
+        let mut reader = OutgoingReader::open(file, self.stage.waits.answer).await?;
         let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
         let handle = self.session.open(path, flags, FileAttributes::empty()).await?.handle;
         let mut under_way = FuturesUnordered::new();
@@ -109,7 +109,7 @@ impl<'a> Folder<'a> {
         clippy::wildcard_enum_match_arm,
         reason = "one of russh-sftp's 28 packets is an answer"
     )]
-    async fn rename_over(&self, from: &str, to: &str) -> Result<(), Fault> {
+    async fn rename_over(&self, from: &str, to: &str) -> Result<(), SendFault> {
         let mut data = Vec::new();
         for text in [from, to] {
             let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
@@ -124,7 +124,7 @@ impl<'a> Folder<'a> {
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for SendFault {
     fn from(error: Error) -> Self {
         match error {
             Error::Status(status) => Self::Answer {

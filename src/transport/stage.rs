@@ -3,24 +3,24 @@
 use std::{future::Future, time::Duration};
 
 use crate::runtime::limits;
-use crate::transport::error::{Fault, SendError, Step};
+use crate::transport::error::{SendFault, SendError, SendStep};
 
 /// How long other systems may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waits {
+pub struct TransportTimeouts {
     /// For a connection: name, TCP, TLS.
     pub connect: Duration,
     /// For one answer, and for each piece of our own files.
     pub answer: Duration,
 }
 
-impl Default for Waits {
+impl Default for TransportTimeouts {
     fn default() -> Self {
         Self { connect: limits::OUTBOUND_CONNECT, answer: limits::OUTBOUND_ANSWER }
     }
 }
 
-impl Waits {
+impl TransportTimeouts {
     /// For a transfer of `bytes` bytes at the slowest rate that is put up with.
     pub(super) fn transfer(&self, bytes: u64) -> Duration {
         self.answer.saturating_add(Duration::from_secs(bytes / limits::OUTBOUND_BYTES_S_MIN))
@@ -28,49 +28,49 @@ impl Waits {
 }
 
 /// A conversation with another system.
-pub(super) struct Stage<'a> {
+pub(super) struct RemoteConversation<'a> {
     /// The system, as errors name it: `host:port` or a folder.
     pub(super) place: String,
-    pub(super) waits: Waits,
+    pub(super) waits: TransportTimeouts,
     /// Texts that must not come back in an error.
     pub(super) secrets: Vec<&'a str>,
 }
 
-impl Stage<'_> {
+impl RemoteConversation<'_> {
     /// Ends the conversation with an error.
-    pub(super) fn fail(&self, step: Step, fault: impl Into<Fault>) -> SendError {
+    pub(super) fn fail(&self, step: SendStep, fault: impl Into<SendFault>) -> SendError {
         SendError::new(&self.place, step, fault.into(), &self.secrets)
     }
 
     /// Waits for `work`, an answer's time at most.
-    pub(super) async fn answer<T, E: Into<Fault>>(
+    pub(super) async fn answer<T, E: Into<SendFault>>(
         &self,
-        step: Step,
+        step: SendStep,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, SendError> {
         self.within(self.waits.answer, step, work).await
     }
 
     /// Waits for `work`, a connection's time at most.
-    pub(super) async fn connect<T, E: Into<Fault>>(
+    pub(super) async fn connect<T, E: Into<SendFault>>(
         &self,
-        step: Step,
+        step: SendStep,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, SendError> {
         self.within(self.waits.connect, step, work).await
     }
 
     /// Waits for `work`, `limit` at most.
-    pub(super) async fn within<T, E: Into<Fault>>(
+    pub(super) async fn within<T, E: Into<SendFault>>(
         &self,
         limit: Duration,
-        step: Step,
+        step: SendStep,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, SendError> {
         match tokio::time::timeout(limit, Box::pin(work)).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => Err(self.fail(step, error)),
-            Err(_) => Err(self.fail(step, Fault::TimedOut(limit))),
+            Err(_) => Err(self.fail(step, SendFault::TimedOut(limit))),
         }
     }
 }

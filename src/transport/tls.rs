@@ -9,18 +9,18 @@ use rustls::{
 };
 
 use crate::transport::{
-    error::{Fault, Refusal},
+    error::{SendFault, SendRefusal},
     settings::{FieldProblem, SettingsReader, unfit},
 };
 
 /// Certificates of a channel's own authority, besides the public ones.
 #[derive(Clone, Default)]
-pub struct Authority {
+pub struct CustomAuthority {
     certificates: Vec<CertificateDer<'static>>,
     pem: String,
 }
 
-impl Authority {
+impl CustomAuthority {
     /// Reads certificates in PEM.
     ///
     /// Gives nothing when there is none, or one that is damaged.
@@ -48,9 +48,9 @@ impl Authority {
     }
 
     /// Settings of a connection that trusts the public authorities and this one.
-    pub(super) fn client(&self) -> Result<ClientConfig, Fault> {
+    pub(super) fn client(&self) -> Result<ClientConfig, SendFault> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        let refused = |error: rustls::Error| Refusal::Certificate(error.to_string());
+        let refused = |error: rustls::Error| SendRefusal::Certificate(error.to_string());
         for certificate in &self.certificates {
             roots.add(certificate.clone()).map_err(refused)?;
         }
@@ -61,7 +61,7 @@ impl Authority {
     }
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for CustomAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} certificates", self.certificates.len())
     }

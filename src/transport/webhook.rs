@@ -37,19 +37,19 @@ use serde_json::{Value, json};
 
 use crate::runtime::limits;
 use crate::transport::{
-    Parcel,
+    DeliveryParcel,
     client::{self, address, place_of},
-    error::{Fault, Refusal, SendError, Step},
-    file::{File, Reader},
-    reach::Reach,
-    settings::{FieldProblem, HIDDEN, Secret, SettingsReader, unfit},
-    stage::{Stage, Waits},
-    tls::Authority,
+    error::{SendFault, SendRefusal, SendError, SendStep},
+    file::{OutgoingFile, OutgoingReader},
+    reach::NetworkReach,
+    settings::{FieldProblem, HIDDEN, TransportSecret, SettingsReader, unfit},
+    stage::{RemoteConversation, TransportTimeouts},
+    tls::CustomAuthority,
 };
 
 /// What is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum WebhookMode {
     /// One request that says what there is and where.
     Notify,
     /// The files themselves, a request for each.
@@ -57,21 +57,21 @@ enum Mode {
 }
 
 /// An address with the secret that it shares with us.
-pub(super) struct Webhook {
+pub(super) struct WebhookTarget {
     url: Url,
     key: hmac::Key,
-    secret: Secret,
-    mode: Mode,
-    authority: Authority,
+    secret: TransportSecret,
+    mode: WebhookMode,
+    authority: CustomAuthority,
 }
 
-impl std::fmt::Debug for Webhook {
+impl std::fmt::Debug for WebhookTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Webhook {} {:?}", place_of(&self.url), self.mode)
     }
 }
 
-impl Webhook {
+impl WebhookTarget {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let plain = fields.switch("allowHttp")?;
         let url = address("url", &fields.text("url")?, plain)?;
@@ -90,45 +90,45 @@ impl Webhook {
             return Err(expected());
         }
         let mode = match fields.find_text("mode")?.as_deref() {
-            None | Some("notify") => Mode::Notify,
-            Some("files") => Mode::Files,
+            None | Some("notify") => WebhookMode::Notify,
+            Some("files") => WebhookMode::Files,
             Some(_) => return Err(unfit("mode", "`notify` or `files`")),
         };
         let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
-        Ok(Self { url, key, secret, mode, authority: Authority::read(fields)? })
+        Ok(Self { url, key, secret, mode, authority: CustomAuthority::read(fields)? })
     }
 
     pub(super) async fn send(
         &self,
-        waits: Waits,
-        reach: Reach,
-        parcel: &Parcel,
-        files: &[File],
+        waits: TransportTimeouts,
+        reach: NetworkReach,
+        parcel: &DeliveryParcel,
+        files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let mut secrets = vec![self.secret.reveal()];
         secrets.extend([self.url.path(), self.url.query().unwrap_or_default()]);
         secrets.retain(|secret| secret.len() > 1);
-        let stage = Stage { place: place_of(&self.url), waits, secrets };
-        reach.check(&self.url).map_err(|refusal| stage.fail(Step::Connect, refusal))?;
+        let stage = RemoteConversation { place: place_of(&self.url), waits, secrets };
+        reach.check(&self.url).map_err(|refusal| stage.fail(SendStep::Connect, refusal))?;
         let client = client::client(&self.authority, waits, reach);
-        let client = client.map_err(|fault| stage.fail(Step::Prepare, fault))?;
+        let client = client.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
         match self.mode {
-            Mode::Notify => stage.answer(Step::Post, self.notify(&client, parcel, files)).await,
-            Mode::Files => {
+            WebhookMode::Notify => stage.answer(SendStep::Post, self.notify(&client, parcel, files)).await,
+            WebhookMode::Files => {
                 for index in 0..files.len() {
                     // Read twice: for its sum, and to be sent.
                     let limit = waits.transfer(files[index].size_bytes().saturating_mul(2));
                     let posted = self.post_file(&client, waits, parcel, files, index);
-                    stage.within(limit, Step::Post, posted).await?;
+                    stage.within(limit, SendStep::Post, posted).await?;
                 }
                 Ok(())
             }
         }
     }
 
-    async fn notify(&self, client: &Client, parcel: &Parcel, files: &[File]) -> Result<(), Fault> {
+    async fn notify(&self, client: &Client, parcel: &DeliveryParcel, files: &[OutgoingFile]) -> Result<(), SendFault> {
         let files: Vec<Value> = files.iter().map(file_facts).collect();
-        let Parcel { id, item_uri, headline, version, .. } = parcel;
+        let DeliveryParcel { id, item_uri, headline, version, .. } = parcel;
         let body = json!({
             "id": id, "uri": item_uri, "headline": headline, "version": version, "files": files,
         });
@@ -140,13 +140,13 @@ impl Webhook {
     async fn post_file(
         &self,
         client: &Client,
-        waits: Waits,
-        parcel: &Parcel,
-        files: &[File],
+        waits: TransportTimeouts,
+        parcel: &DeliveryParcel,
+        files: &[OutgoingFile],
         index: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SendFault> {
         let file = &files[index];
-        let sum = sha256_hex(Reader::open(file, waits.answer).await?).await?;
+        let sum = sha256_hex(OutgoingReader::open(file, waits.answer).await?).await?;
         let facts = json!({
             "delivery": parcel.id, "uri": parcel.item_uri, "version": parcel.version,
             "name": file.name(), "mime": file.mime(), "size": file.size_bytes(), "sha256": sum,
@@ -154,13 +154,13 @@ impl Webhook {
         });
         let facts = ascii(&facts.to_string());
         if file.mime().chars().any(char::is_control) {
-            return Err(Refusal::Control("media type".into()).into());
+            return Err(SendRefusal::Control("media type".into()).into());
         }
         let id = format!("{}:{}", parcel.id, index + 1);
-        let reader = Reader::open(file, waits.answer).await?;
+        let reader = OutgoingReader::open(file, waits.answer).await?;
         let pieces = stream::try_unfold(reader, |mut reader| async move {
-            let piece = reader.next().await.map_err(Unreadable)?;
-            Ok::<_, Unreadable>(piece.map(|piece| (piece, reader)))
+            let piece = reader.next().await.map_err(SourceFailure)?;
+            Ok::<_, SourceFailure>(piece.map(|piece| (piece, reader)))
         });
         let request = self
             .signed(client, &id, parcel, &facts)
@@ -171,7 +171,7 @@ impl Webhook {
         post(request).await
     }
 
-    fn signed(&self, client: &Client, id: &str, parcel: &Parcel, content: &str) -> RequestBuilder {
+    fn signed(&self, client: &Client, id: &str, parcel: &DeliveryParcel, content: &str) -> RequestBuilder {
         let time_s = (parcel.clock)().as_second();
         let tag = hmac::sign(&self.key, format!("{id}.{time_s}.{content}").as_bytes());
         client
@@ -182,7 +182,7 @@ impl Webhook {
     }
 }
 
-fn file_facts(file: &File) -> Value {
+fn file_facts(file: &OutgoingFile) -> Value {
     let mut facts = json!({ "name": file.name(), "mime": file.mime(), "size": file.size_bytes() });
     if let Some(url) = file.url() {
         facts["url"] = url.into();
@@ -193,9 +193,9 @@ fn file_facts(file: &File) -> Value {
 /// Our own file's failure inside a request's.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Unreadable(Fault);
+struct SourceFailure(SendFault);
 
-async fn post(request: RequestBuilder) -> Result<(), Fault> {
+async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     let mut response = match request.send().await {
         Ok(response) => response,
         Err(error) => return Err(own_failure(&error).unwrap_or_else(|| error.into())),
@@ -209,32 +209,32 @@ async fn post(request: RequestBuilder) -> Result<(), Fault> {
     let said = response.status().canonical_reason().unwrap_or_default().to_owned();
     let temporary = client::is_temporary(status);
     Err(match status {
-        401 | 407 => Fault::Credentials(said),
-        _ => Fault::Answer { code: status.into(), said, temporary },
+        401 | 407 => SendFault::Credentials(said),
+        _ => SendFault::Answer { code: status.into(), said, temporary },
     })
 }
 
 /// A failure of our own file, where a request broke off because of it.
-fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<Fault> {
+fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<SendFault> {
     let mut next = Some(error);
     while let Some(cause) = next {
-        if let Some(Unreadable(fault)) = cause.downcast_ref::<Unreadable>() {
+        if let Some(SourceFailure(fault)) = cause.downcast_ref::<SourceFailure>() {
             return Some(match fault {
-                Fault::Length { name, expected, found } => {
+                SendFault::Length { name, expected, found } => {
                     let (name, expected, found) = (name.clone(), *expected, *found);
-                    Fault::Length { name, expected, found }
+                    SendFault::Length { name, expected, found }
                 }
-                other @ (Fault::Network(_)
-                | Fault::TimedOut(_)
-                | Fault::Certificate(_)
-                | Fault::Tls(_)
-                | Fault::HostKey { .. }
-                | Fault::Credentials(_)
-                | Fault::Answer { .. }
-                | Fault::Protocol(_)
-                | Fault::Content { .. }
-                | Fault::Local(_)
-                | Fault::Refused(_)) => Fault::Content {
+                other @ (SendFault::Network(_)
+                | SendFault::TimedOut(_)
+                | SendFault::Certificate(_)
+                | SendFault::Tls(_)
+                | SendFault::HostKey { .. }
+                | SendFault::Credentials(_)
+                | SendFault::Answer { .. }
+                | SendFault::Protocol(_)
+                | SendFault::Content { .. }
+                | SendFault::Local(_)
+                | SendFault::Refused(_)) => SendFault::Content {
                     name: "the file".into(),
                     cause: std::io::Error::other(other.to_string()),
                 },
@@ -245,7 +245,7 @@ fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<Fault> {
     None
 }
 
-async fn sha256_hex(mut reader: Reader) -> Result<String, Fault> {
+async fn sha256_hex(mut reader: OutgoingReader) -> Result<String, SendFault> {
     let mut sum = digest::Context::new(&digest::SHA256);
     while let Some(piece) = reader.next().await? {
         sum.update(&piece);
@@ -286,9 +286,9 @@ mod tests {
     fn every_request_is_signed_with_the_time_at_which_it_goes_out() {
         let settings = json!({ "url": "https://h.example/", "secret": "s".repeat(24) });
         let webhook =
-            Webhook::read(&mut SettingsReader::new(settings.as_object().unwrap())).unwrap();
+            WebhookTarget::read(&mut SettingsReader::new(settings.as_object().unwrap())).unwrap();
         let text = |text: &str| text.to_owned();
-        let parcel = Parcel {
+        let parcel = DeliveryParcel {
             id: text("d"),
             item_uri: text("u"),
             headline: text("h"),
@@ -297,7 +297,7 @@ mod tests {
             clock: slow_clock,
         };
         let client =
-            client::client(&Authority::default(), Waits::default(), Reach::Anywhere).unwrap();
+            client::client(&CustomAuthority::default(), TransportTimeouts::default(), NetworkReach::Anywhere).unwrap();
         for time_s in ["0", "600", "1200"] {
             let request = webhook.signed(&client, "d:1", &parcel, "x").build().unwrap();
             assert_eq!(request.headers()["webhook-timestamp"], time_s);

@@ -8,8 +8,8 @@ use model::account::DeviceKind;
 use serde_json::Value;
 use uuid::Uuid;
 use wirephoto::runtime::clock;
-use wirephoto::runtime::config::{self, Sources};
-use wirephoto::transport::push::{Message, Push, PushError};
+use wirephoto::runtime::config::{self, SettingSources};
+use wirephoto::transport::push::{PushMessage, Push, PushError};
 
 use crate::{clients, common::checkout, receivers::Receiver};
 
@@ -74,7 +74,7 @@ fn push(settings: &[String]) -> Push {
         let (name, value) = setting.split_once('=').unwrap();
         (name.to_owned(), value.to_owned())
     };
-    let sources = Sources { file: None, flags: settings.iter().map(flag).collect() };
+    let sources = SettingSources { file: None, flags: settings.iter().map(flag).collect() };
     Push::of(&config::load(&sources).unwrap().0).unwrap()
 }
 
@@ -94,8 +94,8 @@ pub fn requests_to(receiver: &Receiver, token: &str) -> Vec<Value> {
     requests(receiver).into_iter().filter(|one| one["token"] == token).collect()
 }
 
-fn message(device: DeviceKind, token: &str) -> Message {
-    Message {
+fn message(device: DeviceKind, token: &str) -> PushMessage {
+    PushMessage {
         id: Uuid::now_v7(),
         device,
         token: token.to_owned(),
@@ -139,7 +139,7 @@ fn an_ios_device_gets_an_alert_that_apple_takes() {
     let mut sent = message(DeviceKind::Ios, &token("1"));
     sent.collapse = "image/".to_owned() + &"x".repeat(100);
     run(push.send(&sent, clock::now)).unwrap();
-    let bare = Message { image: None, collapse: String::new(), ..sent.clone() };
+    let bare = PushMessage { image: None, collapse: String::new(), ..sent.clone() };
     run(push.send(&bare, clock::now)).unwrap();
     let seen = requests_to(&services.apple, &token("1"));
     let first = &seen[0]["payload"];

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use formats::Message;
+use formats::MessageHeader;
 use serde_json::{Value, json};
 
 /// An article of 400 words with an associated picture, as `.json` serves it.
@@ -49,7 +49,7 @@ fn article() -> Value {
 fn texts(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("formats");
     let document = article();
-    let message = Message { sent: "2026-03-02T08:21:44Z", sender: "Wirephoto" };
+    let message = MessageHeader { sent: "2026-03-02T08:21:44Z", sender: "Wirephoto" };
     group.bench_function("json", |bench| bench.iter(|| black_box(&document).to_string()));
     group.bench_function("newsml", |bench| {
         bench.iter(|| {

@@ -8,14 +8,14 @@
 
 use super::html;
 use super::html::Attribute;
-use super::html::Element;
-use super::html::Event;
-use super::html::Role;
+use super::html::HtmlElement;
+use super::html::HtmlEvent;
+use super::html::ElementRole;
 use std::collections::HashSet;
 
 /// What a paragraph is in the newspaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ParagraphStyle {
     /// Running text.
     Body,
     /// The first, emphasized paragraph.
@@ -36,7 +36,7 @@ pub(super) enum Style {
 
 /// Letters in one typeface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct TextRun {
     /// Text without control characters except `\t` between cells and `\n` for a soft break.
     pub text: String,
     /// Whether the letters are bold.
@@ -49,15 +49,15 @@ pub(super) struct Run {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Paragraph {
     /// Its style.
-    pub style: Style,
+    pub style: ParagraphStyle,
     /// Its text in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<TextRun>,
 }
 
 impl Paragraph {
     /// A paragraph of plain letters.
-    pub(super) fn plain(style: Style, text: String) -> Paragraph {
-        Paragraph { style, runs: vec![Run { text, bold: false, italic: false }] }
+    pub(super) fn plain(style: ParagraphStyle, text: String) -> Paragraph {
+        Paragraph { style, runs: vec![TextRun { text, bold: false, italic: false }] }
     }
 
     /// The text on one line: soft breaks are spaces.
@@ -69,7 +69,7 @@ impl Paragraph {
 
 /// The paragraphs of a body and the addresses that it links to, each once.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct BodyText {
     /// In the order of the text.
     pub paragraphs: Vec<Paragraph>,
     /// Complete web and mail addresses, in the order of the text.
@@ -77,19 +77,19 @@ pub(super) struct Blocks {
 }
 
 /// Reads an HTML body. Linear in its length.
-pub(super) fn read(html: &str) -> Blocks {
-    let mut reader = Reader::default();
+pub(super) fn read(html: &str) -> BodyText {
+    let mut reader = BodyReader::default();
     html::walk(html, &mut |event| match event {
-        Event::Open(element, attributes) => reader.open(element, attributes),
-        Event::Close(element) => reader.close(element),
-        Event::Text(text) => reader.text(text),
+        HtmlEvent::Open(element, attributes) => reader.open(element, attributes),
+        HtmlEvent::Close(element) => reader.close(element),
+        HtmlEvent::Text(text) => reader.text(text),
     });
     reader.flush();
     reader.blocks
 }
 
 /// Splits untagged text: each line is a paragraph of `style`.
-pub(super) fn read_lines(text: &str, style: Style) -> Vec<Paragraph> {
+pub(super) fn read_lines(text: &str, style: ParagraphStyle) -> Vec<Paragraph> {
     let lines = text.split(['\n', '\r', '\u{2028}', '\u{2029}', '\u{85}']).map(one_line);
     lines.filter(|line| !line.is_empty()).map(|line| Paragraph::plain(style, line)).collect()
 }
@@ -123,8 +123,8 @@ fn is_printable(c: char) -> bool {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Context {
-    style: Style,
+struct TextContext {
+    style: ParagraphStyle,
     bold: bool,
     italic: bool,
     cell: bool,
@@ -132,12 +132,12 @@ struct Context {
 }
 
 #[derive(Default)]
-struct Reader {
-    blocks: Blocks,
-    contexts: Vec<Context>,
+struct BodyReader {
+    blocks: BodyText,
+    contexts: Vec<TextContext>,
     /// One per open list: the next number, or none for bullets.
     lists: Vec<Option<u32>>,
-    runs: Vec<Run>,
+    runs: Vec<TextRun>,
     /// White space that is written if a letter follows in the paragraph.
     space: Option<char>,
     /// Cells that began in the paragraph's row, and the tabs that wait for a letter after them.
@@ -148,10 +148,10 @@ struct Reader {
     linked: HashSet<String>,
 }
 
-impl Reader {
-    fn context(&self) -> Context {
-        let outermost = Context {
-            style: Style::Body,
+impl BodyReader {
+    fn context(&self) -> TextContext {
+        let outermost = TextContext {
+            style: ParagraphStyle::Body,
             bold: false,
             italic: false,
             cell: false,
@@ -160,9 +160,9 @@ impl Reader {
         self.contexts.last().copied().unwrap_or(outermost)
     }
 
-    fn open(&mut self, element: Element, attributes: &[Attribute]) {
+    fn open(&mut self, element: HtmlElement, attributes: &[Attribute]) {
         self.at_edge(element);
-        if element.role == Role::Void {
+        if element.role == ElementRole::Void {
             if element.name == "br" {
                 self.space = Some('\n');
             }
@@ -172,64 +172,64 @@ impl Reader {
         context.style = style(element, attributes, context.style);
         context.bold |= matches!(element.name, "b" | "strong");
         context.italic |= matches!(element.name, "i" | "em" | "cite");
-        context.cell |= element.role == Role::Cell;
+        context.cell |= element.role == ElementRole::Cell;
         context.preformatted |= element.name == "pre";
         match element.role {
-            Role::List => {
+            ElementRole::List => {
                 self.lists.push((element.name == "ol").then(|| first_number(attributes)));
             }
-            Role::Item => self.sign = Some(self.next_sign()),
-            Role::Link => self.link(attributes),
-            Role::Cell => {
+            ElementRole::Item => self.sign = Some(self.next_sign()),
+            ElementRole::Link => self.link(attributes),
+            ElementRole::Cell => {
                 self.tabs += usize::from(self.cells > 0);
                 self.cells += 1;
                 self.space = None;
             }
-            Role::Paragraph
-            | Role::Block
-            | Role::Heading
-            | Role::Term
-            | Role::Table
-            | Role::RowGroup
-            | Role::Row
-            | Role::Inline
-            | Role::Void => {}
+            ElementRole::Paragraph
+            | ElementRole::Block
+            | ElementRole::Heading
+            | ElementRole::Term
+            | ElementRole::Table
+            | ElementRole::RowGroup
+            | ElementRole::Row
+            | ElementRole::Inline
+            | ElementRole::Void => {}
         }
         self.contexts.push(context);
     }
 
-    fn close(&mut self, element: Element) {
+    fn close(&mut self, element: HtmlElement) {
         self.at_edge(element);
-        if element.role == Role::List {
+        if element.role == ElementRole::List {
             self.lists.pop();
         }
-        if element.role == Role::Item {
+        if element.role == ElementRole::Item {
             self.sign = None;
         }
         self.contexts.pop();
     }
 
     /// Ends the paragraph where an element starts or ends that is not part of a line.
-    fn at_edge(&mut self, element: Element) {
+    fn at_edge(&mut self, element: HtmlElement) {
         let within_line = match element.role {
-            Role::Inline | Role::Link => true,
-            Role::Void => element.name != "hr",
-            Role::Cell => true,
-            Role::Paragraph
-            | Role::Block
-            | Role::Heading
-            | Role::Item
-            | Role::Term
-            | Role::List
-            | Role::Table
-            | Role::RowGroup
-            | Role::Row => false,
+            ElementRole::Inline | ElementRole::Link => true,
+            ElementRole::Void => element.name != "hr",
+            ElementRole::Cell => true,
+            ElementRole::Paragraph
+            | ElementRole::Block
+            | ElementRole::Heading
+            | ElementRole::Item
+            | ElementRole::Term
+            | ElementRole::List
+            | ElementRole::Table
+            | ElementRole::RowGroup
+            | ElementRole::Row => false,
         };
         if within_line {
             return;
         }
         // A cell is part of its row's line, whatever blocks it holds.
-        let closes_row = matches!(element.role, Role::Row | Role::Table | Role::RowGroup);
+        let closes_row = matches!(element.role, ElementRole::Row | ElementRole::Table | ElementRole::RowGroup);
         if self.context().cell && !closes_row {
             self.space = self.space.or(Some(' '));
         } else {
@@ -250,7 +250,7 @@ impl Reader {
         }
     }
 
-    fn letter(&mut self, c: char, context: Context) {
+    fn letter(&mut self, c: char, context: TextContext) {
         let mut text = String::new();
         if let Some(sign) = self.sign.take() {
             text.push_str(&sign);
@@ -260,7 +260,7 @@ impl Reader {
             text.extend(self.space);
         }
         (self.space, self.tabs) = (None, 0);
-        let fits = |run: &&mut Run| run.bold == context.bold && run.italic == context.italic;
+        let fits = |run: &&mut TextRun| run.bold == context.bold && run.italic == context.italic;
         if let Some(run) = self.runs.last_mut().filter(fits) {
             run.text.push_str(&text);
             run.text.push(c);
@@ -274,13 +274,13 @@ impl Reader {
                 None if text.is_empty() => {}
                 None => {
                     let text = text.clone();
-                    self.runs.push(Run { text, bold: false, italic: false });
+                    self.runs.push(TextRun { text, bold: false, italic: false });
                 }
             }
             text.clear();
         }
         text.push(c);
-        self.runs.push(Run { text, bold, italic });
+        self.runs.push(TextRun { text, bold, italic });
     }
 
     fn flush(&mut self) {
@@ -323,39 +323,39 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
 }
 
 /// The style within an element, given the style around it.
-fn style(element: Element, attributes: &[Attribute], around: Style) -> Style {
-    let in_facts = matches!(around, Style::Facts | Style::FactsHeading);
-    if element.role == Role::Heading || element.name == "summary" {
-        return if in_facts { Style::FactsHeading } else { Style::Subheading };
+fn style(element: HtmlElement, attributes: &[Attribute], around: ParagraphStyle) -> ParagraphStyle {
+    let in_facts = matches!(around, ParagraphStyle::Facts | ParagraphStyle::FactsHeading);
+    if element.role == ElementRole::Heading || element.name == "summary" {
+        return if in_facts { ParagraphStyle::FactsHeading } else { ParagraphStyle::Subheading };
     }
     match element.name {
-        "aside" => return Style::Facts,
-        "figcaption" | "caption" => return Style::Caption,
+        "aside" => return ParagraphStyle::Facts,
+        "figcaption" | "caption" => return ParagraphStyle::Caption,
         _ => {}
     }
-    if matches!(element.role, Role::Inline | Role::Link) {
+    if matches!(element.role, ElementRole::Inline | ElementRole::Link) {
         return around;
     }
     let classes = value(attributes, "class").unwrap_or_default().split_ascii_whitespace();
     let named = classes.filter_map(style_of_class).next();
     match named {
-        Some(Style::Subheading) if in_facts => Style::FactsHeading,
+        Some(ParagraphStyle::Subheading) if in_facts => ParagraphStyle::FactsHeading,
         Some(style) => style,
         None => around,
     }
 }
 
 /// The style that a class name asks for.
-fn style_of_class(class: &str) -> Option<Style> {
+fn style_of_class(class: &str) -> Option<ParagraphStyle> {
     let style = match class.to_ascii_lowercase().as_str() {
         "fact" | "facts" | "factbox" | "fact-box" | "factsbox" | "facts-box" | "fakta"
-        | "faktaruta" => Style::Facts,
-        "facts-heading" | "factsheading" | "fact-heading" | "faktarubrik" => Style::FactsHeading,
-        "byline" | "author" => Style::Byline,
-        "preamble" | "ingress" | "lead" => Style::Preamble,
-        "vignette" | "vinjett" => Style::Vignette,
-        "subheading" | "subhead" | "mellanrubrik" => Style::Subheading,
-        "caption" | "bildtext" => Style::Caption,
+        | "faktaruta" => ParagraphStyle::Facts,
+        "facts-heading" | "factsheading" | "fact-heading" | "faktarubrik" => ParagraphStyle::FactsHeading,
+        "byline" | "author" => ParagraphStyle::Byline,
+        "preamble" | "ingress" | "lead" => ParagraphStyle::Preamble,
+        "vignette" | "vinjett" => ParagraphStyle::Vignette,
+        "subheading" | "subhead" | "mellanrubrik" => ParagraphStyle::Subheading,
+        "caption" | "bildtext" => ParagraphStyle::Caption,
         _ => return None,
     };
     Some(style)

@@ -23,7 +23,7 @@ const ATTRIBUTES_MAX: usize = 32;
 
 /// What an element is to the rules of nesting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ElementRole {
     /// `p`: ends where another block starts.
     Paragraph,
     /// A block or a section of blocks.
@@ -54,11 +54,11 @@ pub(super) enum Role {
 
 /// A known element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Element {
+pub(super) struct HtmlElement {
     /// The name, lower case.
     pub name: &'static str,
     /// Its part in nesting.
-    pub role: Role,
+    pub role: ElementRole,
 }
 
 /// An attribute's name and value.
@@ -66,11 +66,11 @@ pub(super) type Attribute = (String, String);
 
 /// One step through the text. Every `Open` of an element that is not void has its `Close`.
 #[derive(Debug)]
-pub(super) enum Event<'a> {
+pub(super) enum HtmlEvent<'a> {
     /// An element starts; no attribute name occurs twice.
-    Open(Element, &'a [Attribute]),
+    Open(HtmlElement, &'a [Attribute]),
     /// The innermost open element ends.
-    Close(Element),
+    Close(HtmlElement),
     /// Text with its entities resolved. It may hold any character.
     Text(&'a str),
 }
@@ -78,8 +78,8 @@ pub(super) enum Event<'a> {
 /// Walks through `html` and hands each step to `sink`.
 ///
 /// Linear in the length of `html`. Never fails: HTML has no invalid texts.
-pub(super) fn walk(html: &str, sink: &mut dyn FnMut(Event<'_>)) {
-    let mut walker = Walker::new(sink);
+pub(super) fn walk(html: &str, sink: &mut dyn FnMut(HtmlEvent<'_>)) {
+    let mut walker = HtmlWalker::new(sink);
     {
         let mut emitter = CallbackEmitter::new(
             |event: CallbackEvent<'_>, span: Span<()>| -> Option<Infallible> {
@@ -93,21 +93,21 @@ pub(super) fn walk(html: &str, sink: &mut dyn FnMut(Event<'_>)) {
     walker.close_to(0);
 }
 
-struct Walker<'s> {
-    sink: &'s mut dyn FnMut(Event<'_>),
-    open: Vec<Element>,
+struct HtmlWalker<'s> {
+    sink: &'s mut dyn FnMut(HtmlEvent<'_>),
+    open: Vec<HtmlElement>,
     /// Start tags beyond [`DEPTH_MAX`] whose end tags must not close anything.
     beyond: usize,
     /// The raw-text element whose content is left out.
     dropping: Option<&'static str>,
-    pending: Option<Element>,
+    pending: Option<HtmlElement>,
     attribute: Option<String>,
     attributes: Vec<Attribute>,
 }
 
-impl<'s> Walker<'s> {
-    fn new(sink: &'s mut dyn FnMut(Event<'_>)) -> Walker<'s> {
-        Walker {
+impl<'s> HtmlWalker<'s> {
+    fn new(sink: &'s mut dyn FnMut(HtmlEvent<'_>)) -> HtmlWalker<'s> {
+        HtmlWalker {
             sink,
             open: Vec::with_capacity(DEPTH_MAX),
             beyond: 0,
@@ -144,10 +144,10 @@ impl<'s> Walker<'s> {
     fn open_pending(&mut self) {
         let Some(element) = self.pending.take() else { return };
         self.close_implied(element.role);
-        if element.role == Role::Void {
-            (self.sink)(Event::Open(element, &self.attributes));
+        if element.role == ElementRole::Void {
+            (self.sink)(HtmlEvent::Open(element, &self.attributes));
         } else if self.open.len() < DEPTH_MAX {
-            (self.sink)(Event::Open(element, &self.attributes));
+            (self.sink)(HtmlEvent::Open(element, &self.attributes));
             self.open.push(element);
         } else {
             self.beyond += 1;
@@ -155,27 +155,27 @@ impl<'s> Walker<'s> {
     }
 
     /// Closes what the start of an element with `role` ends.
-    fn close_implied(&mut self, role: Role) {
+    fn close_implied(&mut self, role: ElementRole) {
         match role {
-            Role::Inline | Role::Void => {}
-            Role::Link => self.close_last(&[Role::Link], &[Role::Cell, Role::Table]),
-            Role::Item => self.close_last(&[Role::Item], &[Role::List, Role::Cell]),
-            Role::Term => self.close_last(&[Role::Term], &[Role::List, Role::Cell]),
-            Role::Cell => self.close_last(&[Role::Cell], &[Role::Row, Role::Table]),
-            Role::Row => self.close_last(&[Role::Row], &[Role::Table, Role::RowGroup]),
-            Role::RowGroup => self.close_last(&[Role::RowGroup, Role::Row], &[Role::Table]),
-            Role::Heading => {
-                self.close_last(&[Role::Heading, Role::Paragraph], &[Role::Cell, Role::Table]);
+            ElementRole::Inline | ElementRole::Void => {}
+            ElementRole::Link => self.close_last(&[ElementRole::Link], &[ElementRole::Cell, ElementRole::Table]),
+            ElementRole::Item => self.close_last(&[ElementRole::Item], &[ElementRole::List, ElementRole::Cell]),
+            ElementRole::Term => self.close_last(&[ElementRole::Term], &[ElementRole::List, ElementRole::Cell]),
+            ElementRole::Cell => self.close_last(&[ElementRole::Cell], &[ElementRole::Row, ElementRole::Table]),
+            ElementRole::Row => self.close_last(&[ElementRole::Row], &[ElementRole::Table, ElementRole::RowGroup]),
+            ElementRole::RowGroup => self.close_last(&[ElementRole::RowGroup, ElementRole::Row], &[ElementRole::Table]),
+            ElementRole::Heading => {
+                self.close_last(&[ElementRole::Heading, ElementRole::Paragraph], &[ElementRole::Cell, ElementRole::Table]);
             }
-            Role::Paragraph | Role::Block | Role::List | Role::Table => {
-                self.close_last(&[Role::Paragraph], &[Role::Cell, Role::Table]);
+            ElementRole::Paragraph | ElementRole::Block | ElementRole::List | ElementRole::Table => {
+                self.close_last(&[ElementRole::Paragraph], &[ElementRole::Cell, ElementRole::Table]);
             }
         }
     }
 
     /// Closes the outermost element with one of `roles` that stands within the innermost of
     /// `bounds`.
-    fn close_last(&mut self, roles: &[Role], bounds: &[Role]) {
+    fn close_last(&mut self, roles: &[ElementRole], bounds: &[ElementRole]) {
         let bound = self.open.iter().rposition(|open| bounds.contains(&open.role));
         let from = bound.map_or(0, |index| index + 1);
         let found = self.open[from..].iter().position(|open| roles.contains(&open.role));
@@ -192,7 +192,7 @@ impl<'s> Walker<'s> {
             return;
         }
         let Some(element) = element(name) else { return };
-        if element.role == Role::Void {
+        if element.role == ElementRole::Void {
             return;
         }
         if self.beyond > 0 {
@@ -201,17 +201,17 @@ impl<'s> Walker<'s> {
         }
         // An end tag in a cell does not reach out of the table.
         let reach = match element.role {
-            Role::Table | Role::RowGroup | Role::Row | Role::Cell => 0,
-            Role::Paragraph
-            | Role::Block
-            | Role::Heading
-            | Role::Item
-            | Role::Term
-            | Role::List
-            | Role::Link
-            | Role::Inline
-            | Role::Void => {
-                self.open.iter().rposition(|open| open.role == Role::Cell).unwrap_or(0)
+            ElementRole::Table | ElementRole::RowGroup | ElementRole::Row | ElementRole::Cell => 0,
+            ElementRole::Paragraph
+            | ElementRole::Block
+            | ElementRole::Heading
+            | ElementRole::Item
+            | ElementRole::Term
+            | ElementRole::List
+            | ElementRole::Link
+            | ElementRole::Inline
+            | ElementRole::Void => {
+                self.open.iter().rposition(|open| open.role == ElementRole::Cell).unwrap_or(0)
             }
         };
         if let Some(index) = self.open[reach..].iter().rposition(|open| open.name == element.name)
@@ -223,13 +223,13 @@ impl<'s> Walker<'s> {
     fn close_to(&mut self, depth: usize) {
         while self.open.len() > depth {
             if let Some(element) = self.open.pop() {
-                (self.sink)(Event::Close(element));
+                (self.sink)(HtmlEvent::Close(element));
             }
         }
     }
 }
 
-impl Callback<Infallible, ()> for Walker<'_> {
+impl Callback<Infallible, ()> for HtmlWalker<'_> {
     fn handle_event(&mut self, event: CallbackEvent<'_>, _: Span<()>) -> Option<Infallible> {
         match event {
             CallbackEvent::OpenStartTag { name } => self.start(name),
@@ -242,7 +242,7 @@ impl Callback<Infallible, ()> for Walker<'_> {
             CallbackEvent::EndTag { name } => self.end(name),
             CallbackEvent::String { value } => {
                 if self.dropping.is_none() && !value.is_empty() {
-                    (self.sink)(Event::Text(&String::from_utf8_lossy(value)));
+                    (self.sink)(HtmlEvent::Text(&String::from_utf8_lossy(value)));
                 }
             }
             CallbackEvent::Comment { .. }
@@ -296,78 +296,78 @@ pub(super) fn is_safe_address(address: &str) -> bool {
     matches!(scheme.as_str(), "http" | "https" | "mailto" | "tel" | "ftp")
 }
 
-fn element(name: &[u8]) -> Option<Element> {
+fn element(name: &[u8]) -> Option<HtmlElement> {
     let index = ELEMENTS.binary_search_by(|(known, _)| known.as_bytes().cmp(name)).ok()?;
     let (name, role) = ELEMENTS[index];
-    Some(Element { name, role })
+    Some(HtmlElement { name, role })
 }
 
 /// The elements that stay, in order.
-const ELEMENTS: [(&str, Role); 66] = [
-    ("a", Role::Link),
-    ("abbr", Role::Inline),
-    ("address", Role::Block),
-    ("article", Role::Block),
-    ("aside", Role::Block),
-    ("b", Role::Inline),
-    ("bdi", Role::Inline),
-    ("bdo", Role::Inline),
-    ("blockquote", Role::Block),
-    ("br", Role::Void),
-    ("caption", Role::RowGroup),
-    ("cite", Role::Inline),
-    ("code", Role::Inline),
-    ("dd", Role::Term),
-    ("del", Role::Inline),
-    ("details", Role::Block),
-    ("dfn", Role::Inline),
-    ("div", Role::Block),
-    ("dl", Role::List),
-    ("dt", Role::Term),
-    ("em", Role::Inline),
-    ("figcaption", Role::Block),
-    ("figure", Role::Block),
-    ("footer", Role::Block),
-    ("h1", Role::Heading),
-    ("h2", Role::Heading),
-    ("h3", Role::Heading),
-    ("h4", Role::Heading),
-    ("h5", Role::Heading),
-    ("h6", Role::Heading),
-    ("header", Role::Block),
-    ("hr", Role::Void),
-    ("i", Role::Inline),
-    ("img", Role::Void),
-    ("ins", Role::Inline),
-    ("kbd", Role::Inline),
-    ("li", Role::Item),
-    ("main", Role::Block),
-    ("mark", Role::Inline),
-    ("nav", Role::Block),
-    ("ol", Role::List),
-    ("p", Role::Paragraph),
-    ("pre", Role::Block),
-    ("q", Role::Inline),
-    ("s", Role::Inline),
-    ("samp", Role::Inline),
-    ("section", Role::Block),
-    ("small", Role::Inline),
-    ("span", Role::Inline),
-    ("strike", Role::Inline),
-    ("strong", Role::Inline),
-    ("sub", Role::Inline),
-    ("summary", Role::Block),
-    ("sup", Role::Inline),
-    ("table", Role::Table),
-    ("tbody", Role::RowGroup),
-    ("td", Role::Cell),
-    ("tfoot", Role::RowGroup),
-    ("th", Role::Cell),
-    ("thead", Role::RowGroup),
-    ("time", Role::Inline),
-    ("tr", Role::Row),
-    ("u", Role::Inline),
-    ("ul", Role::List),
-    ("var", Role::Inline),
-    ("wbr", Role::Void),
+const ELEMENTS: [(&str, ElementRole); 66] = [
+    ("a", ElementRole::Link),
+    ("abbr", ElementRole::Inline),
+    ("address", ElementRole::Block),
+    ("article", ElementRole::Block),
+    ("aside", ElementRole::Block),
+    ("b", ElementRole::Inline),
+    ("bdi", ElementRole::Inline),
+    ("bdo", ElementRole::Inline),
+    ("blockquote", ElementRole::Block),
+    ("br", ElementRole::Void),
+    ("caption", ElementRole::RowGroup),
+    ("cite", ElementRole::Inline),
+    ("code", ElementRole::Inline),
+    ("dd", ElementRole::Term),
+    ("del", ElementRole::Inline),
+    ("details", ElementRole::Block),
+    ("dfn", ElementRole::Inline),
+    ("div", ElementRole::Block),
+    ("dl", ElementRole::List),
+    ("dt", ElementRole::Term),
+    ("em", ElementRole::Inline),
+    ("figcaption", ElementRole::Block),
+    ("figure", ElementRole::Block),
+    ("footer", ElementRole::Block),
+    ("h1", ElementRole::Heading),
+    ("h2", ElementRole::Heading),
+    ("h3", ElementRole::Heading),
+    ("h4", ElementRole::Heading),
+    ("h5", ElementRole::Heading),
+    ("h6", ElementRole::Heading),
+    ("header", ElementRole::Block),
+    ("hr", ElementRole::Void),
+    ("i", ElementRole::Inline),
+    ("img", ElementRole::Void),
+    ("ins", ElementRole::Inline),
+    ("kbd", ElementRole::Inline),
+    ("li", ElementRole::Item),
+    ("main", ElementRole::Block),
+    ("mark", ElementRole::Inline),
+    ("nav", ElementRole::Block),
+    ("ol", ElementRole::List),
+    ("p", ElementRole::Paragraph),
+    ("pre", ElementRole::Block),
+    ("q", ElementRole::Inline),
+    ("s", ElementRole::Inline),
+    ("samp", ElementRole::Inline),
+    ("section", ElementRole::Block),
+    ("small", ElementRole::Inline),
+    ("span", ElementRole::Inline),
+    ("strike", ElementRole::Inline),
+    ("strong", ElementRole::Inline),
+    ("sub", ElementRole::Inline),
+    ("summary", ElementRole::Block),
+    ("sup", ElementRole::Inline),
+    ("table", ElementRole::Table),
+    ("tbody", ElementRole::RowGroup),
+    ("td", ElementRole::Cell),
+    ("tfoot", ElementRole::RowGroup),
+    ("th", ElementRole::Cell),
+    ("thead", ElementRole::RowGroup),
+    ("time", ElementRole::Inline),
+    ("tr", ElementRole::Row),
+    ("u", ElementRole::Inline),
+    ("ul", ElementRole::List),
+    ("var", ElementRole::Inline),
+    ("wbr", ElementRole::Void),
 ];

@@ -6,8 +6,8 @@
 //! is silent here.
 
 use super::blocks::Paragraph;
-use super::blocks::Run;
-use super::blocks::Style;
+use super::blocks::TextRun;
+use super::blocks::ParagraphStyle;
 use super::story;
 use super::story::Story;
 use serde_json::Value;
@@ -57,16 +57,16 @@ fn print(story: &Story) -> String {
     out
 }
 
-fn name(style: Style) -> &'static str {
+fn name(style: ParagraphStyle) -> &'static str {
     match style {
-        Style::Body => "body",
-        Style::Preamble => "preamble",
-        Style::Vignette => "vignette",
-        Style::Subheading => "subheading",
-        Style::Byline => "byline",
-        Style::FactsHeading => "facts heading",
-        Style::Facts => "facts",
-        Style::Caption => "caption",
+        ParagraphStyle::Body => "body",
+        ParagraphStyle::Preamble => "preamble",
+        ParagraphStyle::Vignette => "vignette",
+        ParagraphStyle::Subheading => "subheading",
+        ParagraphStyle::Byline => "byline",
+        ParagraphStyle::FactsHeading => "facts heading",
+        ParagraphStyle::Facts => "facts",
+        ParagraphStyle::Caption => "caption",
     }
 }
 
@@ -84,7 +84,7 @@ fn start(out: &mut String, style: &str) {
 
 fn print_runs(out: &mut String, paragraph: &Paragraph) {
     // A heading's typeface is its style's; bold letters there are the writer's own layout.
-    let plain = matches!(paragraph.style, Style::Subheading | Style::FactsHeading);
+    let plain = matches!(paragraph.style, ParagraphStyle::Subheading | ParagraphStyle::FactsHeading);
     for run in &paragraph.runs {
         match typeface(run).filter(|_| !plain) {
             Some(typeface) => {
@@ -99,7 +99,7 @@ fn print_runs(out: &mut String, paragraph: &Paragraph) {
     }
 }
 
-fn typeface(run: &Run) -> Option<&'static str> {
+fn typeface(run: &TextRun) -> Option<&'static str> {
     match (run.bold, run.italic) {
         (true, true) => Some("Bold Italic"),
         (true, false) => Some("Bold"),

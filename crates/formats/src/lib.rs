@@ -17,12 +17,12 @@ pub mod zip;
 pub use cutpaste::cutpaste;
 pub use indesign::indesign;
 pub use newsml::PROPERTIES;
-pub use newsml::Place;
+pub use newsml::PropertyPlacement;
 pub use newsml::newsml;
 
 /// What a NewsML-G2 message says beside the document.
 #[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
+pub struct MessageHeader<'a> {
     /// When the message is sent, RFC 3339. A time that belongs to the stored document keeps the
     /// bytes, and so the entity tag, the same from one request to the next.
     pub sent: &'a str,

@@ -14,25 +14,25 @@ use serde_json::Value;
 
 /// An element with its text, all of it, also of its descendants.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Node {
+pub(super) struct XmlNode {
     pub name: String,
     pub attributes: Vec<(String, String)>,
-    pub children: Vec<Node>,
+    pub children: Vec<XmlNode>,
     pub text: String,
 }
 
-impl Node {
+impl XmlNode {
     /// The value of an attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Node> {
+    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a XmlNode> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
     /// The first element at a path of child names.
-    pub(super) fn find(&self, path: &str) -> Option<&Node> {
+    pub(super) fn find(&self, path: &str) -> Option<&XmlNode> {
         path.split('/').try_fold(self, |node, name| node.children.iter().find(|c| c.name == name))
     }
 
@@ -42,9 +42,9 @@ impl Node {
 }
 
 /// Parses well-formed XML.
-pub(super) fn parse(xml: &str) -> Node {
+pub(super) fn parse(xml: &str) -> XmlNode {
     let mut reader = Reader::from_str(xml);
-    let mut open = vec![Node::default()];
+    let mut open = vec![XmlNode::default()];
     loop {
         match reader.read_event().unwrap() {
             Event::Start(start) => open.push(node(&start)),
@@ -75,7 +75,7 @@ pub(super) fn parse(xml: &str) -> Node {
     open.remove(0).children.remove(0)
 }
 
-fn node(start: &BytesStart<'_>) -> Node {
+fn node(start: &BytesStart<'_>) -> XmlNode {
     let attributes = start.attributes().map(|attribute| {
         let attribute = attribute.unwrap();
         let name = String::from_utf8(attribute.key.as_ref().to_vec()).unwrap();
@@ -83,7 +83,7 @@ fn node(start: &BytesStart<'_>) -> Node {
         (name, quick_xml::escape::unescape(&raw).unwrap().into_owned())
     });
     let name = String::from_utf8(start.name().as_ref().to_vec()).unwrap();
-    Node { name, attributes: attributes.collect(), ..Node::default() }
+    XmlNode { name, attributes: attributes.collect(), ..XmlNode::default() }
 }
 
 /// The fields of a message's main document, with associations.
@@ -121,7 +121,7 @@ fn uri(document: &Map<String, Value>) -> &str {
     document["uri"].as_str().unwrap()
 }
 
-fn read_item(item: &Node) -> Map<String, Value> {
+fn read_item(item: &XmlNode) -> Map<String, Value> {
     let mut fields = Map::new();
     let to = &mut fields;
     put(to, &["uri"], item.attribute("guid"));
@@ -164,7 +164,7 @@ fn read_item(item: &Node) -> Map<String, Value> {
     fields
 }
 
-fn read_item_meta(to: &mut Map<String, Value>, meta: &Node) {
+fn read_item_meta(to: &mut Map<String, Value>, meta: &XmlNode) {
     for (element, name) in [
         ("versionCreated", "versioncreated"),
         ("firstCreated", "firstcreated"),
@@ -193,7 +193,7 @@ fn read_item_meta(to: &mut Map<String, Value>, meta: &Node) {
     }
 }
 
-fn read_content_meta(to: &mut Map<String, Value>, meta: &Node) {
+fn read_content_meta(to: &mut Map<String, Value>, meta: &XmlNode) {
     put_text(to, &["urgency"], meta.find("urgency"));
     put_text(to, &["contentcreated"], meta.find("contentCreated"));
     put_text(to, &["located"], meta.find("located/name"));
@@ -206,7 +206,7 @@ fn read_content_meta(to: &mut Map<String, Value>, meta: &Node) {
     read_concepts(to, "infosource", listed);
     read_concepts(to, "genre", meta.all("genre"));
     for (name, kind) in SUBJECTS {
-        let keyword = |node: &&Node| name == "subject" && node.name == "keyword";
+        let keyword = |node: &&XmlNode| name == "subject" && node.name == "keyword";
         let all = meta.children.iter();
         read_concepts(
             to,
@@ -249,7 +249,7 @@ fn read_content_meta(to: &mut Map<String, Value>, meta: &Node) {
 fn read_concepts<'a>(
     to: &mut Map<String, Value>,
     list: &str,
-    nodes: impl Iterator<Item = &'a Node>,
+    nodes: impl Iterator<Item = &'a XmlNode>,
 ) {
     for (index, node) in nodes.enumerate() {
         let index = index.to_string();
@@ -271,11 +271,11 @@ fn read_concepts<'a>(
 }
 
 /// Positions stand apart from the places; the identifier joins them.
-fn read_positions(to: &mut Map<String, Value>, item: &Node) {
+fn read_positions(to: &mut Map<String, Value>, item: &XmlNode) {
     let meta = item.find("contentMeta").unwrap();
     let places: Vec<_> = meta.all("subject").filter(|n| n.is("type", "cpnat:geoArea")).collect();
     for assertion in item.all("assert") {
-        let identity = |node: &Node| {
+        let identity = |node: &XmlNode| {
             let text = |name| node.attribute(name).map(str::to_owned);
             (text("qcode"), text("literal"))
         };
@@ -294,7 +294,7 @@ fn read_positions(to: &mut Map<String, Value>, item: &Node) {
     }
 }
 
-fn read_content(to: &mut Map<String, Value>, content: &Node) {
+fn read_content(to: &mut Map<String, Value>, content: &XmlNode) {
     for body in content.all("inlineXML") {
         let rich = body.attribute("contenttypevariant") == Some("richhtml5");
         let name = if rich { "body_richhtml5" } else { "body_html5" };
@@ -326,7 +326,7 @@ fn read_content(to: &mut Map<String, Value>, content: &Node) {
     }
 }
 
-fn read_planning(planning: &Node) -> Map<String, Value> {
+fn read_planning(planning: &XmlNode) -> Map<String, Value> {
     let mut fields = Map::new();
     let class = planning.find("itemClass").and_then(|class| class.attribute("qcode"));
     put(&mut fields, &["type"], class.map(|class| after(class, ':')));
@@ -342,7 +342,7 @@ fn read_planning(planning: &Node) -> Map<String, Value> {
     fields
 }
 
-fn read_event(to: &mut Map<String, Value>, event: &Node) {
+fn read_event(to: &mut Map<String, Value>, event: &XmlNode) {
     for (path, time, day) in
         [("dates/start", "datetime", "date"), ("dates/end", "enddatetime", "enddate")]
     {
@@ -361,7 +361,7 @@ fn read_event(to: &mut Map<String, Value>, event: &Node) {
     }
 }
 
-fn read_extensions(to: &mut Map<String, Value>, parent: &Node, element: &str) {
+fn read_extensions(to: &mut Map<String, Value>, parent: &XmlNode, element: &str) {
     for property in parent.all(element) {
         let path = after(property.attribute("rel").unwrap(), ':');
         let steps: Vec<String> = path.split('/').map(decode).collect();
@@ -411,7 +411,7 @@ fn after(text: &str, separator: char) -> &str {
     text.split_once(separator).unwrap().1
 }
 
-fn put_text(to: &mut Map<String, Value>, path: &[&str], node: Option<&Node>) {
+fn put_text(to: &mut Map<String, Value>, path: &[&str], node: Option<&XmlNode>) {
     put(to, path, node.map(|node| node.text.as_str()));
 }
 

@@ -1,9 +1,9 @@
 //! Puts the parts of a newspaper text together from a document.
 
 use super::blocks;
-use super::blocks::Blocks;
+use super::blocks::BodyText;
 use super::blocks::Paragraph;
-use super::blocks::Style;
+use super::blocks::ParagraphStyle;
 use serde_json::Value;
 
 /// The longest byline in which those marked in the body are looked for.
@@ -33,7 +33,7 @@ pub(super) struct Story {
 /// The text is `body_html5`, else `body_richhtml5`, else `body_text`, else `description_text`,
 /// which is all that a picture has. The vignette is marked in the body; else it is `located`.
 pub(super) fn read(document: &Value) -> Story {
-    let Blocks { paragraphs, links } = body(document);
+    let BodyText { paragraphs, links } = body(document);
     let headline = first(document, &["headline", "title", "slugline", "slug"]);
     let mut story = Story {
         headline: blocks::one_line(headline.unwrap_or_default()),
@@ -66,27 +66,27 @@ impl Story {
         // A body may repeat the headline as its first heading.
         let repeats = self.paragraphs.is_empty() && line == self.headline;
         match paragraph.style {
-            Style::Subheading if repeats => {}
-            Style::Byline => self.bylines.push(line),
-            Style::Vignette if self.vignette.is_empty() => self.vignette = line,
-            Style::Vignette
-            | Style::Body
-            | Style::Preamble
-            | Style::Subheading
-            | Style::FactsHeading
-            | Style::Facts
-            | Style::Caption => self.paragraphs.push(paragraph),
+            ParagraphStyle::Subheading if repeats => {}
+            ParagraphStyle::Byline => self.bylines.push(line),
+            ParagraphStyle::Vignette if self.vignette.is_empty() => self.vignette = line,
+            ParagraphStyle::Vignette
+            | ParagraphStyle::Body
+            | ParagraphStyle::Preamble
+            | ParagraphStyle::Subheading
+            | ParagraphStyle::FactsHeading
+            | ParagraphStyle::Facts
+            | ParagraphStyle::Caption => self.paragraphs.push(paragraph),
         }
     }
 }
 
-fn body(document: &Value) -> Blocks {
+fn body(document: &Value) -> BodyText {
     let filled = |name| text(document, name).filter(|text| !text.trim().is_empty());
     if let Some(html) = filled("body_html5").or_else(|| filled("body_richhtml5")) {
         return blocks::read(html);
     }
     let lines = filled("body_text").or_else(|| filled("description_text")).unwrap_or_default();
-    Blocks { paragraphs: blocks::read_lines(lines, Style::Body), links: Vec::new() }
+    BodyText { paragraphs: blocks::read_lines(lines, ParagraphStyle::Body), links: Vec::new() }
 }
 
 fn byline(document: &Value) -> String {

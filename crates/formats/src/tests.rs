@@ -1,6 +1,6 @@
 //! The three formats on documents of the whole schema.
 
-use super::Message;
+use super::MessageHeader;
 use super::newsml;
 use super::newsml::PROPERTIES;
 use super::newsml::SCHEMES;
@@ -17,8 +17,8 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-const MESSAGE: Message<'static> =
-    Message { sent: "2026-03-03T10:00:00+01:00", sender: "Agency & <sons>\n" };
+const MESSAGE: MessageHeader<'static> =
+    MessageHeader { sent: "2026-03-03T10:00:00+01:00", sender: "Agency & <sons>\n" };
 
 fn written(document: &Value) -> Vec<u8> {
     let mut out = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::cutpaste;
 use super::html;
-use super::html::Event;
+use super::html::HtmlEvent;
 use super::indesign;
 use super::indesign::STYLES;
 use super::strategy;
@@ -209,9 +209,9 @@ fn very_deep_and_very_wide_html_stays_flat_and_linear() {
         html::walk(&html, &mut |event| {
             events += 1;
             match event {
-                Event::Open(element, _) if element.role != html::Role::Void => depth += 1,
-                Event::Close(_) => depth -= 1,
-                Event::Open(..) | Event::Text(_) => {}
+                HtmlEvent::Open(element, _) if element.role != html::ElementRole::Void => depth += 1,
+                HtmlEvent::Close(_) => depth -= 1,
+                HtmlEvent::Open(..) | HtmlEvent::Text(_) => {}
             }
             deepest = deepest.max(depth);
         });
@@ -255,18 +255,18 @@ proptest! {
     fn any_html_is_balanced_and_has_no_handler(html in strategy::html()) {
         let mut open = Vec::new();
         html::walk(&html, &mut |event| match event {
-            Event::Open(element, attributes) => {
+            HtmlEvent::Open(element, attributes) => {
                 assert!(attributes.iter().all(|(name, _)| !name.starts_with("on")));
                 let mut names: Vec<_> = attributes.iter().map(|(name, _)| name).collect();
                 names.sort_unstable();
                 names.dedup();
                 assert_eq!(names.len(), attributes.len(), "no attribute occurs twice");
-                if element.role != html::Role::Void {
+                if element.role != html::ElementRole::Void {
                     open.push(element);
                 }
             }
-            Event::Close(element) => assert_eq!(open.pop(), Some(element)),
-            Event::Text(_) => {}
+            HtmlEvent::Close(element) => assert_eq!(open.pop(), Some(element)),
+            HtmlEvent::Text(_) => {}
         });
         prop_assert!(open.is_empty());
     }

@@ -22,10 +22,10 @@ use std::{
 use criterion::{Criterion, criterion_group};
 use geometry::{Rect, Size};
 use imaging::{
-    Colour, ImageFormat, Job, MarkKind, MarkSetup, Marker, Orientation, Output, RenderLimits,
-    Rendered, Sampling, Source, Step, render,
+    OutputColour, ImageFormat, RenderJob, MarkKind, MarkSetup, Watermark, Orientation, OutputOptions, RenderLimits,
+    RenderOutput, OutputSampling, RenderSource, RenderStep, render,
 };
-use jpeg::codec::{Chroma, read_header};
+use jpeg::codec::{ChromaSubsampling, read_header};
 use jpeg::samples::pictures::photograph;
 
 /// The product's allocator: pictures are large enough for it to matter.
@@ -43,7 +43,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn marker() -> Marker {
+fn marker() -> Watermark {
     let kind = match variable("BENCH_MARK") {
         Some(file) => MarkKind::Png(fs::read(file).expect("BENCH_MARK names a PNG")),
         None => {
@@ -52,39 +52,39 @@ fn marker() -> Marker {
         }
     };
     let setup = MarkSetup { kind, width_fraction: 0.25, margin_fraction: 0.02, opacity: 1.0 };
-    Marker::new(setup).expect("the settings are valid")
+    Watermark::new(setup).expect("the settings are valid")
 }
 
 /// The steps and output of an operation; `at` is the corner of a crop.
-fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<Step>, Output)> {
-    let small = Output {
+fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<RenderStep>, OutputOptions)> {
+    let small = OutputOptions {
         format: ImageFormat::JPEG,
         quality: 85,
-        sampling: Sampling::S420,
-        colour: Colour::Srgb,
+        sampling: OutputSampling::S420,
+        colour: OutputColour::Srgb,
     };
-    let hires = |quality| Output {
+    let hires = |quality| OutputOptions {
         format: ImageFormat::JPEG,
         quality,
-        sampling: Sampling::Keep,
-        colour: Colour::Keep,
+        sampling: OutputSampling::Keep,
+        colour: OutputColour::Keep,
     };
-    let preview = Step::Fit { long_px: 1024 };
+    let preview = RenderStep::Fit { long_px: 1024 };
     let crop = Rect::new(at.0, at.1, CROP);
     Some(match operation {
         "preview" => (vec![preview], small),
-        "thumbnail" => (vec![Step::Fit { long_px: 256 }], small),
-        "cropped_thumbnail" => (vec![Step::Cover { width: 256, height: 256 }], small),
-        "crop" => (vec![Step::Crop(crop)], hires(85)),
-        "watermark_preview" => (vec![preview, Step::Watermark], small),
-        "watermark_hires" => (vec![Step::Watermark], hires(90)),
+        "thumbnail" => (vec![RenderStep::Fit { long_px: 256 }], small),
+        "cropped_thumbnail" => (vec![RenderStep::Cover { width: 256, height: 256 }], small),
+        "crop" => (vec![RenderStep::Crop(crop)], hires(85)),
+        "watermark_preview" => (vec![preview, RenderStep::Watermark], small),
+        "watermark_hires" => (vec![RenderStep::Watermark], hires(90)),
         _ => return None,
     })
 }
 
-fn made(jpeg: &[u8], marker: &Marker, steps: &[Step], output: Output) -> Rendered {
+fn made(jpeg: &[u8], marker: &Watermark, steps: &[RenderStep], output: OutputOptions) -> RenderOutput {
     let stored = read_header(jpeg).expect("a JPEG").size;
-    let source = Source {
+    let source = RenderSource {
         format: ImageFormat::JPEG,
         file: jpeg,
         orientation: Orientation::Upright,
@@ -95,7 +95,7 @@ fn made(jpeg: &[u8], marker: &Marker, steps: &[Step], output: Output) -> Rendere
         bands: None,
     };
     let limits = RenderLimits { pixels_max: 500_000_000 };
-    render(&Job { source, steps, output, limits }, marker, &|_| true).expect("renders")
+    render(&RenderJob { source, steps, output, limits }, marker, &|_| true).expect("renders")
 }
 
 fn renders(criterion: &mut Criterion) {
@@ -106,7 +106,7 @@ fn renders(criterion: &mut Criterion) {
     let size = if test(std::env::args().collect()) { SIZE_OF_TEST } else { SIZE };
     let jpeg = match variable("BENCH_JPEG") {
         Some(file) => fs::read(file).expect("BENCH_JPEG names a file"),
-        None => photograph(size, Chroma::Quarter),
+        None => photograph(size, ChromaSubsampling::Quarter),
     };
     let marker = marker();
     let Size { width, height } = read_header(&jpeg).expect("a JPEG").size;
@@ -134,7 +134,7 @@ fn renders(criterion: &mut Criterion) {
 }
 
 /// Carries out one command of the worker.
-fn obey(line: &str, file: &str, marker: &Marker) -> Option<String> {
+fn obey(line: &str, file: &str, marker: &Watermark) -> Option<String> {
     let number = |word: &&str| word.parse::<u32>().ok();
     let words: Vec<&str> = line.split_whitespace().collect();
     let (target, words) = match words.as_slice() {

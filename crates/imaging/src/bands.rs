@@ -3,12 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use geometry::Size;
-use jpeg::codec::{self, CodecError, Decoded, Pixels, Scale};
-use jpeg::scan::index::Index;
-use jpeg::scan::{Bytes, Scan, ScanError, bands};
+use jpeg::codec::{self, CodecError, DecodeOutput, Pixels, DecodeScale};
+use jpeg::scan::index::ScanIndex;
+use jpeg::scan::{ByteRanges, Scan, ScanError, bands};
 
 /// Runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
-pub type Spread<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
+pub type ParallelMap<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
 /// Why decoding in bands failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum BandsError {
 }
 
 /// The outcome of decoding one band.
-type Outcome = Result<Decoded<Pixels>, BandsError>;
+type Outcome = Result<DecodeOutput<Pixels>, BandsError>;
 
 /// Decodes the whole picture at a `scale` below the full size, in bands.
 ///
@@ -31,16 +31,16 @@ type Outcome = Result<Decoded<Pixels>, BandsError>;
 ///
 /// # Errors
 ///
-/// [`ScanError::Sampling`] when a band of this picture cannot be decoded without its neighbours.
+/// [`ScanError::OutputSampling`] when a band of this picture cannot be decoded without its neighbours.
 pub fn decode_bands(
     scan: &Scan,
-    index: &Index,
+    index: &ScanIndex,
     colour: &[u8],
-    bytes: &Bytes<'_>,
-    scale: Scale,
-    spread: Spread<'_>,
-) -> Result<Decoded<Pixels>, BandsError> {
-    if !bands::are_exact(scan) || scale == Scale::FULL {
+    bytes: &ByteRanges<'_>,
+    scale: DecodeScale,
+    spread: ParallelMap<'_>,
+) -> Result<DecodeOutput<Pixels>, BandsError> {
+    if !bands::are_exact(scan) || scale == DecodeScale::FULL {
         return Err(ScanError::Sampling.into());
     }
     let rows = bands::split(scan);
@@ -56,7 +56,7 @@ pub fn decode_bands(
     let mut warning = None;
     for slot in slots {
         let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Decoded { value, warning: odd } = band.ok_or(ScanError::Bytes)??;
+        let DecodeOutput { value, warning: odd } = band.ok_or(ScanError::Bytes)??;
         let Size { width, .. } = value.size;
         if width != size.width {
             return Err(ScanError::Bytes.into());
@@ -65,5 +65,5 @@ pub fn decode_bands(
         whole.data.extend_from_slice(&value.data);
         warning = warning.or(odd);
     }
-    Ok(Decoded { value: whole, warning })
+    Ok(DecodeOutput { value: whole, warning })
 }

@@ -1,11 +1,11 @@
 //! Putting a mark onto pixels and planes of every kind.
 
 use geometry::Size;
-use jpeg::codec::{Pixels, Planes, Space};
+use jpeg::codec::{Pixels, Planes, ColourSpace};
 
 /// A mark, ready to be put on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct MarkBitmap {
     /// Its size in pixels.
     pub(crate) size: Size,
     /// `[height][width]` of red, green, blue, alpha; sRGB, the colours multiplied by alpha.
@@ -14,14 +14,14 @@ pub(crate) struct Stamp {
 
 /// Where a stamp's top left corner lies, in pixels of the picture; may lie outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MarkPosition {
     pub(crate) x: i64,
     pub(crate) y: i64,
 }
 
 /// What the samples of a picture mean to a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum SampleModel {
     Grey,
     Rgb,
     /// Inks; `inverted` says that 0 is full ink.
@@ -62,7 +62,7 @@ fn index(value: u32) -> usize {
 }
 
 /// Puts `stamp` onto interleaved pixels; what lies outside falls away.
-pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &Stamp, place: Place, ground: Ground) {
+pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &MarkBitmap, place: MarkPosition, ground: SampleModel) {
     let (left, right, from_x) = visible(place.x, stamp.size.width, pixels.size.width);
     let (top, bottom, from_y) = visible(place.y, stamp.size.height, pixels.size.height);
     if left >= right || top >= bottom {
@@ -80,13 +80,13 @@ pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &Stamp, place: Place, grou
                 continue;
             }
             match ground {
-                Ground::Grey => pixel[0] = over(pixel[0], luma(*mark), alpha),
-                Ground::Rgb => {
+                SampleModel::Grey => pixel[0] = over(pixel[0], luma(*mark), alpha),
+                SampleModel::Rgb => {
                     for (sample, part) in pixel.iter_mut().zip(mark) {
                         *sample = over(*sample, *part, alpha);
                     }
                 }
-                Ground::Inks { inverted } => {
+                SampleModel::Inks { inverted } => {
                     let mask = if inverted { 255 } else { 0 };
                     for (sample, part) in pixel.iter_mut().zip(inks(*mark)) {
                         *sample = over(*sample ^ mask, part, alpha) ^ mask;
@@ -110,7 +110,7 @@ pub(crate) fn differences([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
 /// Puts `stamp` onto the planes of a grey or YCbCr picture, each on its own grid.
 ///
 /// A sample of colour that a mark covers in part is mixed by the mark's mean over its pixels.
-pub(crate) fn onto_planes(planes: &mut Planes, stamp: &Stamp, place: Place) {
+pub(crate) fn onto_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkPosition) {
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
     let (left, right, from_x) = visible(place.x, stamp.size.width, planes.size.width);
     let (top, bottom, from_y) = visible(place.y, stamp.size.height, planes.size.height);
@@ -125,7 +125,7 @@ pub(crate) fn onto_planes(planes: &mut Planes, stamp: &Stamp, place: Place) {
             *sample = over(*sample, luma(*mark), mark[3]);
         }
     }
-    if planes.space == Space::Grey {
+    if planes.space == ColourSpace::Grey {
         return;
     }
     let (across, down) = planes.chroma.cell();
@@ -164,12 +164,12 @@ pub(crate) fn mix_sample(sample: u8, alpha: i32, part: i32, whole: i32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jpeg::codec::Chroma;
+    use jpeg::codec::ChromaSubsampling;
 
     const WHITE: [u8; 4] = [255, 255, 255, 255];
 
-    fn stamp(width: u32, height: u32, colour: [u8; 4]) -> Stamp {
-        Stamp { size: Size { width, height }, pixels: vec![colour; index(width * height)] }
+    fn stamp(width: u32, height: u32, colour: [u8; 4]) -> MarkBitmap {
+        MarkBitmap { size: Size { width, height }, pixels: vec![colour; index(width * height)] }
     }
 
     fn flat(channels: usize, level: u8) -> Pixels {
@@ -180,10 +180,10 @@ mod tests {
     #[test]
     fn white_is_no_ink_and_black_is_the_fourth() {
         for (inverted, none, full) in [(false, 0, 255), (true, 255, 0)] {
-            let ground = Ground::Inks { inverted };
+            let ground = SampleModel::Inks { inverted };
             let mut pixels = flat(4, 120);
-            onto_pixels(&mut pixels, &stamp(1, 1, WHITE), Place { x: 0, y: 0 }, ground);
-            onto_pixels(&mut pixels, &stamp(1, 1, [0, 0, 0, 255]), Place { x: 1, y: 0 }, ground);
+            onto_pixels(&mut pixels, &stamp(1, 1, WHITE), MarkPosition { x: 0, y: 0 }, ground);
+            onto_pixels(&mut pixels, &stamp(1, 1, [0, 0, 0, 255]), MarkPosition { x: 1, y: 0 }, ground);
             assert_eq!(pixels.data[..8], [none, none, none, none, none, none, none, full]);
             assert_eq!(pixels.data[8..], [120; 72]);
         }
@@ -193,7 +193,7 @@ mod tests {
     fn a_half_transparent_mark_is_mixed() {
         let mut pixels = flat(3, 100);
         let half = stamp(1, 1, [128, 0, 0, 128]);
-        onto_pixels(&mut pixels, &half, Place { x: 0, y: 0 }, Ground::Rgb);
+        onto_pixels(&mut pixels, &half, MarkPosition { x: 0, y: 0 }, SampleModel::Rgb);
         assert_eq!(pixels.data[..3], [178, 50, 50]);
     }
 
@@ -201,7 +201,7 @@ mod tests {
     fn what_lies_outside_falls_away() {
         for (x, y) in [(-3, -2), (4, 3), (-9, 0), (0, 99), (i64::MIN, i64::MAX)] {
             let mut pixels = flat(1, 10);
-            onto_pixels(&mut pixels, &stamp(4, 3, WHITE), Place { x, y }, Ground::Grey);
+            onto_pixels(&mut pixels, &stamp(4, 3, WHITE), MarkPosition { x, y }, SampleModel::Grey);
             let covered = pixels.data.iter().filter(|level| **level == 255).count();
             let span = |start: i64, length: i64, edge: i64| {
                 (start.saturating_add(length).clamp(0, edge) - start.clamp(0, edge)).max(0)
@@ -214,11 +214,11 @@ mod tests {
     #[test]
     fn planes_that_a_mark_does_not_reach_stay() {
         let size = Size { width: 5, height: 4 };
-        let (space, chroma) = (Space::YCbCr, Chroma::Quarter);
+        let (space, chroma) = (ColourSpace::YCbCr, ChromaSubsampling::Quarter);
         let samples = Planes::samples(&Planes::layout(size, space, chroma));
         for (x, y) in [(5, 0), (0, 4), (-4, 0), (0, -3), (i64::MAX, i64::MIN)] {
             let mut planes = Planes { size, space, chroma, data: vec![9; samples] };
-            onto_planes(&mut planes, &stamp(4, 3, WHITE), Place { x, y });
+            onto_planes(&mut planes, &stamp(4, 3, WHITE), MarkPosition { x, y });
             assert_eq!(planes.data, vec![9; samples], "at {x},{y}");
         }
     }
@@ -226,10 +226,10 @@ mod tests {
     #[test]
     fn planes_are_mixed_in_their_own_grids() {
         let size = Size { width: 4, height: 4 };
-        let chroma = Chroma::Quarter;
+        let chroma = ChromaSubsampling::Quarter;
         let data = [vec![100; 16], vec![200; 4], vec![60; 4]].concat();
-        let mut planes = Planes { size, space: Space::YCbCr, chroma, data };
-        onto_planes(&mut planes, &stamp(2, 2, WHITE), Place { x: 1, y: 0 });
+        let mut planes = Planes { size, space: ColourSpace::YCbCr, chroma, data };
+        onto_planes(&mut planes, &stamp(2, 2, WHITE), MarkPosition { x: 1, y: 0 });
         assert_eq!(planes.data[..4], [100, 255, 255, 100]);
         assert_eq!(planes.data[8..16], [100; 8]);
         // The upper cells are half covered, the lower not at all.
@@ -241,8 +241,8 @@ mod tests {
     fn a_colour_on_planes_is_that_of_jfif() {
         let size = Size { width: 2, height: 2 };
         let data = vec![128; 12];
-        let mut planes = Planes { size, space: Space::YCbCr, chroma: Chroma::Full, data };
-        onto_planes(&mut planes, &stamp(2, 2, [255, 0, 0, 255]), Place { x: 0, y: 0 });
+        let mut planes = Planes { size, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full, data };
+        onto_planes(&mut planes, &stamp(2, 2, [255, 0, 0, 255]), MarkPosition { x: 0, y: 0 });
         assert_eq!([planes.data[0], planes.data[4], planes.data[8]], [77, 85, 255]);
     }
 }

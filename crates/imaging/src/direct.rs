@@ -10,16 +10,16 @@ use crate::blend::onto_planes;
 use crate::render::{moved, turn_planes};
 use crate::steps::check_crop;
 use crate::{
-    Colour, ImageFormat, Marker, Orientation, Output, RasterError, Sampling, Stage, Step, Way,
+    OutputColour, ImageFormat, Watermark, Orientation, OutputOptions, RasterError, OutputSampling, RenderStage, RenderStep, RenderPath,
 };
 use geometry::{Rect, Size};
 use jpeg::codec;
 use jpeg::dct::Dct;
-use jpeg::header::{Header, HeaderLimits};
-use jpeg::scan::index::Index;
-use jpeg::scan::patch::{self, Patched};
+use jpeg::header::{JpegHeader, HeaderLimits};
+use jpeg::scan::index::ScanIndex;
+use jpeg::scan::patch::{self, PatchedScan};
 use jpeg::scan::region::{self, CountedFrom};
-use jpeg::scan::{Bytes, Scan, ScanError, cut};
+use jpeg::scan::{ByteRanges, Scan, ScanError, cut};
 
 /// A picture with random access: its scan, the index of it, and its orientation.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub struct IndexedSource<'a> {
     /// The facts of the scan.
     pub scan: &'a Scan,
     /// The random-access index of the scan.
-    pub index: &'a Index,
+    pub index: &'a ScanIndex,
     /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
     /// How stored pixels are turned upright.
@@ -36,7 +36,7 @@ pub struct IndexedSource<'a> {
 
 /// The plan of a direct render.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Direct {
+pub enum DirectPlan {
     /// Cuts out a rectangle with its coefficients, and marks the result if wanted.
     Cut {
         /// The rectangle in pixels as stored, on the grid of MCUs.
@@ -76,19 +76,19 @@ pub enum DirectOutput {
         /// The size in pixels.
         size: Size,
         /// How much of the original was decoded.
-        way: Way,
+        way: RenderPath,
     },
     /// A small file to be decoded whole.
     Part(Vec<u8>),
     /// The picture with some blocks changed.
-    Patched(Patched),
+    Patched(PatchedScan),
 }
 
-impl Direct {
+impl DirectPlan {
     /// Plans a direct render of `steps`; `None` if the picture must be decoded whole or scaled.
     #[must_use]
-    pub fn choose(indexed: &IndexedSource<'_>, steps: &[Step], output: Output) -> Option<Self> {
-        let keeps = output.colour == Colour::Keep && output.sampling == Sampling::Keep;
+    pub fn choose(indexed: &IndexedSource<'_>, steps: &[RenderStep], output: OutputOptions) -> Option<Self> {
+        let keeps = output.colour == OutputColour::Keep && output.sampling == OutputSampling::Keep;
         if !keeps || output.format != ImageFormat::JPEG {
             return None;
         }
@@ -97,12 +97,12 @@ impl Direct {
         let (mut region, mut canvases) = (whole, Vec::new());
         for step in steps {
             match step {
-                Step::Crop(crop) => {
+                RenderStep::Crop(crop) => {
                     check_crop(*crop, region.size()).ok()?;
                     region = Rect { x: region.x + crop.x, y: region.y + crop.y, ..*crop };
                 }
-                Step::Watermark => canvases.push(region),
-                Step::Fit { .. } | Step::Cover { .. } => return None,
+                RenderStep::Watermark => canvases.push(region),
+                RenderStep::Fit { .. } | RenderStep::Cover { .. } => return None,
             }
         }
         let stored = orientation.to_stored(region, scan.size);
@@ -132,11 +132,11 @@ impl Direct {
         scan.planes.map(|_| Self::Region { upright, stored, canvases })
     }
 
-    /// The byte ranges of the file that [`Direct::run`] reads, in rising order.
+    /// The byte ranges of the file that [`DirectPlan::run`] reads, in rising order.
     pub fn needs(
         &self,
         indexed: &IndexedSource<'_>,
-        marker: &Marker,
+        marker: &Watermark,
     ) -> Result<Vec<Range<u64>>, ScanError> {
         let IndexedSource { scan, index, .. } = *indexed;
         match self {
@@ -149,38 +149,38 @@ impl Direct {
         }
     }
 
-    /// Carries the plan out; `bytes` holds the ranges that [`Direct::needs`] gives.
+    /// Carries the plan out; `bytes` holds the ranges that [`DirectPlan::needs`] gives.
     ///
     /// `quality` is that of encoded pixels, 1 to 100. `stage` is called when a stage begins; once
     /// it answers `false`, the render ends with [`RasterError::Abandoned`].
     pub fn run(
         &self,
         indexed: &IndexedSource<'_>,
-        bytes: &Bytes<'_>,
-        marker: &Marker,
+        bytes: &ByteRanges<'_>,
+        marker: &Watermark,
         quality: u8,
         limits: &HeaderLimits,
-        stage: &dyn Fn(Stage) -> bool,
+        stage: &dyn Fn(RenderStage) -> bool,
     ) -> Result<DirectOutput, DirectError> {
         let begin = |now| if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) };
         let IndexedSource { scan, index, colour, orientation } = *indexed;
-        begin(Stage::Decode)?;
+        begin(RenderStage::Decode)?;
         match self {
             Self::Cut { stored, marked } => {
                 let jpeg = cut::cut(scan, index, bytes, *stored, colour)?;
                 let size = stored.size();
                 if !*marked {
-                    return Ok(DirectOutput::File { jpeg, size, way: Way::LosslessCrop });
+                    return Ok(DirectOutput::File { jpeg, size, way: RenderPath::LosslessCrop });
                 }
-                begin(Stage::Blend)?;
+                begin(RenderStage::Blend)?;
                 let jpeg = mark_file(&jpeg, colour, marker, limits)?;
-                Ok(DirectOutput::File { jpeg, size, way: Way::LocalMark })
+                Ok(DirectOutput::File { jpeg, size, way: RenderPath::LocalMark })
             }
             Self::Part { shows, .. } => {
                 Ok(DirectOutput::Part(cut::cut(scan, index, bytes, *shows, colour)?))
             }
             Self::Mark => {
-                begin(Stage::Blend)?;
+                begin(RenderStage::Blend)?;
                 Ok(DirectOutput::Patched(mark(indexed, bytes, marker)?))
             }
             Self::Region { upright, stored, canvases } => {
@@ -193,15 +193,15 @@ impl Direct {
                 let whole = Rect::new(0, 0, stored.size());
                 let mut planes = turn_planes(planes, whole, orientation);
                 if !canvases.is_empty() {
-                    begin(Stage::Blend)?;
+                    begin(RenderStage::Blend)?;
                 }
                 for canvas in canvases {
                     let (stamp, place) = marker.prepare(canvas.size());
                     onto_planes(&mut planes, &stamp, moved(place, *canvas, *upright));
                 }
-                begin(Stage::Encode)?;
+                begin(RenderStage::Encode)?;
                 let jpeg = codec::encode_planes(&planes, quality).map_err(RasterError::from)?;
-                Ok(DirectOutput::File { jpeg, size: upright.size(), way: Way::Region })
+                Ok(DirectOutput::File { jpeg, size: upright.size(), way: RenderPath::Region })
             }
         }
     }
@@ -219,7 +219,7 @@ pub enum DirectError {
 }
 
 /// Where the mark lies on the whole picture, as stored.
-fn mark_place(indexed: &IndexedSource<'_>, marker: &Marker) -> Rect {
+fn mark_place(indexed: &IndexedSource<'_>, marker: &Watermark) -> Rect {
     let IndexedSource { scan, orientation, .. } = *indexed;
     orientation.to_stored(marker.place(orientation.turn_size(scan.size)), scan.size)
 }
@@ -227,13 +227,13 @@ fn mark_place(indexed: &IndexedSource<'_>, marker: &Marker) -> Rect {
 /// Patches the blocks under the mark.
 fn mark(
     indexed: &IndexedSource<'_>,
-    bytes: &Bytes<'_>,
-    marker: &Marker,
-) -> Result<Patched, DirectError> {
+    bytes: &ByteRanges<'_>,
+    marker: &Watermark,
+) -> Result<PatchedScan, DirectError> {
     let IndexedSource { scan, index, orientation, .. } = *indexed;
     let chroma = scan.planes.ok_or(ScanError::Sampling)?.1;
     let stamp = marker.prepare_grids(scan.size, orientation, chroma);
-    let mut paint = |samples: &mut region::Samples| stamp.paint(samples);
+    let mut paint = |samples: &mut region::RegionSamples| stamp.paint(samples);
     Ok(patch::patch(scan, index, bytes, stamp.place(), Dct::detect(), &mut paint)?)
 }
 
@@ -241,15 +241,15 @@ fn mark(
 fn mark_file(
     jpeg: &[u8],
     colour: &[u8],
-    marker: &Marker,
+    marker: &Watermark,
     limits: &HeaderLimits,
 ) -> Result<Vec<u8>, DirectError> {
-    let header = Header::parse(jpeg, limits).map_err(|_| ScanError::Bytes)?;
+    let header = JpegHeader::parse(jpeg, limits).map_err(|_| ScanError::Bytes)?;
     let scan = Scan::read(&header, jpeg)?;
-    let index = Index::build(&scan, jpeg)?;
+    let index = ScanIndex::build(&scan, jpeg)?;
     let orientation = Orientation::Upright;
     let indexed = IndexedSource { scan: &scan, index: &index, colour, orientation };
-    let patched = mark(&indexed, &Bytes::whole(jpeg), marker)?;
+    let patched = mark(&indexed, &ByteRanges::whole(jpeg), marker)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     // Its tables are complete already, so its headers stay.
     let head = jpeg.get(..at(patched.prefix.end)).ok_or(ScanError::Bytes)?;

@@ -4,22 +4,22 @@ use super::render::tests::{chains, job, marker, pixels, plainly, psnr};
 use super::*;
 use geometry::Rect;
 use jpeg::IndexedJpeg;
-use jpeg::codec::{Chroma, Space};
-use jpeg::header::Header;
+use jpeg::codec::{ChromaSubsampling, ColourSpace};
+use jpeg::header::JpegHeader;
 use jpeg::rewrite::rewrite_with_tables;
 use jpeg::samples::LIMITS;
 use jpeg::samples::pictures;
-use jpeg::scan::Bytes;
+use jpeg::scan::ByteRanges;
 
 const SIZE: Size = Size { width: 160, height: 120 };
 
 /// The result upright, and the way that was taken.
-fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
+fn run(indexed: &IndexedJpeg, job: &RenderJob<'_>) -> Option<(Vec<u8>, RenderPath)> {
     let orientation = job.source.orientation;
     let IndexedJpeg { jpeg, scan, index, colour } = indexed;
     let indexed = IndexedSource { scan, index, colour, orientation };
-    let direct = Direct::choose(&indexed, job.steps, job.output)?;
-    let mut bytes = Bytes::default();
+    let direct = DirectPlan::choose(&indexed, job.steps, job.output)?;
+    let mut bytes = ByteRanges::default();
     for range in direct.needs(&indexed, &marker()).expect("inside") {
         let at = |offset: u64| usize::try_from(offset).unwrap();
         bytes.push(range.start, jpeg[at(range.start)..at(range.end)].to_vec());
@@ -29,22 +29,22 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
     match done.expect("rendered") {
         DirectOutput::File { jpeg, way, .. } => Some((jpeg, way)),
         DirectOutput::Part(small) => {
-            let Direct::Part { shows, crop, marked } = direct else { panic!("no part") };
-            let mut steps = vec![Step::Crop(crop)];
-            steps.extend(marked.then_some(Step::Watermark));
+            let DirectPlan::Part { shows, crop, marked } = direct else { panic!("no part") };
+            let mut steps = vec![RenderStep::Crop(crop)];
+            steps.extend(marked.then_some(RenderStep::Watermark));
             let stored = shows.size();
-            let source = Source { file: &small, stored, shows: stored, ..job.source };
-            let job = Job { source, steps: &steps, ..*job };
-            Some((render(&job, &marker(), &|_| true).expect("rendered").file, Way::Region))
+            let source = RenderSource { file: &small, stored, shows: stored, ..job.source };
+            let job = RenderJob { source, steps: &steps, ..*job };
+            Some((render(&job, &marker(), &|_| true).expect("rendered").file, RenderPath::Region))
         }
         DirectOutput::Patched(patched) => {
-            let header = Header::parse(jpeg, &LIMITS).expect("parsed");
+            let header = JpegHeader::parse(jpeg, &LIMITS).expect("parsed");
             let (mut file, scans) = rewrite_with_tables(jpeg, &header, &[], None, &patched.tables);
             let at = |offset: u64| usize::try_from(offset).unwrap();
             file.extend_from_slice(&jpeg[scans.start..at(patched.prefix.end)]);
             file.extend_from_slice(&patched.middle);
             file.extend_from_slice(&jpeg[at(patched.suffix)..]);
-            Some((file, Way::LocalMark))
+            Some((file, RenderPath::LocalMark))
         }
     }
 }
@@ -53,7 +53,7 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
 fn every_direct_way_gives_what_the_plain_way_gives() {
     let mut seen = Vec::new();
     for (space, chroma) in pictures::KINDS {
-        let close = if chroma == Chroma::Full { 39.0 } else { 26.5 };
+        let close = if chroma == ChromaSubsampling::Full { 39.0 } else { 26.5 };
         let indexed =
             IndexedJpeg::open(pictures::jpeg(SIZE, space, chroma, 11), &LIMITS).expect("baseline");
         for steps in chains() {
@@ -72,7 +72,7 @@ fn every_direct_way_gives_what_the_plain_way_gives() {
             }
         }
     }
-    for way in [Way::LosslessCrop, Way::Region, Way::LocalMark] {
+    for way in [RenderPath::LosslessCrop, RenderPath::Region, RenderPath::LocalMark] {
         assert!(seen.contains(&way), "{way:?} was never taken");
     }
 }
@@ -80,36 +80,36 @@ fn every_direct_way_gives_what_the_plain_way_gives() {
 #[test]
 fn the_way_is_the_shortest_that_fits() {
     let indexed =
-        IndexedJpeg::open(pictures::jpeg(SIZE, Space::YCbCr, Chroma::Quarter, 3), &LIMITS);
+        IndexedJpeg::open(pictures::jpeg(SIZE, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3), &LIMITS);
     let indexed = indexed.expect("baseline");
-    let aligned = Step::Crop(Rect { x: 32, y: 16, width: 50, height: 60 });
-    let odd = Step::Crop(Rect { x: 31, y: 16, width: 50, height: 60 });
-    let check = |steps: &[Step], orientation, expected: Option<Way>| {
+    let aligned = RenderStep::Crop(Rect { x: 32, y: 16, width: 50, height: 60 });
+    let odd = RenderStep::Crop(Rect { x: 31, y: 16, width: 50, height: 60 });
+    let check = |steps: &[RenderStep], orientation, expected: Option<RenderPath>| {
         let mut job = job(&indexed.jpeg, steps);
         job.source.orientation = orientation;
         let way = run(&indexed, &job).map(|(_, way)| way);
         assert_eq!(way, expected, "{steps:?} {orientation:?}");
     };
     let (upright, quarter) = (Orientation::Upright, Orientation::Quarter);
-    check(std::slice::from_ref(&aligned), upright, Some(Way::LosslessCrop));
-    check(std::slice::from_ref(&aligned), quarter, Some(Way::Region));
-    check(std::slice::from_ref(&odd), upright, Some(Way::Region));
-    check(&[aligned.clone(), Step::Watermark], upright, Some(Way::LocalMark));
-    check(&[odd.clone(), Step::Watermark], upright, Some(Way::Region));
-    check(&[Step::Watermark, aligned], upright, Some(Way::Region));
-    check(&[Step::Watermark], upright, Some(Way::LocalMark));
-    check(&[Step::Watermark], quarter, None);
-    check(&[Step::Fit { long_px: 50 }], upright, None);
-    check(&[Step::Fit { long_px: 50 }, odd], upright, None);
+    check(std::slice::from_ref(&aligned), upright, Some(RenderPath::LosslessCrop));
+    check(std::slice::from_ref(&aligned), quarter, Some(RenderPath::Region));
+    check(std::slice::from_ref(&odd), upright, Some(RenderPath::Region));
+    check(&[aligned.clone(), RenderStep::Watermark], upright, Some(RenderPath::LocalMark));
+    check(&[odd.clone(), RenderStep::Watermark], upright, Some(RenderPath::Region));
+    check(&[RenderStep::Watermark, aligned], upright, Some(RenderPath::Region));
+    check(&[RenderStep::Watermark], upright, Some(RenderPath::LocalMark));
+    check(&[RenderStep::Watermark], quarter, None);
+    check(&[RenderStep::Fit { long_px: 50 }], upright, None);
+    check(&[RenderStep::Fit { long_px: 50 }, odd], upright, None);
 }
 
 #[test]
 fn a_local_mark_is_as_good_as_coding_everything_again() {
-    for (space, chroma) in [(Space::YCbCr, Chroma::Quarter), (Space::YCbCr, Chroma::Full)] {
+    for (space, chroma) in [(ColourSpace::YCbCr, ChromaSubsampling::Quarter), (ColourSpace::YCbCr, ChromaSubsampling::Full)] {
         let size = Size { width: 640, height: 480 };
         let jpeg = pictures::jpeg(size, space, chroma, 5);
         let indexed = IndexedJpeg::open(jpeg.clone(), &LIMITS).expect("baseline");
-        let steps = [Step::Watermark];
+        let steps = [RenderStep::Watermark];
         let mut job = job(&jpeg, &steps);
         // The quality, and so the tables, of the original.
         job.output.quality = 88;

@@ -29,7 +29,7 @@ pub(crate) fn window(pixels: &Pixels, cut: Size) -> Result<Rect, RasterError> {
     let (free_x, free_y) = (size.width - cut.width, size.height - cut.height);
     let (mut x, mut y) = (free_x / 2, free_y / 2);
     if free_x > 0 || free_y > 0 {
-        let edges = Edges::of(pixels)?;
+        let edges = EdgeSums::of(pixels)?;
         if free_x > 0 {
             x = best_start(&edges.columns, size.width, cut.width);
         }
@@ -41,20 +41,20 @@ pub(crate) fn window(pixels: &Pixels, cut: Size) -> Result<Rect, RasterError> {
 }
 
 /// Edges of a small copy of the picture, summed by column and by row.
-struct Edges {
+struct EdgeSums {
     columns: Vec<f64>,
     rows: Vec<f64>,
 }
 
-impl Edges {
-    fn of(pixels: &Pixels) -> Result<Edges, RasterError> {
+impl EdgeSums {
+    fn of(pixels: &Pixels) -> Result<EdgeSums, RasterError> {
         let grey = Pixels { size: pixels.size, channels: 1, data: luma(pixels) };
         let small = resize(grey, fit(pixels.size, LONG_PX))?;
         let Size { width, height } = small.size;
         let image = GrayImage::from_raw(width, height, small.data).ok_or_else(|| {
             RasterError::Internal("edge map: size and samples differ".to_owned())
         })?;
-        let mut edges = Edges { columns: vec![0.0; len(width)], rows: vec![0.0; len(height)] };
+        let mut edges = EdgeSums { columns: vec![0.0; len(width)], rows: vec![0.0; len(height)] };
         for (x, y, gradient) in sobel_gradients(&image).enumerate_pixels() {
             let strength = f64::from(gradient.0[0].min(GRADIENT_MAX));
             let weight = strength * prior(x, width) * prior(y, height);

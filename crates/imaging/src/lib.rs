@@ -16,25 +16,25 @@ mod steps;
 
 use geometry::Size;
 use jpeg::codec::CodecError;
-pub use jpeg::scan::GoOn;
+pub use jpeg::scan::ShouldContinue;
 use jpeg::scan::Scan;
-use jpeg::scan::index::Index;
+use jpeg::scan::index::ScanIndex;
 use serde::Serialize;
 use thiserror::Error;
 
-pub use bands::{BandsError, Spread, decode_bands};
+pub use bands::{BandsError, ParallelMap, decode_bands};
 pub use colour::fits as profile_fits;
-pub use direct::{Direct, DirectError, DirectOutput, IndexedSource};
+pub use direct::{DirectPlan, DirectError, DirectOutput, IndexedSource};
 pub use format::ImageFormat;
-pub use mark::{MarkError, MarkKind, MarkSetup, Marker};
+pub use mark::{MarkError, MarkKind, MarkSetup, Watermark};
 pub use orient::{Orientation, ReversedAxes};
 pub use render::render;
 pub use resize::decoded_size;
-pub use steps::{Step, StepError, output_size, scaled_size};
+pub use steps::{RenderStep, StepError, output_size, scaled_size};
 
 /// The picture to render, with what the caller knows of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct RenderSource<'a> {
     /// Its format.
     pub format: ImageFormat,
     /// The file, at least up to the end of its picture data.
@@ -51,25 +51,25 @@ pub struct Source<'a> {
     /// smaller copy is taken if the first step scales, and to no more than its size.
     pub shows: Size,
     /// The random-access index of `file`, to decode it on several threads; `None` without one.
-    pub bands: Option<Bands<'a>>,
+    pub bands: Option<BandDecoder<'a>>,
 }
 
 /// A random-access index and the threads to decode bands of a picture on.
 #[derive(Clone, Copy)]
-pub struct Bands<'a> {
+pub struct BandDecoder<'a> {
     /// The facts of the scan.
     pub scan: &'a Scan,
     /// The random-access index of the scan.
-    pub index: &'a Index,
+    pub index: &'a ScanIndex,
     /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
     /// Runs work on several threads.
-    pub spread: Spread<'a>,
+    pub spread: ParallelMap<'a>,
     /// Asked before each band; `false` cancels the render.
-    pub go_on: GoOn<'a>,
+    pub go_on: ShouldContinue<'a>,
 }
 
-impl std::fmt::Debug for Bands<'_> {
+impl std::fmt::Debug for BandDecoder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bands").field("scan", &self.scan).finish_non_exhaustive()
     }
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Bands<'_> {
 
 /// Chroma subsampling of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Sampling {
+pub enum OutputSampling {
     /// The subsampling of the original, turned with it; 4:4:4 where that is unusual.
     Keep,
     /// 4:2:0: chroma at half the width and height.
@@ -86,7 +86,7 @@ pub enum Sampling {
 
 /// The colour space of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Colour {
+pub enum OutputColour {
     /// The space of the original: its profile goes with the pixels, grey stays grey, CMYK stays
     /// CMYK.
     Keep,
@@ -96,16 +96,16 @@ pub enum Colour {
 
 /// Quality, chroma subsampling and colour space of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Output {
+pub struct OutputOptions {
     /// The format. Left out of a serialized plan where it is JPEG, so that such plans are what they were.
     #[serde(skip_serializing_if = "is_jpeg")]
     pub format: ImageFormat,
     /// libjpeg's quality, 1 to 100; others are brought into that range.
     pub quality: u8,
     /// Chroma subsampling of the result.
-    pub sampling: Sampling,
+    pub sampling: OutputSampling,
     /// Colour space of the result.
-    pub colour: Colour,
+    pub colour: OutputColour,
 }
 
 fn is_jpeg(format: &ImageFormat) -> bool {
@@ -121,20 +121,20 @@ pub struct RenderLimits {
 
 /// One render: the original, the steps, and the form of the result.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct RenderJob<'a> {
     /// The picture to render.
-    pub source: Source<'a>,
+    pub source: RenderSource<'a>,
     /// The steps, in the order in which they are applied.
-    pub steps: &'a [Step],
+    pub steps: &'a [RenderStep],
     /// Quality, subsampling and colour space of the result.
-    pub output: Output,
+    pub output: OutputOptions,
     /// Bounds on the cost of the render.
     pub limits: RenderLimits,
 }
 
 /// A stage of a render, reported when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum RenderStage {
     /// The original and its metadata are read; [`render`] begins after it.
     Read,
     /// The original becomes pixels: decoded, turned, converted, scaled.
@@ -147,7 +147,7 @@ pub enum Stage {
 
 /// The render path: how much of the original was decoded for a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum RenderPath {
     /// The original with its picture data untouched.
     Original,
     /// Blocks of the original were taken over as they are coded.
@@ -164,7 +164,7 @@ pub enum Way {
     Whole,
 }
 
-impl Way {
+impl RenderPath {
     /// A stable name for headers, logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -182,9 +182,9 @@ impl Way {
 
 /// The result of a render: a JPEG file and facts about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderOutput {
     /// A file without metadata: a baseline JPEG with no more than the JFIF or Adobe marker, or what
-    /// [`Output::format`] says.
+    /// [`OutputOptions::format`] says.
     pub file: Vec<u8>,
     /// Its size in pixels, which [`output_size`] computes in advance.
     pub size: Size,
@@ -194,7 +194,7 @@ pub struct Rendered {
     /// Pixels that were decoded for it, for accounting.
     pub decoded_pixels: u64,
     /// How much of the original was decoded.
-    pub way: Way,
+    pub way: RenderPath,
     /// A warning of the decoder; with one, the picture is damaged somewhere.
     pub warning: Option<String>,
 }

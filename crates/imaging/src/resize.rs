@@ -3,11 +3,11 @@
 //! The decoder's DCT takes the first, cheap part; a Lanczos filter the rest, on the samples as
 //! they are (not in linear light), as libvips and Pillow do by default.
 
-use crate::{Orientation, RasterError, Step, scaled_size};
+use crate::{Orientation, RasterError, RenderStep, scaled_size};
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use geometry::{Rect, Size};
-use jpeg::codec::{Pixels, Scale};
+use jpeg::codec::{Pixels, DecodeScale};
 
 /// The decoder scales by these eighths: powers of two have fast transforms, the others cost more
 /// than a full decode and look no better.
@@ -21,25 +21,25 @@ const EIGHTHS: [u8; 3] = [1, 2, 4];
 const HEADROOM: u64 = 2;
 
 /// Chooses the smallest decoding scale whose result leaves enough pixels for `wanted`.
-pub(crate) fn decode_scale(full: Size, wanted: Size) -> Scale {
+pub(crate) fn decode_scale(full: Size, wanted: Size) -> DecodeScale {
     let enough = |have: u32, want: u32| u64::from(have) >= u64::from(want) * HEADROOM;
     let fits = |eighths: &u8| {
-        let size = Scale::eighths(*eighths).of(full);
+        let size = DecodeScale::eighths(*eighths).of(full);
         enough(size.width, wanted.width) && enough(size.height, wanted.height)
     };
     EIGHTHS
         .iter()
         .find(|eighths| fits(eighths))
-        .map_or(Scale::FULL, |eighths| Scale::eighths(*eighths))
+        .map_or(DecodeScale::FULL, |eighths| DecodeScale::eighths(*eighths))
 }
 
 /// The size, as stored, in which a picture of `stored` pixels is decoded when `first` is the first
 /// thing that is done to it.
 #[must_use]
-pub fn decoded_size(stored: Size, orientation: Orientation, first: &Step) -> Size {
+pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) -> Size {
     let wanted = scaled_size(orientation.turn_size(stored), first);
     let scale =
-        wanted.map_or(Scale::FULL, |wanted| decode_scale(stored, orientation.turn_size(wanted)));
+        wanted.map_or(DecodeScale::FULL, |wanted| decode_scale(stored, orientation.turn_size(wanted)));
     scale.of(stored)
 }
 
@@ -97,10 +97,10 @@ mod tests {
     fn the_decoder_leaves_twice_the_wanted_pixels() {
         let full = Size { width: 6000, height: 4000 };
         let scale = |width, height| decode_scale(full, Size { width, height });
-        assert_eq!(scale(375, 250), Scale::eighths(1));
-        assert_eq!(scale(376, 250), Scale::eighths(2));
-        assert_eq!(scale(1024, 683), Scale::eighths(4));
-        assert_eq!(scale(1501, 1000), Scale::FULL);
+        assert_eq!(scale(375, 250), DecodeScale::eighths(1));
+        assert_eq!(scale(376, 250), DecodeScale::eighths(2));
+        assert_eq!(scale(1024, 683), DecodeScale::eighths(4));
+        assert_eq!(scale(1501, 1000), DecodeScale::FULL);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// One step from the upright original to a rendition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Step {
+pub enum RenderStep {
     /// Scales the picture down until its long side has `long_px` pixels; never enlarges.
     Fit {
         /// Long side in pixels; 0 counts as 1.
@@ -44,23 +44,23 @@ pub enum StepError {
 
 /// Computes the exact size that `render` gives for a picture of `upright` pixels.
 ///
-/// Fails with [`StepError::Outside`] where `render` would.
-pub fn output_size(upright: Size, steps: &[Step]) -> Result<Size, StepError> {
+/// Fails with [`StepError::ExternalProbe`] where `render` would.
+pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepError> {
     steps.iter().try_fold(upright, |size, step| match step {
-        Step::Fit { long_px } => Ok(fit(size, *long_px)),
-        Step::Cover { width, height } => Ok(cover(size, *width, *height).1),
-        Step::Crop(crop) => check_crop(*crop, size),
-        Step::Watermark => Ok(size),
+        RenderStep::Fit { long_px } => Ok(fit(size, *long_px)),
+        RenderStep::Cover { width, height } => Ok(cover(size, *width, *height).1),
+        RenderStep::Crop(crop) => check_crop(*crop, size),
+        RenderStep::Watermark => Ok(size),
     })
 }
 
 /// The size to which `step` scales a picture of `size`; `None` if it does not scale.
 #[must_use]
-pub fn scaled_size(size: Size, step: &Step) -> Option<Size> {
+pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
     match step {
-        Step::Fit { long_px } => Some(fit(size, *long_px)),
-        Step::Cover { width, height } => Some(cover(size, *width, *height).0),
-        Step::Crop(_) | Step::Watermark => None,
+        RenderStep::Fit { long_px } => Some(fit(size, *long_px)),
+        RenderStep::Cover { width, height } => Some(cover(size, *width, *height).0),
+        RenderStep::Crop(_) | RenderStep::Watermark => None,
     }
 }
 
@@ -111,13 +111,13 @@ mod tests {
         Size { width, height }
     }
 
-    fn check(from: Size, steps: &[Step], expected: Size) {
+    fn check(from: Size, steps: &[RenderStep], expected: Size) {
         assert_eq!(output_size(from, steps), Ok(expected), "{steps:?} of {from:?}");
     }
 
     #[test]
     fn fit_rounds_the_short_side_to_the_nearest() {
-        let fit = [Step::Fit { long_px: 1024 }];
+        let fit = [RenderStep::Fit { long_px: 1024 }];
         check(size(6000, 4000), &fit, size(1024, 683));
         check(size(4000, 6000), &fit, size(683, 1024));
         check(size(1024, 1024), &fit, size(1024, 1024));
@@ -127,14 +127,14 @@ mod tests {
 
     #[test]
     fn nothing_is_enlarged() {
-        check(size(3, 2), &[Step::Fit { long_px: 1024 }], size(3, 2));
-        check(size(3, 2), &[Step::Cover { width: 256, height: 256 }], size(3, 2));
-        check(size(300, 200), &[Step::Cover { width: 256, height: 256 }], size(256, 200));
+        check(size(3, 2), &[RenderStep::Fit { long_px: 1024 }], size(3, 2));
+        check(size(3, 2), &[RenderStep::Cover { width: 256, height: 256 }], size(3, 2));
+        check(size(300, 200), &[RenderStep::Cover { width: 256, height: 256 }], size(256, 200));
     }
 
     #[test]
     fn cover_gives_the_asked_size() {
-        let steps = [Step::Cover { width: 256, height: 256 }];
+        let steps = [RenderStep::Cover { width: 256, height: 256 }];
         check(size(6000, 4000), &steps, size(256, 256));
         check(size(257, 9000), &steps, size(256, 256));
         assert_eq!(cover(size(6000, 4000), 256, 256).0, size(384, 256));
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn a_crop_is_measured_at_its_step() {
         let crop = Rect { x: 1000, y: 600, width: 24, height: 83 };
-        check(size(6000, 4000), &[Step::Fit { long_px: 1024 }, Step::Crop(crop)], size(24, 83));
+        check(size(6000, 4000), &[RenderStep::Fit { long_px: 1024 }, RenderStep::Crop(crop)], size(24, 83));
         let crop = Rect { x: 1000, y: 600, width: 25, height: 83 };
-        let steps = [Step::Fit { long_px: 1024 }, Step::Crop(crop)];
+        let steps = [RenderStep::Fit { long_px: 1024 }, RenderStep::Crop(crop)];
         let outside = StepError::Outside { crop, image: size(1024, 683) };
         assert_eq!(output_size(size(6000, 4000), &steps), Err(outside));
         assert_eq!(outside.to_string(), "crop 25x83+1000+600 leaves the 1024x683 image");
@@ -160,7 +160,7 @@ mod tests {
             Rect { x: 1, y: 0, width: u32::MAX, height: 1 },
             Rect { x: 10, y: 0, width: 1, height: 1 },
         ] {
-            assert!(output_size(size(10, 10), &[Step::Crop(crop)]).is_err(), "{crop:?}");
+            assert!(output_size(size(10, 10), &[RenderStep::Crop(crop)]).is_err(), "{crop:?}");
         }
     }
 

@@ -4,12 +4,12 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use geometry::{Rect, Size};
-use jpeg::codec::Chroma;
-use jpeg::header::{Header, HeaderLimits};
+use jpeg::codec::ChromaSubsampling;
+use jpeg::header::{JpegHeader, HeaderLimits};
 use jpeg::rewrite::colour_segments;
 use jpeg::samples::pictures::photograph;
-use jpeg::scan::index::Index;
-use jpeg::scan::{Bytes, Scan, cut};
+use jpeg::scan::index::ScanIndex;
+use jpeg::scan::{ByteRanges, Scan, cut};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 20, segments_max: 1_000, metadata_bytes_max: 4 << 20 };
@@ -17,23 +17,23 @@ const LIMITS: HeaderLimits =
 fn scans(criterion: &mut Criterion) {
     let testing = std::env::args().any(|argument| argument == "--test");
     let size = if testing { Size::new(1200, 800) } else { Size::new(6000, 4000) };
-    let file = photograph(size, Chroma::Quarter);
-    let header = Header::parse(&file, &LIMITS).expect("a made picture");
+    let file = photograph(size, ChromaSubsampling::Quarter);
+    let header = JpegHeader::parse(&file, &LIMITS).expect("a made picture");
     let scan = Scan::read(&header, &file).expect("a baseline scan");
-    let index = Index::build(&scan, &file).expect("a sound scan");
+    let index = ScanIndex::build(&scan, &file).expect("a sound scan");
     let colour = colour_segments(&header, &file);
     let crop = Rect::new(160, 160, Size::new(800, 608));
 
     let mut group = criterion.benchmark_group("jpeg");
     group.sample_size(10);
     group.bench_function("header", |bench| {
-        bench.iter(|| Header::parse(black_box(&file), &LIMITS).expect("a made picture"));
+        bench.iter(|| JpegHeader::parse(black_box(&file), &LIMITS).expect("a made picture"));
     });
     group.bench_function("index", |bench| {
-        bench.iter(|| Index::build(&scan, black_box(&file)).expect("a sound scan"));
+        bench.iter(|| ScanIndex::build(&scan, black_box(&file)).expect("a sound scan"));
     });
     group.bench_function("crop", |bench| {
-        let bytes = Bytes::whole(&file);
+        let bytes = ByteRanges::whole(&file);
         bench.iter(|| cut::cut(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
     });
     group.finish();

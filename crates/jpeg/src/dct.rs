@@ -103,11 +103,11 @@ const STEP_MAX: u16 = 4095;
 /// Which instructions the transforms use. The results are the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Dct {
-    instructions: Instructions,
+    instructions: InstructionSet,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Instructions {
+enum InstructionSet {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
@@ -118,19 +118,19 @@ impl Dct {
     pub fn detect() -> Dct {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
-            return Dct { instructions: Instructions::Avx2(avx2) };
+            return Dct { instructions: InstructionSet::Avx2(avx2) };
         }
         Dct::scalar()
     }
 
     /// Takes the portable code. It is several times slower and the reference of the tests.
     pub fn scalar() -> Dct {
-        Dct { instructions: Instructions::Scalar }
+        Dct { instructions: InstructionSet::Scalar }
     }
 
     /// Whether the portable code is used.
     pub fn is_scalar(&self) -> bool {
-        matches!(self.instructions, Instructions::Scalar)
+        matches!(self.instructions, InstructionSet::Scalar)
     }
 
     /// Turns coefficients into samples.
@@ -151,9 +151,9 @@ impl Dct {
             &mut row[..8 * blocks.len()]
         });
         match self.instructions {
-            Instructions::Scalar => inverse_scalar(blocks, &mut rows),
+            InstructionSet::Scalar => inverse_scalar(blocks, &mut rows),
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2(avx2) => avx2.inverse(blocks, &mut rows),
+            InstructionSet::Avx2(avx2) => avx2.inverse(blocks, &mut rows),
         }
     }
 
@@ -179,9 +179,9 @@ impl Dct {
         let rows: [&[u8]; 8] =
             std::array::from_fn(|row| &samples[row * stride..][..8 * blocks.len()]);
         match self.instructions {
-            Instructions::Scalar => forward_scalar(&rows, divisors, blocks),
+            InstructionSet::Scalar => forward_scalar(&rows, divisors, blocks),
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2(avx2) => avx2.forward(&rows, divisors, blocks),
+            InstructionSet::Avx2(avx2) => avx2.forward(&rows, divisors, blocks),
         }
     }
 }

@@ -16,7 +16,7 @@
 
 use thiserror::Error;
 
-use crate::header::{APP1, APP2, APP13, Header};
+use crate::header::{APP1, APP2, APP13, JpegHeader};
 
 const EXIF: &[u8] = b"Exif\0";
 const XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
@@ -33,26 +33,26 @@ const RESOURCE_SIGNATURES: [&[u8]; 5] = [b"8BIM", b"PHUT", b"DCSR", b"AgHg", b"M
 
 /// Content extracted from segments, with the damage that was met on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extracted<T> {
+pub struct ExtractedContent<T> {
     /// The content; `None` when the file has none or it is not usable.
     pub value: Option<T>,
     /// The damage that made it unusable or incomplete.
-    pub damage: Option<Damage>,
+    pub damage: Option<SegmentDamage>,
 }
 
-impl<T> Extracted<T> {
-    fn whole(value: Option<T>) -> Extracted<T> {
-        Extracted { value, damage: None }
+impl<T> ExtractedContent<T> {
+    fn whole(value: Option<T>) -> ExtractedContent<T> {
+        ExtractedContent { value, damage: None }
     }
 
-    fn lost(damage: Damage) -> Extracted<T> {
-        Extracted { value: None, damage: Some(damage) }
+    fn lost(damage: SegmentDamage) -> ExtractedContent<T> {
+        ExtractedContent { value: None, damage: Some(damage) }
     }
 }
 
 /// Damage in content that spans several segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Damage {
+pub enum SegmentDamage {
     /// An ICC segment without numbers, or whose numbers contradict another's.
     #[error("an icc chunk says {number} of {count}, another says of {expected}")]
     IccCount {
@@ -93,7 +93,7 @@ pub enum Damage {
     },
 }
 
-impl Header {
+impl JpegHeader {
     /// Lists the payloads of one kind of segment that start with a signature, without it.
     fn payloads<'a>(
         &'a self,
@@ -125,7 +125,7 @@ impl Header {
     /// `guid` stands in the main packet as `xmpNote:HasExtendedXMP`. Parts may come in any order
     /// and have to tile the packet exactly. That the GUID is the MD5 of the packet is not checked:
     /// it guards against editors that forget one of the two, not against liars.
-    pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> Extracted<Vec<u8>> {
+    pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> ExtractedContent<Vec<u8>> {
         let mut parts: Vec<(u32, u32, &[u8])> = self
             .payloads(jpeg, APP1, XMP_EXTENSION)
             .filter_map(|payload| {
@@ -136,28 +136,28 @@ impl Header {
             })
             .collect();
         if guid.len() != GUID_BYTES || parts.is_empty() {
-            return Extracted::whole(None);
+            return ExtractedContent::whole(None);
         }
         parts.sort_by_key(|&(offset, ..)| offset);
         let length = parts[0].1;
         let mut packet = Vec::new();
         for (offset, claimed, data) in parts {
             if usize::try_from(offset) != Ok(packet.len()) || claimed != length {
-                return Extracted::lost(Damage::XmpParts { offset, length });
+                return ExtractedContent::lost(SegmentDamage::XmpParts { offset, length });
             }
             packet.extend_from_slice(data);
         }
         if usize::try_from(length) != Ok(packet.len()) {
-            return Extracted::lost(Damage::XmpParts { offset: length, length });
+            return ExtractedContent::lost(SegmentDamage::XmpParts { offset: length, length });
         }
-        Extracted::whole(Some(packet))
+        ExtractedContent::whole(Some(packet))
     }
 
     /// Joins the chunks of the ICC profile, which may come in any order.
     ///
     /// A profile with a missing, repeated or contradicting chunk is no profile: colours from half
     /// a table would be worse than none. The profile itself is not checked.
-    pub fn icc(&self, jpeg: &[u8]) -> Extracted<Vec<u8>> {
+    pub fn icc(&self, jpeg: &[u8]) -> ExtractedContent<Vec<u8>> {
         let mut chunks: [Option<&[u8]>; 256] = [None; 256];
         let mut expected = None;
         for payload in self.payloads(jpeg, APP2, ICC) {
@@ -167,43 +167,43 @@ impl Header {
             };
             let expected = *expected.get_or_insert(count);
             if number == 0 || number > count || count != expected {
-                return Extracted::lost(Damage::IccCount { number, count, expected });
+                return ExtractedContent::lost(SegmentDamage::IccCount { number, count, expected });
             }
             if chunks[usize::from(number)].replace(data).is_some() {
-                return Extracted::lost(Damage::IccRepeated { number });
+                return ExtractedContent::lost(SegmentDamage::IccRepeated { number });
             }
         }
         let Some(count) = expected else {
-            return Extracted::whole(None);
+            return ExtractedContent::whole(None);
         };
         let mut profile = Vec::new();
         for number in 1..=count {
             match chunks[usize::from(number)] {
                 Some(data) => profile.extend_from_slice(data),
-                None => return Extracted::lost(Damage::IccMissing { number, count }),
+                None => return ExtractedContent::lost(SegmentDamage::IccMissing { number, count }),
             }
         }
-        Extracted::whole(Some(profile))
+        ExtractedContent::whole(Some(profile))
     }
 
     /// Finds the IIM bytes: resource 0x0404 of the joined Photoshop segments.
     ///
     /// Several such resources are joined too. Resources before the damage, if any, count.
-    pub fn iptc(&self, jpeg: &[u8]) -> Extracted<Vec<u8>> {
+    pub fn iptc(&self, jpeg: &[u8]) -> ExtractedContent<Vec<u8>> {
         let joined: Vec<u8> = self.payloads(jpeg, APP13, PHOTOSHOP).flatten().copied().collect();
         let mut iim: Option<Vec<u8>> = None;
         let mut at = 0;
         // Zeros at the end are padding.
         while joined.get(at..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0)) {
             let Some((id, data, next)) = resource(&joined, at) else {
-                return Extracted { value: iim, damage: Some(Damage::Resources { offset: at }) };
+                return ExtractedContent { value: iim, damage: Some(SegmentDamage::Resources { offset: at }) };
             };
             if id == RESOURCE_IIM {
                 iim.get_or_insert_default().extend_from_slice(data);
             }
             at = next;
         }
-        Extracted::whole(iim)
+        ExtractedContent::whole(iim)
     }
 }
 

@@ -12,7 +12,7 @@ const COMPONENTS_MAX: usize = 4;
 
 /// The coding process, which the marker of the frame states (T.81 table B.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Process {
+pub enum CodingProcess {
     /// SOF0: sequential, Huffman, 8 bits.
     Baseline,
     /// SOF1: sequential, Huffman, 8 or 12 bits.
@@ -34,7 +34,7 @@ pub enum Process {
 
 /// One component (colour channel) of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Component {
+pub struct FrameComponent {
     /// Identifier, freely chosen by the encoder; usually 1, 2, 3.
     pub id: u8,
     /// Horizontal sampling factor, 1 to 4.
@@ -47,7 +47,7 @@ pub struct Component {
 
 /// The colour model of the stored samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
+pub enum ColourModel {
     /// One channel of luma.
     Gray,
     /// Luma and two chroma channels.
@@ -60,54 +60,54 @@ pub enum Colour {
     Ycck,
 }
 
-impl Colour {
+impl ColourModel {
     /// Decides the colour model as libjpeg does (`default_decompress_parms`).
     ///
     /// With three components a JFIF segment settles YCbCr, then Adobe's transform counts, then
     /// the component identifiers `R`, `G`, `B`; lossless files without either are RGB. With four,
     /// Adobe's transform 0 or its absence is CMYK, anything else YCCK.
     pub fn of(
-        process: Process,
-        components: &[Component],
+        process: CodingProcess,
+        components: &[FrameComponent],
         jfif: bool,
         adobe_transform: Option<u8>,
-    ) -> Option<Colour> {
+    ) -> Option<ColourModel> {
         match (components, adobe_transform) {
-            ([_], _) => Some(Colour::Gray),
-            ([_, _, _], _) if jfif => Some(Colour::YCbCr),
-            ([_, _, _], Some(0)) => Some(Colour::Rgb),
-            ([_, _, _], Some(_)) => Some(Colour::YCbCr),
+            ([_], _) => Some(ColourModel::Gray),
+            ([_, _, _], _) if jfif => Some(ColourModel::YCbCr),
+            ([_, _, _], Some(0)) => Some(ColourModel::Rgb),
+            ([_, _, _], Some(_)) => Some(ColourModel::YCbCr),
             ([a, b, c], None) => Some(match process {
-                Process::Lossless | Process::ArithmeticLossless => Colour::Rgb,
-                Process::Baseline
-                | Process::Extended
-                | Process::Progressive
-                | Process::ArithmeticSequential
-                | Process::ArithmeticProgressive
-                | Process::Hierarchical => {
+                CodingProcess::Lossless | CodingProcess::ArithmeticLossless => ColourModel::Rgb,
+                CodingProcess::Baseline
+                | CodingProcess::Extended
+                | CodingProcess::Progressive
+                | CodingProcess::ArithmeticSequential
+                | CodingProcess::ArithmeticProgressive
+                | CodingProcess::Hierarchical => {
                     if [a.id, b.id, c.id] == *b"RGB" {
-                        Colour::Rgb
+                        ColourModel::Rgb
                     } else {
-                        Colour::YCbCr
+                        ColourModel::YCbCr
                     }
                 }
             }),
-            ([_, _, _, _], None | Some(0)) => Some(Colour::Cmyk),
-            ([_, _, _, _], Some(_)) => Some(Colour::Ycck),
+            ([_, _, _, _], None | Some(0)) => Some(ColourModel::Cmyk),
+            ([_, _, _, _], Some(_)) => Some(ColourModel::Ycck),
             _ => None,
         }
     }
 }
 
 /// The frame's segment, read.
-pub(super) struct Frame {
+pub(super) struct FrameHeader {
     pub(super) size: Size,
-    pub(super) process: Process,
+    pub(super) process: CodingProcess,
     pub(super) precision: u8,
-    pub(super) components: Vec<Component>,
+    pub(super) components: Vec<FrameComponent>,
 }
 
-impl Frame {
+impl FrameHeader {
     /// Reads a frame's payload: precision, height, width, and three bytes per component.
     ///
     /// Fails with `bad` when it contradicts itself.
@@ -115,7 +115,7 @@ impl Frame {
         marker: u8,
         payload: &[u8],
         bad: HeaderError,
-    ) -> Result<Frame, HeaderError> {
+    ) -> Result<FrameHeader, HeaderError> {
         let process = process(marker).ok_or(bad)?;
         let &[precision, y1, y2, x1, x2, count, ref rest @ ..] = payload else {
             return Err(bad);
@@ -131,9 +131,9 @@ impl Frame {
         if size.width == 0 || size.height == 0 {
             return Err(HeaderError::ZeroSize { width: size.width, height: size.height });
         }
-        let components: Vec<Component> = rest
+        let components: Vec<FrameComponent> = rest
             .chunks_exact(3)
-            .map(|c| Component { id: c[0], h: c[1] >> 4, v: c[1] & 15, tq: c[2] })
+            .map(|c| FrameComponent { id: c[0], h: c[1] >> 4, v: c[1] & 15, tq: c[2] })
             .collect();
         let sampling = 1..=4;
         if !components
@@ -143,33 +143,33 @@ impl Frame {
         {
             return Err(bad);
         }
-        Ok(Frame { size, process, precision, components })
+        Ok(FrameHeader { size, process, precision, components })
     }
 }
 
-fn process(marker: u8) -> Option<Process> {
+fn process(marker: u8) -> Option<CodingProcess> {
     Some(match marker {
-        0xC0 => Process::Baseline,
-        0xC1 => Process::Extended,
-        0xC2 => Process::Progressive,
-        0xC3 => Process::Lossless,
-        0xC9 => Process::ArithmeticSequential,
-        0xCA => Process::ArithmeticProgressive,
-        0xCB => Process::ArithmeticLossless,
-        0xC5..=0xC7 | 0xCD..=0xCF => Process::Hierarchical,
+        0xC0 => CodingProcess::Baseline,
+        0xC1 => CodingProcess::Extended,
+        0xC2 => CodingProcess::Progressive,
+        0xC3 => CodingProcess::Lossless,
+        0xC9 => CodingProcess::ArithmeticSequential,
+        0xCA => CodingProcess::ArithmeticProgressive,
+        0xCB => CodingProcess::ArithmeticLossless,
+        0xC5..=0xC7 | 0xCD..=0xCF => CodingProcess::Hierarchical,
         _ => return None,
     })
 }
 
 /// The bits per sample that each process allows (T.81 table B.2).
-fn precision_fits(process: Process, precision: u8) -> bool {
+fn precision_fits(process: CodingProcess, precision: u8) -> bool {
     match process {
-        Process::Baseline => precision == 8,
-        Process::Extended
-        | Process::Progressive
-        | Process::ArithmeticSequential
-        | Process::ArithmeticProgressive => precision == 8 || precision == 12,
-        Process::Lossless | Process::ArithmeticLossless | Process::Hierarchical => {
+        CodingProcess::Baseline => precision == 8,
+        CodingProcess::Extended
+        | CodingProcess::Progressive
+        | CodingProcess::ArithmeticSequential
+        | CodingProcess::ArithmeticProgressive => precision == 8 || precision == 12,
+        CodingProcess::Lossless | CodingProcess::ArithmeticLossless | CodingProcess::Hierarchical => {
             (2..=16).contains(&precision)
         }
     }

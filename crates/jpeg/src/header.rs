@@ -12,8 +12,8 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::frame::Frame;
-pub use crate::frame::{Colour, Component, Process};
+use crate::frame::FrameHeader;
+pub use crate::frame::{ColourModel, FrameComponent, CodingProcess};
 use geometry::Size;
 
 /// Start of frame, baseline; the other frames follow it.
@@ -62,14 +62,14 @@ pub struct HeaderLimits {
 
 /// The position of a segment that comes before the first scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
+pub struct MarkerSegment {
     /// The marker's code: `E0`–`EF` are APP0–APP15, `FE` is COM.
     pub marker: u8,
     /// Byte range of the payload in the file, after marker and length.
     pub payload: Range<usize>,
 }
 
-impl Segment {
+impl MarkerSegment {
     /// Byte range of the whole segment, with marker and length.
     ///
     /// Fill bytes before the marker do not belong to it.
@@ -84,7 +84,7 @@ impl Segment {
     }
 }
 
-/// Why a file is refused by [`Header::parse`].
+/// Why a file is refused by [`JpegHeader::parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// The file has no bytes.
@@ -172,15 +172,15 @@ pub enum HeaderError {
 /// All ranges and offsets are in bytes of the file it was parsed from and are valid for that file
 /// only; the methods that take the file's bytes find nothing in bytes that are shorter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct JpegHeader {
     /// Size of the picture as stored, in pixels, before any EXIF orientation.
     pub size: Size,
     /// Coding process: baseline, progressive and so on.
-    pub process: Process,
+    pub process: CodingProcess,
     /// Bits per sample, 8 in nearly all files.
     pub precision: u8,
     /// The frame's components, one to four, in its order.
-    pub components: Vec<Component>,
+    pub components: Vec<FrameComponent>,
     /// MCUs between restart markers as the first scan has it; 0 means no restarts.
     pub restart_interval: u16,
     /// The transform of Adobe's APP14 segment: 0 none, 1 YCbCr, 2 YCCK. The last one counts.
@@ -190,7 +190,7 @@ pub struct Header {
     /// Number of scans in the file.
     pub scans: u32,
     /// All segments before the first scan, in their order.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<MarkerSegment>,
     /// Metadata segments behind the first scan's start. They are legal and rare; a caller that
     /// keeps the picture data untouched keeps them too.
     pub late_metadata: u32,
@@ -204,7 +204,7 @@ pub struct Header {
     pub skipped_bytes: usize,
 }
 
-impl Header {
+impl JpegHeader {
     /// Parses the markers of `jpeg` from SOI to EOI.
     ///
     /// Costs one pass at memory speed. Success says nothing about the entropy-coded data, which is
@@ -214,14 +214,14 @@ impl Header {
     ///
     /// [`HeaderError`] when the file is not a JPEG, is truncated or contradicts itself, or exceeds
     /// `limits`. Such a file should not reach a decoder.
-    pub fn parse(jpeg: &[u8], limits: &HeaderLimits) -> Result<Header, HeaderError> {
+    pub fn parse(jpeg: &[u8], limits: &HeaderLimits) -> Result<JpegHeader, HeaderError> {
         if jpeg.is_empty() {
             return Err(HeaderError::Empty);
         }
         if !jpeg.starts_with(&[0xFF, SOI]) {
             return Err(HeaderError::NotJpeg);
         }
-        Walk::new(jpeg, limits).run()
+        MarkerWalk::new(jpeg, limits).run()
     }
 
     /// Parses the markers before the first scan, of a file of which only the start is at hand.
@@ -232,23 +232,23 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// As [`Header::parse`].
+    /// As [`JpegHeader::parse`].
     pub fn parse_start(
         jpeg: &[u8],
         limits: &HeaderLimits,
         end: usize,
-    ) -> Result<Header, HeaderError> {
+    ) -> Result<JpegHeader, HeaderError> {
         if !jpeg.starts_with(&[0xFF, SOI]) {
             return Err(HeaderError::NotJpeg);
         }
-        let mut walk = Walk { start_only: true, ..Walk::new(jpeg, limits) };
+        let mut walk = MarkerWalk { start_only: true, ..MarkerWalk::new(jpeg, limits) };
         walk.reach_first_scan()?;
         walk.at = end;
         walk.finish()
     }
 
     /// The metadata segments before the first scan, APPn and COM, in file order.
-    pub fn metadata(&self) -> impl Iterator<Item = &Segment> {
+    pub fn metadata(&self) -> impl Iterator<Item = &MarkerSegment> {
         self.segments.iter().filter(|segment| segment.is_metadata())
     }
 
@@ -256,28 +256,28 @@ impl Header {
     /// progressive files.
     pub fn is_by_scans(&self) -> bool {
         self.scans > 1
-            || matches!(self.process, Process::Progressive | Process::ArithmeticProgressive)
+            || matches!(self.process, CodingProcess::Progressive | CodingProcess::ArithmeticProgressive)
     }
 
-    /// The colour model of the components, decided as libjpeg does ([`Colour::of`]); `None` for
+    /// The colour model of the components, decided as libjpeg does ([`ColourModel::of`]); `None` for
     /// two components, for which no colour model exists.
-    pub fn colour(&self) -> Option<Colour> {
-        Colour::of(self.process, &self.components, self.jfif, self.adobe_transform)
+    pub fn colour(&self) -> Option<ColourModel> {
+        ColourModel::of(self.process, &self.components, self.jfif, self.adobe_transform)
     }
 }
 
 /// The state of one pass over the markers.
-struct Walk<'a> {
+struct MarkerWalk<'a> {
     jpeg: &'a [u8],
     limits: &'a HeaderLimits,
     at: usize,
-    frame: Option<Frame>,
+    frame: Option<FrameHeader>,
     restart_interval: u16,
     adobe_transform: Option<u8>,
     jfif: bool,
     scans: u32,
     first_scan: usize,
-    segments: Vec<Segment>,
+    segments: Vec<MarkerSegment>,
     segment_count: u32,
     metadata_bytes: usize,
     late_metadata: u32,
@@ -286,9 +286,9 @@ struct Walk<'a> {
     start_only: bool,
 }
 
-impl<'a> Walk<'a> {
-    fn new(jpeg: &'a [u8], limits: &'a HeaderLimits) -> Walk<'a> {
-        Walk {
+impl<'a> MarkerWalk<'a> {
+    fn new(jpeg: &'a [u8], limits: &'a HeaderLimits) -> MarkerWalk<'a> {
+        MarkerWalk {
             jpeg,
             limits,
             // Behind SOI.
@@ -308,7 +308,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn run(mut self) -> Result<Header, HeaderError> {
+    fn run(mut self) -> Result<JpegHeader, HeaderError> {
         loop {
             let (marker, offset) = self.next_marker()?;
             match marker {
@@ -381,11 +381,11 @@ impl<'a> Walk<'a> {
             SOF0..=SOF15 if self.frame.is_some() => {
                 return Err(HeaderError::SecondFrame { offset });
             }
-            SOF0..=SOF15 => self.frame = Some(Frame::parse(marker, payload, bad)?),
+            SOF0..=SOF15 => self.frame = Some(FrameHeader::parse(marker, payload, bad)?),
             _ => {}
         }
         if self.scans == 0 {
-            self.segments.push(Segment { marker, payload: range });
+            self.segments.push(MarkerSegment { marker, payload: range });
         }
         Ok(())
     }
@@ -449,12 +449,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Header, HeaderError> {
+    fn finish(self) -> Result<JpegHeader, HeaderError> {
         let frame = self.frame.ok_or(HeaderError::NoFrame)?;
         if self.scans == 0 {
             return Err(HeaderError::NoScan);
         }
-        Ok(Header {
+        Ok(JpegHeader {
             size: frame.size,
             process: frame.process,
             precision: frame.precision,

@@ -2,25 +2,25 @@
 
 use proptest::prelude::*;
 
-use crate::embedded::Damage;
-use crate::header::{Colour, Header, HeaderError, HeaderLimits, Process};
+use crate::embedded::SegmentDamage;
+use crate::header::{ColourModel, JpegHeader, HeaderError, HeaderLimits, CodingProcess};
 use crate::rewrite::{icc_segments, picture_parts, rewrite_metadata, segment};
 use crate::samples::{LIMITS, adobe, file, frame, jfif, join, scan};
 use geometry::Size;
 
-fn ok(jpeg: &[u8]) -> Header {
-    Header::parse(jpeg, &LIMITS).expect("a sample")
+fn ok(jpeg: &[u8]) -> JpegHeader {
+    JpegHeader::parse(jpeg, &LIMITS).expect("a sample")
 }
 
 fn err(jpeg: &[u8]) -> HeaderError {
-    Header::parse(jpeg, &LIMITS).expect_err("a broken sample")
+    JpegHeader::parse(jpeg, &LIMITS).expect_err("a broken sample")
 }
 
 #[test]
 fn ok_a_baseline_file() {
     let header = ok(&file(&jfif()));
     assert_eq!(header.size, Size { width: 640, height: 480 });
-    assert_eq!((header.process, header.precision, header.scans), (Process::Baseline, 8, 1));
+    assert_eq!((header.process, header.precision, header.scans), (CodingProcess::Baseline, 8, 1));
     assert_eq!(header.components.len(), 3);
     assert_eq!(header.metadata().count(), 1);
     assert_eq!((header.trailer_bytes, header.skipped_bytes, header.late_metadata), (0, 0, 0));
@@ -38,15 +38,15 @@ fn ok_first_scan_and_end_are_where_they_stand() {
 #[test]
 fn ok_every_process_is_told_by_its_marker() {
     let cases = [
-        (0xC0, Process::Baseline),
-        (0xC1, Process::Extended),
-        (0xC2, Process::Progressive),
-        (0xC3, Process::Lossless),
-        (0xC5, Process::Hierarchical),
-        (0xC9, Process::ArithmeticSequential),
-        (0xCA, Process::ArithmeticProgressive),
-        (0xCB, Process::ArithmeticLossless),
-        (0xCF, Process::Hierarchical),
+        (0xC0, CodingProcess::Baseline),
+        (0xC1, CodingProcess::Extended),
+        (0xC2, CodingProcess::Progressive),
+        (0xC3, CodingProcess::Lossless),
+        (0xC5, CodingProcess::Hierarchical),
+        (0xC9, CodingProcess::ArithmeticSequential),
+        (0xCA, CodingProcess::ArithmeticProgressive),
+        (0xCB, CodingProcess::ArithmeticLossless),
+        (0xCF, CodingProcess::Hierarchical),
     ];
     for (marker, process) in cases {
         let header = ok(&join(&[&frame(marker, &[1]), &scan(&[1]), &scan(&[1])]));
@@ -71,27 +71,27 @@ fn ok_the_restart_interval_is_that_of_the_first_scan() {
 
 #[test]
 fn the_colour_model_is_libjpegs() {
-    let check = |marker: u8, ids: &[u8], head: &[&[u8]], expected: Option<Colour>| {
+    let check = |marker: u8, ids: &[u8], head: &[&[u8]], expected: Option<ColourModel>| {
         let header = ok(&join(&[&head.concat(), &frame(marker, ids), &scan(ids)]));
         assert_eq!(header.colour(), expected, "{marker:02X} {ids:?} {head:?}");
     };
     let (jfif, transforms) = (jfif(), [adobe(0), adobe(1), adobe(2)]);
-    check(0xC0, &[1], &[], Some(Colour::Gray));
+    check(0xC0, &[1], &[], Some(ColourModel::Gray));
     check(0xC0, &[1, 2], &[], None);
-    check(0xC0, &[1, 2, 3], &[], Some(Colour::YCbCr));
-    check(0xC0, &[0, 1, 2], &[], Some(Colour::YCbCr));
-    check(0xC0, b"RGB", &[], Some(Colour::Rgb));
-    check(0xC3, &[1, 2, 3], &[], Some(Colour::Rgb));
-    check(0xC0, b"RGB", &[&jfif], Some(Colour::YCbCr));
-    check(0xC0, &[1, 2, 3], &[&jfif, &transforms[0]], Some(Colour::YCbCr));
-    check(0xC0, &[1, 2, 3], &[&transforms[0]], Some(Colour::Rgb));
-    check(0xC0, b"RGB", &[&transforms[1]], Some(Colour::YCbCr));
-    check(0xC0, &[1, 2, 3], &[&transforms[2]], Some(Colour::YCbCr));
-    check(0xC0, &[1, 2, 3, 4], &[], Some(Colour::Cmyk));
-    check(0xC0, &[1, 2, 3, 4], &[&transforms[0]], Some(Colour::Cmyk));
-    check(0xC0, &[1, 2, 3, 4], &[&transforms[2]], Some(Colour::Ycck));
-    check(0xC0, &[1, 2, 3, 4], &[&transforms[1]], Some(Colour::Ycck));
-    check(0xC0, &[1, 2, 3, 4], &[&segment(0xEE, &[b"Adobe\0"])], Some(Colour::Cmyk));
+    check(0xC0, &[1, 2, 3], &[], Some(ColourModel::YCbCr));
+    check(0xC0, &[0, 1, 2], &[], Some(ColourModel::YCbCr));
+    check(0xC0, b"RGB", &[], Some(ColourModel::Rgb));
+    check(0xC3, &[1, 2, 3], &[], Some(ColourModel::Rgb));
+    check(0xC0, b"RGB", &[&jfif], Some(ColourModel::YCbCr));
+    check(0xC0, &[1, 2, 3], &[&jfif, &transforms[0]], Some(ColourModel::YCbCr));
+    check(0xC0, &[1, 2, 3], &[&transforms[0]], Some(ColourModel::Rgb));
+    check(0xC0, b"RGB", &[&transforms[1]], Some(ColourModel::YCbCr));
+    check(0xC0, &[1, 2, 3], &[&transforms[2]], Some(ColourModel::YCbCr));
+    check(0xC0, &[1, 2, 3, 4], &[], Some(ColourModel::Cmyk));
+    check(0xC0, &[1, 2, 3, 4], &[&transforms[0]], Some(ColourModel::Cmyk));
+    check(0xC0, &[1, 2, 3, 4], &[&transforms[2]], Some(ColourModel::Ycck));
+    check(0xC0, &[1, 2, 3, 4], &[&transforms[1]], Some(ColourModel::Ycck));
+    check(0xC0, &[1, 2, 3, 4], &[&segment(0xEE, &[b"Adobe\0"])], Some(ColourModel::Cmyk));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn err_segments_that_contradict_themselves() {
 #[test]
 fn err_limits_are_kept() {
     let limits = HeaderLimits { scans_max: 2, segments_max: 6, metadata_bytes_max: 20 };
-    let parse = |parts: &[&[u8]]| Header::parse(&join(parts), &limits).map(|header| header.scans);
+    let parse = |parts: &[&[u8]]| JpegHeader::parse(&join(parts), &limits).map(|header| header.scans);
     let (frame, scan, comment) = (frame(0xC2, &[1]), scan(&[1]), segment(0xFE, &[&[0; 10]]));
     assert_eq!(parse(&[&comment, &comment, &frame, &scan, &scan]), Ok(2));
     let scans = HeaderError::TooManyScans { found_at_least: 3, limit: 2 };
@@ -169,17 +169,17 @@ fn an_icc_profile_is_put_together_in_any_order() {
 
 #[test]
 fn an_icc_profile_with_bad_chunks_is_none() {
-    let check = |chunks: &[Vec<u8>], expected: Option<Damage>| {
+    let check = |chunks: &[Vec<u8>], expected: Option<SegmentDamage>| {
         let jpeg = file(&chunks.concat());
         let found = ok(&jpeg).icc(&jpeg);
         assert_eq!((found.value, found.damage), (None, expected));
     };
     check(&[], None);
-    let missing = Damage::IccMissing { number: 1, count: 2 };
+    let missing = SegmentDamage::IccMissing { number: 1, count: 2 };
     check(&[icc_chunk(2, 2, b"file")], Some(missing));
-    let repeated = Damage::IccRepeated { number: 1 };
+    let repeated = SegmentDamage::IccRepeated { number: 1 };
     check(&[icc_chunk(1, 2, b"a"), icc_chunk(1, 2, b"b")], Some(repeated));
-    let count = |number, count, expected| Some(Damage::IccCount { number, count, expected });
+    let count = |number, count, expected| Some(SegmentDamage::IccCount { number, count, expected });
     check(&[icc_chunk(1, 2, b"a"), icc_chunk(2, 3, b"b")], count(2, 3, 2));
     check(&[icc_chunk(0, 1, b"a")], count(0, 1, 1));
     check(&[segment(0xE2, &[b"ICC_PROFILE\0"])], count(0, 0, 0));
@@ -225,7 +225,7 @@ fn extended_xmp_with_gaps_is_none() {
     let check = |parts: &[Vec<u8>], offset: u32, length: u32| {
         let jpeg = file(&parts.concat());
         let found = ok(&jpeg).extended_xmp(&jpeg, GUID);
-        assert_eq!((found.value, found.damage), (None, Some(Damage::XmpParts { offset, length })));
+        assert_eq!((found.value, found.damage), (None, Some(SegmentDamage::XmpParts { offset, length })));
     };
     check(&[xmp_part(GUID, 6, 0, b"abc")], 6, 6);
     check(&[xmp_part(GUID, 6, 0, b"abc"), xmp_part(GUID, 6, 4, b"ef")], 4, 6);
@@ -240,7 +240,7 @@ fn resource(id: u16, name: &[u8], data: &[u8]) -> Vec<u8> {
     resource
 }
 
-fn check_iptc(segments: &[&[u8]], expected: Option<&[u8]>, damage: Option<Damage>) {
+fn check_iptc(segments: &[&[u8]], expected: Option<&[u8]>, damage: Option<SegmentDamage>) {
     let segments: Vec<u8> =
         segments.iter().flat_map(|s| segment(0xED, &[b"Photoshop 3.0\0", s])).collect();
     let jpeg = file(&segments);
@@ -271,9 +271,9 @@ fn iptc_that_is_cut_over_segments_is_joined() {
 #[test]
 fn iptc_before_the_damage_counts() {
     let resources = [resource(0x0404, b"\0\0", b"ab"), b"8BIM\x04\x04\0\0\0\0\0\x09x".to_vec()];
-    let damage = Damage::Resources { offset: resources[0].len() };
+    let damage = SegmentDamage::Resources { offset: resources[0].len() };
     check_iptc(&[&resources.concat()], Some(b"ab"), Some(damage));
-    check_iptc(&[b"rubbish"], None, Some(Damage::Resources { offset: 0 }));
+    check_iptc(&[b"rubbish"], None, Some(SegmentDamage::Resources { offset: 0 }));
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn other_bytes_than_those_parsed_do_no_harm() {
 proptest! {
     #[test]
     fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-        let _ = Header::parse(&join(&[&bytes]), &LIMITS);
+        let _ = JpegHeader::parse(&join(&[&bytes]), &LIMITS);
         let jpeg = file(&segment(0xED, &[b"Photoshop 3.0\08BIM", &bytes]));
         ok(&jpeg).iptc(&jpeg);
     }
@@ -332,7 +332,7 @@ proptest! {
             let at = at % jpeg.len();
             jpeg[at] = byte;
         }
-        if let Ok(header) = Header::parse(&jpeg, &LIMITS) {
+        if let Ok(header) = JpegHeader::parse(&jpeg, &LIMITS) {
             let icc = header.icc(&jpeg).value;
             let (head, tail) = rewrite_metadata(&jpeg, &header, &[], icc.as_deref());
             let written = [&head, &jpeg[tail]].concat();

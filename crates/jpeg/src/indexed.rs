@@ -2,10 +2,10 @@
 
 use geometry::Rect;
 
-use crate::header::{Header, HeaderLimits};
+use crate::header::{JpegHeader, HeaderLimits};
 use crate::rewrite::colour_segments;
-use crate::scan::index::Index;
-use crate::scan::{Bytes, Scan, ScanError, cut};
+use crate::scan::index::ScanIndex;
+use crate::scan::{ByteRanges, Scan, ScanError, cut};
 
 /// A baseline JPEG file in memory with random access to its scan.
 ///
@@ -36,7 +36,7 @@ pub struct IndexedJpeg {
     /// The facts and tables of the scan, read from the headers.
     pub scan: Scan,
     /// The positions from which the scan can be read.
-    pub index: Index,
+    pub index: ScanIndex,
     /// The JFIF and Adobe segments of the file, whole: they define the colours of its components,
     /// and every file cut out of it starts with them.
     pub colour: Vec<u8>,
@@ -51,20 +51,20 @@ impl IndexedJpeg {
     /// # Errors
     ///
     /// [`ScanError`] with the reason when the file is not one baseline scan or is damaged;
-    /// [`ScanError::Bytes`] when the headers are broken or exceed `limits`. Parse a [`Header`]
+    /// [`ScanError::ByteRanges`] when the headers are broken or exceed `limits`. Parse a [`JpegHeader`]
     /// first to learn what is wrong with them.
     pub fn open(jpeg: Vec<u8>, limits: &HeaderLimits) -> Result<Self, ScanError> {
-        let header = Header::parse(&jpeg, limits).map_err(|_| ScanError::Bytes)?;
+        let header = JpegHeader::parse(&jpeg, limits).map_err(|_| ScanError::Bytes)?;
         let scan = Scan::read(&header, &jpeg)?;
-        let index = Index::build(&scan, &jpeg)?;
+        let index = ScanIndex::build(&scan, &jpeg)?;
         let colour = colour_segments(&header, &jpeg);
         Ok(Self { jpeg, scan, index, colour })
     }
 
     /// The whole file as a source of byte ranges, for the functions of [`crate::scan`].
     #[must_use]
-    pub fn bytes(&self) -> Bytes<'_> {
-        Bytes::whole(&self.jpeg)
+    pub fn bytes(&self) -> ByteRanges<'_> {
+        ByteRanges::whole(&self.jpeg)
     }
 
     /// Cuts out `rect` as a file of its own, without loss: coefficients are copied, not decoded.
@@ -76,7 +76,7 @@ impl IndexedJpeg {
     ///
     /// # Errors
     ///
-    /// [`ScanError::Outside`] when `rect` is empty, leaves the picture, or is off the grid;
+    /// [`ScanError::ExternalProbe`] when `rect` is empty, leaves the picture, or is off the grid;
     /// [`ScanError::Tables`] when the Huffman tables of the file lack a code that the crop needs.
     pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, ScanError> {
         cut::cut(&self.scan, &self.index, &self.bytes(), rect, &self.colour)

@@ -1,6 +1,6 @@
 //! Cleans headers that libjpeg-turbo refuses and other readers accept.
 
-use crate::header::{APP0, APP14, Header, HeaderLimits, is_jfif};
+use crate::header::{APP0, APP14, JpegHeader, HeaderLimits, is_jfif};
 use crate::rewrite::segment;
 
 /// Generous limits: the caller has checked the file against its own.
@@ -20,7 +20,7 @@ const TRANSFORM: usize = 11;
 /// readers show such files. `None` if there is no scan.
 #[must_use]
 pub fn repaired(jpeg: &[u8]) -> Option<Vec<u8>> {
-    let header = Header::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
+    let header = JpegHeader::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
     let mut out = vec![0xFF, 0xD8];
     for part in &header.segments {
         let payload = jpeg.get(part.payload.clone())?;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::embedded::ICC;
 use crate::header::{
-    APP0, APP2, APP14, DHT, Header, JFIF_BYTES, Segment, adobe_transform, is_jfif,
+    APP0, APP2, APP14, DHT, JpegHeader, JFIF_BYTES, MarkerSegment, adobe_transform, is_jfif,
 };
 
 /// Bytes of a segment's payload at most: its length is 16 bits and counts itself.
@@ -37,8 +37,8 @@ pub struct PictureParts {
 /// JFIF and Adobe segments belong to it because they decide what colours the samples mean. A JFIF
 /// thumbnail does not, nor does a second picture behind EOI: either can show what a crop removed.
 /// `header` is what was parsed from `jpeg`.
-pub fn picture_parts(header: &Header, jpeg: &[u8]) -> PictureParts {
-    let payload = |segment: &Segment| jpeg.get(segment.payload.clone()).unwrap_or_default();
+pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
+    let payload = |segment: &MarkerSegment| jpeg.get(segment.payload.clone()).unwrap_or_default();
     let jfif = header
         .segments
         .iter()
@@ -53,8 +53,8 @@ pub fn picture_parts(header: &Header, jpeg: &[u8]) -> PictureParts {
         .segments
         .iter()
         .rfind(|segment| segment.marker == APP14 && adobe_transform(payload(segment)).is_some())
-        .map(Segment::whole);
-    let tables = header.segments.iter().filter(|s| !s.is_metadata()).map(Segment::whole).collect();
+        .map(MarkerSegment::whole);
+    let tables = header.segments.iter().filter(|s| !s.is_metadata()).map(MarkerSegment::whole).collect();
     PictureParts { jfif, adobe, tables, scans: header.first_scan..header.end }
 }
 
@@ -62,7 +62,7 @@ pub fn picture_parts(header: &Header, jpeg: &[u8]) -> PictureParts {
 /// thumbnail, and Adobe's.
 ///
 /// A file that is cut out of `jpeg` starts with them. `header` was parsed from `jpeg`.
-pub fn colour_segments(header: &Header, jpeg: &[u8]) -> Vec<u8> {
+pub fn colour_segments(header: &JpegHeader, jpeg: &[u8]) -> Vec<u8> {
     let parts = picture_parts(header, jpeg);
     let mut out = parts.jfif.map_or_else(Vec::new, |jfif| segment(APP0, &[&jfif]));
     out.extend_from_slice(parts.adobe.and_then(|range| jpeg.get(range)).unwrap_or_default());
@@ -77,7 +77,7 @@ pub fn colour_segments(header: &Header, jpeg: &[u8]) -> Vec<u8> {
 ///
 /// `metadata` holds complete segments ([`segment`]) and comes after JFIF's; `icc` is the colour
 /// profile of the new file. All other application segments, comments, the old profile and what
-/// follows EOI are dropped. Metadata between the scans stays ([`Header::late_metadata`]). `header`
+/// follows EOI are dropped. Metadata between the scans stays ([`JpegHeader::late_metadata`]). `header`
 /// was parsed from `jpeg`.
 ///
 /// ```
@@ -95,7 +95,7 @@ pub fn colour_segments(header: &Header, jpeg: &[u8]) -> Vec<u8> {
 /// ```
 pub fn rewrite_metadata(
     jpeg: &[u8],
-    header: &Header,
+    header: &JpegHeader,
     metadata: &[u8],
     icc: Option<&[u8]>,
 ) -> (Vec<u8>, Range<usize>) {
@@ -103,10 +103,10 @@ pub fn rewrite_metadata(
 }
 
 /// Replaces the metadata as [`rewrite_metadata`] does, and the Huffman tables by `huffman`:
-/// complete DHT segments, such as [`Patched::tables`](crate::scan::patch::Patched::tables).
+/// complete DHT segments, such as [`PatchedScan::tables`](crate::scan::patch::PatchedScan::tables).
 pub fn rewrite_with_tables(
     jpeg: &[u8],
-    header: &Header,
+    header: &JpegHeader,
     metadata: &[u8],
     icc: Option<&[u8]>,
     huffman: &[u8],

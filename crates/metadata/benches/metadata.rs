@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use jpeg::header::Header;
+use jpeg::header::JpegHeader;
 use jpeg::samples::{LIMITS, file};
 use metadata::{Caption, WriteOptions, read, write};
 
@@ -19,7 +19,7 @@ fn captions(criterion: &mut Criterion) {
     };
     let keep = WriteOptions { orientation: 1, gps: false };
     let written = file(&write(&caption, &[], keep));
-    let header = Header::parse(&written, &LIMITS).expect("a made file");
+    let header = JpegHeader::parse(&written, &LIMITS).expect("a made file");
 
     let mut group = criterion.benchmark_group("metadata");
     group.bench_function("write", |bench| bench.iter(|| write(black_box(&caption), &[], keep)));

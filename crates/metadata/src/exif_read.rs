@@ -8,7 +8,7 @@
 
 use exif::{Exif, Field, In, Rational, Reader, Tag, Value};
 
-use crate::stamp::Stamp;
+use crate::stamp::PartialDateTime;
 use crate::{Caption, StandardFields, TEXT_BYTES_MAX, is_position, set, text};
 
 /// Directory entries that one block may have; cameras write some hundred.
@@ -21,11 +21,11 @@ const DIRECTORIES_MAX: usize = 8;
 const ENTRY_BYTES: usize = 12;
 
 /// The Exif blocks of a file, in its order.
-pub(super) struct Blocks(Vec<Exif>);
+pub(super) struct ExifBlocks(Vec<Exif>);
 
-impl Blocks {
+impl ExifBlocks {
     /// Parses blocks from their TIFF headers on; what is broken gives a warning.
-    pub(super) fn parse(blocks: &[&[u8]], warnings: &mut Vec<String>) -> Blocks {
+    pub(super) fn parse(blocks: &[&[u8]], warnings: &mut Vec<String>) -> ExifBlocks {
         let mut parsed = Vec::new();
         for (index, block) in blocks.iter().enumerate().take(BLOCKS_MAX) {
             if !is_modest(block) {
@@ -43,7 +43,7 @@ impl Blocks {
                 warnings.push(format!("exif block {index} is broken"));
             }
         }
-        Blocks(parsed)
+        ExifBlocks(parsed)
     }
 
     /// Finds a tag of the picture, in the first block that has it. Thumbnails have their own
@@ -75,7 +75,7 @@ impl Blocks {
             warnings.push("exif gps position is not on the globe".to_owned());
         }
         let offset = self.text(Tag::OffsetTimeOriginal);
-        let created = Stamp::parse(&self.text(Tag::DateTimeOriginal))
+        let created = PartialDateTime::parse(&self.text(Tag::DateTimeOriginal))
             .map(|stamp| stamp.with_offset(&offset));
         StandardFields { caption, created }
     }
@@ -247,7 +247,7 @@ mod tests {
 
     fn check_orientation(blocks: &[&[u8]], expected: u8, warned: bool) {
         let mut warnings = Vec::new();
-        let blocks = Blocks::parse(blocks, &mut warnings);
+        let blocks = ExifBlocks::parse(blocks, &mut warnings);
         assert_eq!(blocks.orientation(&mut warnings), expected);
         assert_eq!(!warnings.is_empty(), warned, "{warnings:?}");
     }
@@ -283,7 +283,7 @@ mod tests {
             b"      \0Bo\0\0Ek \0\0",
         );
         let mut warnings = Vec::new();
-        let told = Blocks::parse(&[&block], &mut warnings).read(&mut warnings);
+        let told = ExifBlocks::parse(&[&block], &mut warnings).read(&mut warnings);
         assert_eq!(told.caption.description, "");
         assert_eq!(told.caption.byline, "Åsa");
         assert_eq!(told.caption.copyright_notice, "Bo, Ek");
@@ -296,7 +296,7 @@ mod tests {
         let block = tiff(&vec![(0x8769, 4, 1, [0, 0, 0, 8]); 2_000], &[]);
         assert!(!is_modest(&block));
         let mut warnings = Vec::new();
-        assert_eq!(Blocks::parse(&[&block], &mut warnings).0.len(), 0);
+        assert_eq!(ExifBlocks::parse(&[&block], &mut warnings).0.len(), 0);
         assert_eq!(warnings.len(), 1);
     }
 }

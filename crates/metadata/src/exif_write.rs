@@ -8,8 +8,8 @@ use std::io::Cursor;
 use exif::experimental::Writer;
 use exif::{Field, In, Rational, Tag, Value};
 
-use crate::exif_read::Blocks;
-use crate::stamp::Stamp;
+use crate::exif_read::ExifBlocks;
+use crate::stamp::PartialDateTime;
 use crate::{Caption, WriteOptions, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
@@ -50,7 +50,7 @@ pub(super) fn block(caption: &Caption, originals: &[&[u8]], keep: WriteOptions) 
     let mut fields = texts(caption);
     fields.extend(moment(caption));
     if keep.gps {
-        let blocks = Blocks::parse(originals, &mut Vec::new());
+        let blocks = ExifBlocks::parse(originals, &mut Vec::new());
         fields.extend(position(caption, &blocks));
     }
     let orientation = if (1..=8).contains(&keep.orientation) { keep.orientation } else { 1 };
@@ -106,7 +106,7 @@ fn texts(caption: &Caption) -> Vec<Field> {
 }
 
 /// Copies a fact if the original has it and its value is text or a few numbers.
-fn fact(blocks: &Blocks, tag: Tag) -> Option<Field> {
+fn fact(blocks: &ExifBlocks, tag: Tag) -> Option<Field> {
     let value = &blocks.field(tag)?.value;
     let few = |count: usize| (1..=FACT_NUMBERS_MAX).contains(&count);
     let copied = match value {
@@ -133,7 +133,7 @@ fn fact(blocks: &Blocks, tag: Tag) -> Option<Field> {
 
 /// When the photograph was taken, with the offset if it is known.
 fn moment(caption: &Caption) -> Vec<Field> {
-    let Some(stamp) = caption.created.as_deref().and_then(Stamp::parse) else {
+    let Some(stamp) = caption.created.as_deref().and_then(PartialDateTime::parse) else {
         return Vec::new();
     };
     let Some(time) = stamp.exif_time() else {
@@ -148,7 +148,7 @@ fn moment(caption: &Caption) -> Vec<Field> {
 ///
 /// Altitude, direction and time of another place would be wrong, and facts around a position that
 /// is none say nothing.
-fn position(caption: &Caption, blocks: &Blocks) -> Vec<Field> {
+fn position(caption: &Caption, blocks: &ExifBlocks) -> Vec<Field> {
     let original = blocks.position();
     let mut fields = match caption.position {
         Some((latitude, longitude)) if caption.position != original => vec![

@@ -7,7 +7,7 @@
 //! Without a character set each value is UTF-8 if it is valid UTF-8, else Latin-1: both were
 //! written for decades by programs that said nothing.
 
-use crate::stamp::Stamp;
+use crate::stamp::PartialDateTime;
 use crate::{Caption, StandardFields, push, set, text};
 
 /// Opens every dataset.
@@ -24,7 +24,7 @@ const LENGTH_BYTES_MAX: usize = 4;
 
 /// How the values' text is coded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Charset {
+enum TextCharset {
     Utf8,
     Latin1,
     /// Not stated, or stated in a way that is not in use.
@@ -51,13 +51,13 @@ pub(super) fn read(iim: &[u8], warnings: &mut Vec<String>) -> StandardFields {
     fields(&datasets, warnings)
 }
 
-struct Dataset<'a> {
+struct IimDataset<'a> {
     record: u8,
     number: u8,
     value: &'a [u8],
 }
 
-fn dataset(bytes: &[u8]) -> Option<(Dataset<'_>, &[u8])> {
+fn dataset(bytes: &[u8]) -> Option<(IimDataset<'_>, &[u8])> {
     let &[TAG, record, number, high, low, ref rest @ ..] = bytes else {
         return None;
     };
@@ -72,22 +72,22 @@ fn dataset(bytes: &[u8]) -> Option<(Dataset<'_>, &[u8])> {
         (digits.iter().fold(0, |length, &digit| length << 8 | usize::from(digit)), rest)
     };
     let (value, rest) = rest.split_at_checked(length)?;
-    Some((Dataset { record, number, value }, rest))
+    Some((IimDataset { record, number, value }, rest))
 }
 
-fn fields(datasets: &[Dataset<'_>], warnings: &mut Vec<String>) -> StandardFields {
+fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFields {
     let charset = datasets
         .iter()
         .find(|dataset| (dataset.record, dataset.number) == (1, 90))
-        .map_or(Charset::Unknown, |dataset| charset(dataset.value));
+        .map_or(TextCharset::Unknown, |dataset| charset(dataset.value));
     let mut caption = Caption::default();
     let (mut date, mut time, mut mixed) = (String::new(), String::new(), false);
     let mut bylines = Vec::new();
-    for Dataset { number, value, .. } in datasets.iter().filter(|dataset| dataset.record == 2) {
+    for IimDataset { number, value, .. } in datasets.iter().filter(|dataset| dataset.record == 2) {
         let (value, bad) = match charset {
-            Charset::Utf8 => text::utf8(value),
-            Charset::Latin1 => (text::latin1(value), false),
-            Charset::Unknown => (text::guess(value), false),
+            TextCharset::Utf8 => text::utf8(value),
+            TextCharset::Latin1 => (text::latin1(value), false),
+            TextCharset::Unknown => (text::guess(value), false),
         };
         mixed |= bad;
         match number {
@@ -101,22 +101,22 @@ fn fields(datasets: &[Dataset<'_>], warnings: &mut Vec<String>) -> StandardField
     if mixed {
         warnings.push("iim says it is utf-8 and is not".to_owned());
     }
-    let created = Stamp::parse_iim(&date, &time);
+    let created = PartialDateTime::parse_iim(&date, &time);
     if created.is_none() && date.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
         warnings.push("iim 2:55 is no date".to_owned());
     }
     StandardFields { caption, created }
 }
 
-fn charset(value: &[u8]) -> Charset {
+fn charset(value: &[u8]) -> TextCharset {
     // Several escape sequences may follow each other; the one we know may stand anywhere.
     let has = |wanted: &[u8]| value.windows(wanted.len()).any(|window| window == wanted);
     if has(UTF8) {
-        Charset::Utf8
+        TextCharset::Utf8
     } else if LATIN1.into_iter().any(has) {
-        Charset::Latin1
+        TextCharset::Latin1
     } else {
-        Charset::Unknown
+        TextCharset::Unknown
     }
 }
 

@@ -4,7 +4,7 @@
 //! whole of it stands in XMP, which readers of ours prefer.
 
 use crate::iim_read::{TAG, UTF8};
-use crate::stamp::Stamp;
+use crate::stamp::PartialDateTime;
 use crate::{Caption, country, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
@@ -23,7 +23,7 @@ const URI_BYTES_MAX: usize = 128;
 const SUBJECT_CODE_DIGITS: usize = 8;
 
 /// The datasets of a caption while they are written.
-struct Datasets(Vec<u8>);
+struct DatasetWriter(Vec<u8>);
 
 /// Writes the image resource that holds the datasets, as Photoshop has it; nothing for a caption that has nothing to say in IIM.
 pub(super) fn block(caption: &Caption) -> Vec<u8> {
@@ -31,7 +31,7 @@ pub(super) fn block(caption: &Caption) -> Vec<u8> {
     if iim.is_empty() {
         return Vec::new();
     }
-    let mut envelope = Datasets(Vec::new());
+    let mut envelope = DatasetWriter(Vec::new());
     envelope.add(1, 90, UTF8);
     // Version 4 of the record.
     envelope.add(2, 0, &[0, 4]);
@@ -48,7 +48,7 @@ pub(super) fn segment(block: &[u8]) -> Vec<u8> {
 
 fn datasets(caption: &Caption) -> Vec<u8> {
     let c = caption;
-    let mut datasets = Datasets(Vec::new());
+    let mut datasets = DatasetWriter(Vec::new());
     // 2:40 and 2:116 are shared: see the module's docs.
     let terms = [&c.usage_terms, &c.instructions].map(String::as_str);
     let terms = terms.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
@@ -57,7 +57,7 @@ fn datasets(caption: &Caption) -> Vec<u8> {
     datasets.text(5, 64, &c.title);
     datasets.text(10, 1, &c.urgency.map(|urgency| urgency.to_string()).unwrap_or_default());
     datasets.text(40, 256, &terms);
-    if let Some(stamp) = c.created.as_deref().and_then(Stamp::parse) {
+    if let Some(stamp) = c.created.as_deref().and_then(PartialDateTime::parse) {
         datasets.text(55, 8, &stamp.iim_date());
         datasets.text(60, 11, &stamp.iim_time().unwrap_or_default());
     }
@@ -93,7 +93,7 @@ fn is_subject_code(code: &str) -> bool {
     code.len() == SUBJECT_CODE_DIGITS && code.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-impl Datasets {
+impl DatasetWriter {
     /// Adds a line of text to record 2, cut to a number of bytes; an empty one is left out.
     fn text(&mut self, number: u8, bytes_max: usize, value: &str) {
         let line = text::line(value);

@@ -15,8 +15,8 @@ mod xmp_write;
 
 use serde::Serialize;
 
-use crate::stamp::Stamp;
-use jpeg::header::Header;
+use crate::stamp::PartialDateTime;
+use jpeg::header::JpegHeader;
 
 /// Entries of one list (keywords, persons, subject codes) that are read.
 const LIST_ENTRIES_MAX: usize = 1_000;
@@ -80,7 +80,7 @@ pub struct Caption {
 
 /// The metadata read from a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Reading {
+pub struct FileMetadata {
     /// The caption, merged from the three standards.
     pub caption: Caption,
     /// EXIF orientation, 1 to 8; 1 if it is absent or out of range.
@@ -130,7 +130,7 @@ impl EmbeddedMetadata {
 struct StandardFields {
     /// All fields but `created`, which is not set.
     caption: Caption,
-    created: Option<Stamp>,
+    created: Option<PartialDateTime>,
 }
 
 /// Reads the caption of `jpeg`; `header` was parsed from it.
@@ -150,16 +150,16 @@ struct StandardFields {
 /// assert_eq!((reading.caption.city.as_str(), reading.orientation), ("Luleå", 6));
 /// # Ok::<(), jpeg::header::HeaderError>(())
 /// ```
-pub fn read(header: &Header, jpeg: &[u8]) -> Reading {
+pub fn read(header: &JpegHeader, jpeg: &[u8]) -> FileMetadata {
     let mut warnings = Vec::new();
     let xmp = xmp_read::read(header, jpeg, &mut warnings);
     let iim = header.iptc(jpeg);
     warnings.extend(iim.damage.map(|damage| damage.to_string()));
     let iim = iim_read::read(&iim.value.unwrap_or_default(), &mut warnings);
-    let blocks = exif_read::Blocks::parse(&header.exif(jpeg), &mut warnings);
+    let blocks = exif_read::ExifBlocks::parse(&header.exif(jpeg), &mut warnings);
     let exif = blocks.read(&mut warnings);
     let orientation = blocks.orientation(&mut warnings);
-    Reading { caption: merge(xmp, iim, exif), orientation, warnings }
+    FileMetadata { caption: merge(xmp, iim, exif), orientation, warnings }
 }
 
 /// Writes a caption as complete JPEG segments: Exif, XMP, and Photoshop with IIM.
@@ -170,7 +170,7 @@ pub fn read(header: &Header, jpeg: &[u8]) -> Reading {
 /// dataset for its fields. The same input gives the same bytes; an empty caption with orientation
 /// 1 and without a position gives none.
 ///
-/// `originals` are the Exif blocks of the original file ([`Header::exif`]), or empty. With
+/// `originals` are the Exif blocks of the original file ([`JpegHeader::exif`]), or empty. With
 /// [`WriteOptions::gps`] the position of the caption is written or, if it has none, the GPS data
 /// of `originals`. Nothing else of them is copied.
 ///
@@ -275,7 +275,7 @@ fn cleaned(caption: &Caption) -> Caption {
         *list = list.iter().map(|entry| text::line(entry)).filter(|e| !e.is_empty()).collect();
     }
     clean.created =
-        clean.created.and_then(|text| Stamp::parse(&text)).map(|stamp| stamp.to_string());
+        clean.created.and_then(|text| PartialDateTime::parse(&text)).map(|stamp| stamp.to_string());
     clean.urgency = clean.urgency.filter(|urgency| (1..=9).contains(urgency));
     clean.position =
         clean.position.filter(|(latitude, longitude)| is_position(*latitude, *longitude));

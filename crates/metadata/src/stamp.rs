@@ -11,17 +11,17 @@ const FRACTION_DIGITS_MAX: usize = 9;
 
 /// A date, maybe with a time, maybe with the time's offset from UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct PartialDateTime {
     year: u16,
     month: u8,
     day: u8,
-    time: Option<Time>,
-    offset: Option<Offset>,
+    time: Option<TimeOfDay>,
+    offset: Option<UtcOffset>,
 }
 
 /// A time of day; `fraction` holds the digits behind the second's point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Time {
+struct TimeOfDay {
     hour: u8,
     minute: u8,
     second: u8,
@@ -30,42 +30,42 @@ struct Time {
 
 /// How far local time is ahead of UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Offset {
+enum UtcOffset {
     /// Written as `Z`.
     Utc,
     /// Minutes, negative to the west.
     Minutes(i16),
 }
 
-impl Stamp {
+impl PartialDateTime {
     /// Parses ISO 8601 and the spelling of EXIF: `-` or `:` in the date, `T` or a blank before the
     /// time, seconds and offset optional.
-    pub(super) fn parse(text: &str) -> Option<Stamp> {
-        let mut input = Input(text.trim());
+    pub(super) fn parse(text: &str) -> Option<PartialDateTime> {
+        let mut input = DateInput(text.trim());
         let year = input.number(4)?;
         input.one_of("-:")?;
         let month = input.two_digits()?;
         input.one_of("-:")?;
         let day = input.two_digits()?;
-        let mut stamp = Stamp::date(year, month, day)?;
+        let mut stamp = PartialDateTime::date(year, month, day)?;
         if input.one_of("Tt ").is_some() {
             let hour = input.two_digits()?;
             input.one_of(":")?;
             let minute = input.two_digits()?;
             let second = if input.one_of(":").is_some() { input.two_digits()? } else { 0 };
             let fraction = if input.one_of(".,").is_some() { input.digits() } else { "" };
-            stamp.time = Some(Time::new(hour, minute, second, fraction)?);
+            stamp.time = Some(TimeOfDay::new(hour, minute, second, fraction)?);
             stamp.offset = input.offset();
         }
         input.0.is_empty().then_some(stamp)
     }
 
     /// Parses IIM's date `CCYYMMDD` and time `HHMMSS±HHMM`; a time that is none is left out.
-    pub(super) fn parse_iim(date: &str, time: &str) -> Option<Stamp> {
-        let mut input = Input(date.trim());
+    pub(super) fn parse_iim(date: &str, time: &str) -> Option<PartialDateTime> {
+        let mut input = DateInput(date.trim());
         let (year, month, day) = (input.number(4)?, input.two_digits()?, input.two_digits()?);
-        let mut stamp = Stamp::date(year, month, day)?;
-        let mut input = Input(time.trim());
+        let mut stamp = PartialDateTime::date(year, month, day)?;
+        let mut input = DateInput(time.trim());
         if let Some(time) = input.iim_time() {
             stamp.time = Some(time);
             stamp.offset = input.offset();
@@ -73,7 +73,7 @@ impl Stamp {
         Some(stamp)
     }
 
-    fn date(year: u16, month: u8, day: u8) -> Option<Stamp> {
+    fn date(year: u16, month: u8, day: u8) -> Option<PartialDateTime> {
         let leap =
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let days = match month {
@@ -83,13 +83,13 @@ impl Stamp {
             _ => return None,
         };
         let real = year > 0 && (1..=days).contains(&day);
-        real.then_some(Stamp { year, month, day, time: None, offset: None })
+        real.then_some(PartialDateTime { year, month, day, time: None, offset: None })
     }
 
     /// Adds an offset `±HH:MM` or `Z` if the stamp has a time and no offset yet.
-    pub(super) fn with_offset(mut self, offset: &str) -> Stamp {
+    pub(super) fn with_offset(mut self, offset: &str) -> PartialDateTime {
         if self.time.is_some() && self.offset.is_none() {
-            self.offset = Input(offset.trim()).offset();
+            self.offset = DateInput(offset.trim()).offset();
         }
         self
     }
@@ -97,14 +97,14 @@ impl Stamp {
     /// Completes a stamp with another that says the same and more.
     ///
     /// A date takes a time of the same date, a local time takes the offset of the same time.
-    pub(super) fn refined_by(self, other: &Stamp) -> Stamp {
+    pub(super) fn refined_by(self, other: &PartialDateTime) -> PartialDateTime {
         let same_date = (self.year, self.month, self.day) == (other.year, other.month, other.day);
         let same_second =
-            |a: &Time, b: &Time| (a.hour, a.minute, a.second) == (b.hour, b.minute, b.second);
+            |a: &TimeOfDay, b: &TimeOfDay| (a.hour, a.minute, a.second) == (b.hour, b.minute, b.second);
         match (&self.time, &other.time) {
             (None, Some(_)) if same_date => other.clone(),
             (Some(a), Some(b)) if same_date && self.offset.is_none() && same_second(a, b) => {
-                Stamp { offset: other.offset, ..self }
+                PartialDateTime { offset: other.offset, ..self }
             }
             _ => self,
         }
@@ -124,8 +124,8 @@ impl Stamp {
 
     /// Prints date and time for EXIF's DateTimeOriginal; without a time there is none.
     pub(super) fn exif_time(&self) -> Option<String> {
-        let Time { hour, minute, second, .. } = self.time.as_ref()?;
-        let Stamp { year, month, day, .. } = self;
+        let TimeOfDay { hour, minute, second, .. } = self.time.as_ref()?;
+        let PartialDateTime { year, month, day, .. } = self;
         Some(format!("{year:04}:{month:02}:{day:02} {hour:02}:{minute:02}:{second:02}"))
     }
 
@@ -137,42 +137,42 @@ impl Stamp {
 
     /// Prints the offset for EXIF's OffsetTimeOriginal.
     pub(super) fn exif_offset(&self) -> Option<String> {
-        self.offset.map(Offset::clock)
+        self.offset.map(UtcOffset::clock)
     }
 }
 
-impl fmt::Display for Stamp {
+impl fmt::Display for PartialDateTime {
     /// Prints ISO 8601; a missing time is midnight, a missing offset is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}-{:02}-{:02}T", self.year, self.month, self.day)?;
-        let midnight = Time { hour: 0, minute: 0, second: 0, fraction: String::new() };
-        let Time { hour, minute, second, fraction } = self.time.as_ref().unwrap_or(&midnight);
+        let midnight = TimeOfDay { hour: 0, minute: 0, second: 0, fraction: String::new() };
+        let TimeOfDay { hour, minute, second, fraction } = self.time.as_ref().unwrap_or(&midnight);
         write!(f, "{hour:02}:{minute:02}:{second:02}")?;
         if !fraction.is_empty() {
             write!(f, ".{fraction}")?;
         }
         match self.offset {
             None => Ok(()),
-            Some(Offset::Utc) => f.write_str("Z"),
-            Some(offset @ Offset::Minutes(_)) => f.write_str(&offset.clock()),
+            Some(UtcOffset::Utc) => f.write_str("Z"),
+            Some(offset @ UtcOffset::Minutes(_)) => f.write_str(&offset.clock()),
         }
     }
 }
 
-impl Time {
-    fn new(hour: u8, minute: u8, second: u8, fraction: &str) -> Option<Time> {
+impl TimeOfDay {
+    fn new(hour: u8, minute: u8, second: u8, fraction: &str) -> Option<TimeOfDay> {
         let fraction = fraction.get(..FRACTION_DIGITS_MAX).unwrap_or(fraction).to_owned();
         let real = hour < 24 && minute < 60 && second < 60;
-        real.then_some(Time { hour, minute, second, fraction })
+        real.then_some(TimeOfDay { hour, minute, second, fraction })
     }
 }
 
-impl Offset {
+impl UtcOffset {
     /// Prints `±HH:MM`.
     fn clock(self) -> String {
         let minutes = match self {
-            Offset::Utc => 0,
-            Offset::Minutes(minutes) => minutes,
+            UtcOffset::Utc => 0,
+            UtcOffset::Minutes(minutes) => minutes,
         };
         let sign = if minutes < 0 { '-' } else { '+' };
         let ahead = minutes.unsigned_abs();
@@ -181,9 +181,9 @@ impl Offset {
 }
 
 /// What is left to read of a stamp's text.
-struct Input<'a>(&'a str);
+struct DateInput<'a>(&'a str);
 
-impl<'a> Input<'a> {
+impl<'a> DateInput<'a> {
     /// Takes one of the characters if it is next.
     fn one_of(&mut self, characters: &str) -> Option<char> {
         let next = self.0.chars().next().filter(|&c| characters.contains(c))?;
@@ -213,16 +213,16 @@ impl<'a> Input<'a> {
         u8::try_from(self.number(2)?).ok()
     }
 
-    fn iim_time(&mut self) -> Option<Time> {
+    fn iim_time(&mut self) -> Option<TimeOfDay> {
         let (hour, minute) = (self.two_digits()?, self.two_digits()?);
-        Time::new(hour, minute, self.two_digits()?, "")
+        TimeOfDay::new(hour, minute, self.two_digits()?, "")
     }
 
     /// Takes `Z`, `±HH`, `±HHMM` or `±HH:MM`; on anything else it takes nothing.
-    fn offset(&mut self) -> Option<Offset> {
+    fn offset(&mut self) -> Option<UtcOffset> {
         let before = self.0;
         if self.one_of("Zz").is_some() {
-            return Some(Offset::Utc);
+            return Some(UtcOffset::Utc);
         }
         let offset = self.signed_offset();
         if offset.is_none() {
@@ -231,13 +231,13 @@ impl<'a> Input<'a> {
         offset
     }
 
-    fn signed_offset(&mut self) -> Option<Offset> {
+    fn signed_offset(&mut self) -> Option<UtcOffset> {
         let sign = if self.one_of("+-")? == '-' { -1 } else { 1 };
         let hours = self.two_digits()?;
         self.one_of(":");
         let minutes = if self.0.is_empty() { 0 } else { self.two_digits()? };
         let real = hours < 24 && minutes < 60;
-        real.then(|| Offset::Minutes(sign * (i16::from(hours) * 60 + i16::from(minutes))))
+        real.then(|| UtcOffset::Minutes(sign * (i16::from(hours) * 60 + i16::from(minutes))))
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
 
     fn check(text: &str, expected: Option<&str>) {
         assert_eq!(
-            Stamp::parse(text).map(|stamp| stamp.to_string()).as_deref(),
+            PartialDateTime::parse(text).map(|stamp| stamp.to_string()).as_deref(),
             expected,
             "{text}"
         );
@@ -278,25 +278,25 @@ mod tests {
 
     #[test]
     fn iim_reads_what_it_prints() {
-        let stamp = Stamp::parse_iim("20170211", "101500-0330").expect("a stamp");
+        let stamp = PartialDateTime::parse_iim("20170211", "101500-0330").expect("a stamp");
         assert_eq!(stamp.to_string(), "2017-02-11T10:15:00-03:30");
         assert_eq!(stamp.iim_date(), "20170211");
         assert_eq!(stamp.iim_time().as_deref(), Some("101500-0330"));
-        let date = Stamp::parse_iim("20170211", "").expect("a date");
+        let date = PartialDateTime::parse_iim("20170211", "").expect("a date");
         assert_eq!((date.to_string().as_str(), date.iim_time()), ("2017-02-11T00:00:00", None));
-        assert_eq!(Stamp::parse_iim("00000000", "000000+0000"), None);
+        assert_eq!(PartialDateTime::parse_iim("00000000", "000000+0000"), None);
     }
 
     #[test]
     fn exif_prints_time_and_offset_apart() {
-        let stamp = Stamp::parse("2017-02-11T10:15:00Z").expect("a stamp");
+        let stamp = PartialDateTime::parse("2017-02-11T10:15:00Z").expect("a stamp");
         assert_eq!(stamp.exif_time().as_deref(), Some("2017:02:11 10:15:00"));
         assert_eq!(stamp.exif_offset().as_deref(), Some("+00:00"));
     }
 
     #[test]
     fn a_stamp_learns_only_from_one_that_agrees() {
-        let parse = |text| Stamp::parse(text).expect("a stamp");
+        let parse = |text| PartialDateTime::parse(text).expect("a stamp");
         let refined = |a, b| parse(a).refined_by(&parse(b)).to_string();
         let full = "2017-02-11T10:15:00+01:00";
         assert_eq!(refined("2017-02-11", full), full);

@@ -4,18 +4,18 @@ use exif::experimental::Writer;
 use exif::{Field, In, Rational, Tag, Value};
 use proptest::prelude::*;
 
-use crate::exif_read::Blocks;
-use crate::{Caption, Reading, WriteOptions, read, write};
-use jpeg::header::Header;
+use crate::exif_read::ExifBlocks;
+use crate::{Caption, FileMetadata, WriteOptions, read, write};
+use jpeg::header::JpegHeader;
 use jpeg::rewrite::segment;
 use jpeg::samples::{LIMITS, file};
 
 const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false };
 const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true };
 
-fn read_segments(segments: &[u8]) -> Reading {
+fn read_segments(segments: &[u8]) -> FileMetadata {
     let jpeg = file(segments);
-    read(&Header::parse(&jpeg, &LIMITS).expect("a sample"), &jpeg)
+    read(&JpegHeader::parse(&jpeg, &LIMITS).expect("a sample"), &jpeg)
 }
 
 fn full() -> Caption {
@@ -48,7 +48,7 @@ fn full() -> Caption {
 
 fn without(signature: &[u8], segments: &[u8]) -> Vec<u8> {
     let jpeg = file(segments);
-    let header = Header::parse(&jpeg, &LIMITS).expect("a sample");
+    let header = JpegHeader::parse(&jpeg, &LIMITS).expect("a sample");
     header
         .metadata()
         .filter(|segment| !jpeg[segment.payload.clone()].starts_with(signature))
@@ -59,7 +59,7 @@ fn without(signature: &[u8], segments: &[u8]) -> Vec<u8> {
 #[test]
 fn a_full_caption_is_read_as_written() {
     let reading = read_segments(&write(&full(), &[], WriteOptions { orientation: 6, gps: false }));
-    let expected = Reading { caption: full(), orientation: 6, warnings: Vec::new() };
+    let expected = FileMetadata { caption: full(), orientation: 6, warnings: Vec::new() };
     assert_eq!(reading, expected);
 }
 
@@ -162,7 +162,7 @@ fn a_cameras_block_is_read() {
         created: Some("2017-02-11T10:15:00+01:00".into()),
         ..Caption::default()
     };
-    assert_eq!(reading, Reading { caption: expected, orientation: 8, warnings: Vec::new() });
+    assert_eq!(reading, FileMetadata { caption: expected, orientation: 8, warnings: Vec::new() });
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn nothing_of_a_cameras_block_is_copied() {
     assert_eq!(write(&Caption::default(), &[&camera()], UPRIGHT), Vec::<u8>::new());
     let written = write(&full(), &[&camera()], WITH_GPS);
     assert!(!written.windows(7).any(|window| window == b"hemligt"));
-    let blocks = Blocks::parse(&[&written[10..]], &mut Vec::new());
+    let blocks = ExifBlocks::parse(&[&written[10..]], &mut Vec::new());
     for tag in [Tag::Make, Tag::ISOSpeed, Tag::FNumber, Tag::MakerNote, Tag::BodySerialNumber] {
         assert!(blocks.field(tag).is_none(), "{tag}");
     }
@@ -181,12 +181,12 @@ fn nothing_of_a_cameras_block_is_copied() {
 fn the_moment_in_exif_is_the_captions_and_not_the_originals() {
     let created = Some("2026-03-02T09:15:00.25+01:00".to_owned());
     let written = write(&Caption { created, ..full() }, &[&camera()], UPRIGHT);
-    let blocks = Blocks::parse(&[&written[10..]], &mut Vec::new());
+    let blocks = ExifBlocks::parse(&[&written[10..]], &mut Vec::new());
     assert_eq!(blocks.text(Tag::DateTimeOriginal), "2026:03:02 09:15:00");
     assert_eq!(blocks.text(Tag::OffsetTimeOriginal), "+01:00");
     assert_eq!(blocks.text(Tag::SubSecTimeOriginal), "25");
     let written = write(&Caption { created: None, ..full() }, &[&camera()], UPRIGHT);
-    let blocks = Blocks::parse(&[&written[10..]], &mut Vec::new());
+    let blocks = ExifBlocks::parse(&[&written[10..]], &mut Vec::new());
     assert!(blocks.field(Tag::DateTimeOriginal).is_none());
 }
 
@@ -196,7 +196,7 @@ fn whatever_is_said_gives_one_block_of_each_kind() {
         let mut caption = Caption { uri: "urn:x".into(), ..Caption::default() };
         caption.city.clone_from(text);
         let jpeg = file(&write(&caption, &[&camera(), &camera()], UPRIGHT));
-        let header = Header::parse(&jpeg, &LIMITS).expect("a sample");
+        let header = JpegHeader::parse(&jpeg, &LIMITS).expect("a sample");
         let markers: Vec<u8> = header.metadata().map(|segment| segment.marker).collect();
         assert_eq!(markers, [0xE1, 0xE1, 0xED]);
         assert_eq!((header.exif(&jpeg).len(), header.xmp(&jpeg).is_some()), (1, true));
@@ -207,7 +207,7 @@ fn whatever_is_said_gives_one_block_of_each_kind() {
 fn the_position_is_written_only_when_it_is_kept() {
     let caption = Caption { position: Some((-33.856784, 151.215297)), ..full() };
     assert_eq!(read_segments(&write(&caption, &[&camera()], UPRIGHT)).caption.position, None);
-    let near = |reading: Reading, (latitude, longitude): (f64, f64)| {
+    let near = |reading: FileMetadata, (latitude, longitude): (f64, f64)| {
         let (a, b) = reading.caption.position.expect("a position");
         assert!((a - latitude).abs() < 1e-9 && (b - longitude).abs() < 1e-9, "{a} {b}");
     };
@@ -215,7 +215,7 @@ fn the_position_is_written_only_when_it_is_kept() {
     near(read_segments(&write(&full(), &[&camera()], WITH_GPS)), (59.0 + 19.0 / 60.0, -18.05));
     let same = read_segments(&segment(0xE1, &[b"Exif\0\0", &camera()])).caption;
     let written = write(&same, &[&camera()], WITH_GPS);
-    let altitude = Blocks::parse(&[&written[10..]], &mut Vec::new());
+    let altitude = ExifBlocks::parse(&[&written[10..]], &mut Vec::new());
     assert!(altitude.field(Tag::GPSAltitude).is_some());
     let nowhere = Caption { position: Some((f64::NAN, 200.0)), ..Caption::default() };
     assert_eq!(write(&nowhere, &[], WITH_GPS), Vec::<u8>::new());
@@ -353,10 +353,10 @@ proptest! {
             segments[at] = byte;
         }
         let jpeg = file(&segments);
-        if let Ok(header) = Header::parse(&jpeg, &LIMITS) {
+        if let Ok(header) = JpegHeader::parse(&jpeg, &LIMITS) {
             let reading = read(&header, &jpeg);
             let again = write(&reading.caption, &header.exif(&jpeg), WITH_GPS);
-            prop_assert!(Header::parse(&file(&again), &LIMITS).is_ok());
+            prop_assert!(JpegHeader::parse(&file(&again), &LIMITS).is_ok());
         }
     }
 }

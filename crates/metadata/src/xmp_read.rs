@@ -1,7 +1,7 @@
 //! XMP in: RDF in XML, read as far as captions need it.
 //!
 //! RDF has many spellings for one fact. A property may be an attribute or an element of
-//! `rdf:Description`, its value text, a resource, or a list whose entries are told apart by
+//! `rdf:ApiDescription`, its value text, a resource, or a list whose entries are told apart by
 //! language (`Alt`), ordered (`Seq`) or not (`Bag`). Prefixes are free, only namespaces count:
 //!
 //! ```xml
@@ -21,12 +21,12 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 use quick_xml::reader::NsReader;
 
-use crate::stamp::Stamp;
+use crate::stamp::PartialDateTime;
 use crate::{
     Caption, LIST_ENTRIES_MAX, StandardFields, TEXT_BYTES_MAX, is_position, push, set, text,
 };
 use jpeg::embedded::GUID_BYTES;
-use jpeg::header::Header;
+use jpeg::header::JpegHeader;
 
 /// Bytes of a packet that are read; extended XMP holds whole editing histories.
 const PACKET_BYTES_MAX: usize = 4 << 20;
@@ -51,7 +51,7 @@ const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// The properties that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Property {
+enum XmpProperty {
     Headline,
     Title,
     Description,
@@ -80,37 +80,37 @@ enum Property {
 }
 
 /// Namespace and local name of every property.
-const PROPERTIES: [(&str, &str, Property); 25] = [
-    (PHOTOSHOP, "Headline", Property::Headline),
-    (DC, "title", Property::Title),
-    (DC, "description", Property::Description),
-    (DC, "creator", Property::Byline),
-    (PHOTOSHOP, "AuthorsPosition", Property::BylineRole),
-    (PHOTOSHOP, "Credit", Property::Credit),
-    (PHOTOSHOP, "Source", Property::Source),
-    (DC, "rights", Property::CopyrightNotice),
-    (PLUS, "CopyrightOwner", Property::CopyrightHolder),
-    (RIGHTS, "UsageTerms", Property::UsageTerms),
-    (PHOTOSHOP, "Instructions", Property::Instructions),
-    (PHOTOSHOP, "City", Property::City),
-    (PHOTOSHOP, "Country", Property::Country),
-    (IPTC_CORE, "CountryCode", Property::CountryCode),
-    (EXIF, "GPSLatitude", Property::Latitude),
-    (EXIF, "GPSLongitude", Property::Longitude),
-    (IPTC_EXT, "PersonInImage", Property::Persons),
-    (IPTC_CORE, "SubjectCode", Property::SubjectCodes),
-    (DC, "subject", Property::Keywords),
-    (PHOTOSHOP, "DateCreated", Property::Created),
-    (PHOTOSHOP, "TransmissionReference", Property::TransmissionReference),
-    (PHOTOSHOP, "Urgency", Property::Urgency),
-    (IPTC_EXT, "DigImageGUID", Property::Uri),
-    (DC, "language", Property::Language),
-    (NOTE, "HasExtendedXMP", Property::ExtendedXmp),
+const PROPERTIES: [(&str, &str, XmpProperty); 25] = [
+    (PHOTOSHOP, "Headline", XmpProperty::Headline),
+    (DC, "title", XmpProperty::Title),
+    (DC, "description", XmpProperty::Description),
+    (DC, "creator", XmpProperty::Byline),
+    (PHOTOSHOP, "AuthorsPosition", XmpProperty::BylineRole),
+    (PHOTOSHOP, "Credit", XmpProperty::Credit),
+    (PHOTOSHOP, "Source", XmpProperty::Source),
+    (DC, "rights", XmpProperty::CopyrightNotice),
+    (PLUS, "CopyrightOwner", XmpProperty::CopyrightHolder),
+    (RIGHTS, "UsageTerms", XmpProperty::UsageTerms),
+    (PHOTOSHOP, "Instructions", XmpProperty::Instructions),
+    (PHOTOSHOP, "City", XmpProperty::City),
+    (PHOTOSHOP, "Country", XmpProperty::Country),
+    (IPTC_CORE, "CountryCode", XmpProperty::CountryCode),
+    (EXIF, "GPSLatitude", XmpProperty::Latitude),
+    (EXIF, "GPSLongitude", XmpProperty::Longitude),
+    (IPTC_EXT, "PersonInImage", XmpProperty::Persons),
+    (IPTC_CORE, "SubjectCode", XmpProperty::SubjectCodes),
+    (DC, "subject", XmpProperty::Keywords),
+    (PHOTOSHOP, "DateCreated", XmpProperty::Created),
+    (PHOTOSHOP, "TransmissionReference", XmpProperty::TransmissionReference),
+    (PHOTOSHOP, "Urgency", XmpProperty::Urgency),
+    (IPTC_EXT, "DigImageGUID", XmpProperty::Uri),
+    (DC, "language", XmpProperty::Language),
+    (NOTE, "HasExtendedXMP", XmpProperty::ExtendedXmp),
 ];
 
 /// Reads the XMP of a file: the main packet, and extended XMP for what the main one lacks.
-pub(super) fn read(header: &Header, jpeg: &[u8], warnings: &mut Vec<String>) -> StandardFields {
-    let mut packet = Packet::default();
+pub(super) fn read(header: &JpegHeader, jpeg: &[u8], warnings: &mut Vec<String>) -> StandardFields {
+    let mut packet = XmpPacket::default();
     if let Some(bytes) = header.xmp(jpeg) {
         packet.read(bytes, warnings);
     }
@@ -126,17 +126,17 @@ pub(super) fn read(header: &Header, jpeg: &[u8], warnings: &mut Vec<String>) -> 
 }
 
 /// One value of a property, with its language if it has one.
-struct Entry {
+struct XmpValue {
     language: Option<String>,
     text: String,
 }
 
 /// What an open element is to us.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Element {
+enum XmpElement {
     /// Outside of any property: the packet's frame.
     Frame,
-    /// `rdf:Description` whose children are properties of the photograph.
+    /// `rdf:ApiDescription` whose children are properties of the photograph.
     Description,
     /// A property that we read; its own text is its value unless it holds a list.
     Property,
@@ -150,21 +150,21 @@ enum Element {
 
 /// What has been read so far.
 #[derive(Default)]
-struct Packet {
+struct XmpPacket {
     caption: Caption,
-    created: Option<Stamp>,
+    created: Option<PartialDateTime>,
     latitude: Option<f64>,
     longitude: Option<f64>,
     extended_xmp: String,
 }
 
 /// The state of reading one packet.
-struct Parser<'p> {
-    packet: &'p mut Packet,
-    open: Vec<Element>,
+struct XmpParser<'p> {
+    packet: &'p mut XmpPacket,
+    open: Vec<XmpElement>,
     /// The property whose element is open.
-    property: Option<Property>,
-    entries: Vec<Entry>,
+    property: Option<XmpProperty>,
+    entries: Vec<XmpValue>,
     /// Language and text of the value that is being read.
     language: Option<String>,
     text: String,
@@ -173,7 +173,7 @@ struct Parser<'p> {
     names: usize,
 }
 
-impl Packet {
+impl XmpPacket {
     /// Reads a packet; properties that are already known stay.
     fn read(&mut self, bytes: &[u8], warnings: &mut Vec<String>) {
         let shown = bytes.get(..PACKET_BYTES_MAX).unwrap_or(bytes);
@@ -181,7 +181,7 @@ impl Packet {
             warnings.push(format!("xmp has more than {PACKET_BYTES_MAX} bytes"));
         }
         let decoded = String::from_utf8_lossy(shown);
-        let mut parser = Parser {
+        let mut parser = XmpParser {
             packet: self,
             open: Vec::new(),
             property: None,
@@ -212,47 +212,47 @@ impl Packet {
     }
 
     /// Takes the entries of a property.
-    fn take(&mut self, property: Property, entries: &[Entry]) {
+    fn take(&mut self, property: XmpProperty, entries: &[XmpValue]) {
         let c = &mut self.caption;
         let first = entries.first().map(|entry| entry.text.as_str()).unwrap_or_default();
         match property {
-            Property::Headline => set(&mut c.headline, best(entries)),
-            Property::Title => set(&mut c.title, best(entries)),
-            Property::Description => set(&mut c.description, best(entries)),
-            Property::Byline => set(&mut c.byline, &all(entries)),
-            Property::BylineRole => set(&mut c.byline_role, best(entries)),
-            Property::Credit => set(&mut c.credit, best(entries)),
-            Property::Source => set(&mut c.source, best(entries)),
-            Property::CopyrightNotice => set(&mut c.copyright_notice, best(entries)),
-            Property::CopyrightHolder => set(&mut c.copyright_holder, &all(entries)),
-            Property::UsageTerms => set(&mut c.usage_terms, best(entries)),
-            Property::Instructions => set(&mut c.instructions, best(entries)),
-            Property::City => set(&mut c.city, best(entries)),
-            Property::Country => set(&mut c.country, best(entries)),
-            Property::CountryCode => set(&mut c.country_code, best(entries)),
-            Property::Latitude => self.latitude = self.latitude.or(degrees(first)),
-            Property::Longitude => self.longitude = self.longitude.or(degrees(first)),
-            Property::Persons => fill_list(&mut c.persons, entries),
-            Property::SubjectCodes => fill_list(&mut c.subject_codes, entries),
-            Property::Keywords => fill_list(&mut c.keywords, entries),
-            Property::Created => {
-                self.created = self.created.take().or_else(|| Stamp::parse(first));
+            XmpProperty::Headline => set(&mut c.headline, best(entries)),
+            XmpProperty::Title => set(&mut c.title, best(entries)),
+            XmpProperty::Description => set(&mut c.description, best(entries)),
+            XmpProperty::Byline => set(&mut c.byline, &all(entries)),
+            XmpProperty::BylineRole => set(&mut c.byline_role, best(entries)),
+            XmpProperty::Credit => set(&mut c.credit, best(entries)),
+            XmpProperty::Source => set(&mut c.source, best(entries)),
+            XmpProperty::CopyrightNotice => set(&mut c.copyright_notice, best(entries)),
+            XmpProperty::CopyrightHolder => set(&mut c.copyright_holder, &all(entries)),
+            XmpProperty::UsageTerms => set(&mut c.usage_terms, best(entries)),
+            XmpProperty::Instructions => set(&mut c.instructions, best(entries)),
+            XmpProperty::City => set(&mut c.city, best(entries)),
+            XmpProperty::Country => set(&mut c.country, best(entries)),
+            XmpProperty::CountryCode => set(&mut c.country_code, best(entries)),
+            XmpProperty::Latitude => self.latitude = self.latitude.or(degrees(first)),
+            XmpProperty::Longitude => self.longitude = self.longitude.or(degrees(first)),
+            XmpProperty::Persons => fill_list(&mut c.persons, entries),
+            XmpProperty::SubjectCodes => fill_list(&mut c.subject_codes, entries),
+            XmpProperty::Keywords => fill_list(&mut c.keywords, entries),
+            XmpProperty::Created => {
+                self.created = self.created.take().or_else(|| PartialDateTime::parse(first));
             }
-            Property::TransmissionReference => {
+            XmpProperty::TransmissionReference => {
                 set(&mut c.transmission_reference, best(entries));
             }
-            Property::Urgency => {
+            XmpProperty::Urgency => {
                 let urgency = first.parse().ok().filter(|urgency| (1..=9).contains(urgency));
                 c.urgency = c.urgency.or(urgency);
             }
-            Property::Uri => set(&mut c.uri, best(entries)),
-            Property::Language => set(&mut c.language, first),
-            Property::ExtendedXmp => set(&mut self.extended_xmp, first),
+            XmpProperty::Uri => set(&mut c.uri, best(entries)),
+            XmpProperty::Language => set(&mut c.language, first),
+            XmpProperty::ExtendedXmp => set(&mut self.extended_xmp, first),
         }
     }
 }
 
-impl Parser<'_> {
+impl XmpParser<'_> {
     /// Reads all events; what was read before a problem stays.
     fn run(&mut self, packet: &str) -> Result<(), String> {
         let mut reader = NsReader::from_str(packet);
@@ -295,21 +295,21 @@ impl Parser<'_> {
     }
 
     fn start(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>) {
-        let inside = self.open.last().copied().unwrap_or(Element::Frame);
-        if inside == Element::Other {
+        let inside = self.open.last().copied().unwrap_or(XmpElement::Frame);
+        if inside == XmpElement::Other {
             // Nothing in it is read, so its names need not be resolved.
-            self.open.push(Element::Other);
+            self.open.push(XmpElement::Other);
             return;
         }
         self.names += 1;
         let (namespace, local) = reader.resolver().resolve_element(start.name());
         let name = (uri(&namespace), local.into_inner());
         let element = self.classify(inside, name);
-        if element == Element::Property {
+        if element == XmpElement::Property {
             self.property = property(name);
             self.entries.clear();
         }
-        if matches!(element, Element::Property | Element::Value) {
+        if matches!(element, XmpElement::Property | XmpElement::Value) {
             self.language = None;
             self.text.clear();
         }
@@ -318,26 +318,26 @@ impl Parser<'_> {
     }
 
     /// Tells what an element is, from the one that it stands in.
-    fn classify(&self, inside: Element, name: (&[u8], &[u8])) -> Element {
+    fn classify(&self, inside: XmpElement, name: (&[u8], &[u8])) -> XmpElement {
         let rdf = name.0 == RDF.as_bytes();
         match inside {
-            Element::Frame if rdf && name.1 == b"Description" => Element::Description,
-            Element::Frame => Element::Frame,
-            Element::Description if property(name).is_some() => Element::Property,
-            Element::Description | Element::Other => Element::Other,
-            Element::Property | Element::Group | Element::Value => match name.1 {
-                b"Alt" | b"Seq" | b"Bag" | b"Description" if rdf => Element::Group,
-                b"li" | b"value" if rdf => Element::Value,
-                b"CopyrightOwnerName" if self.property == Some(Property::CopyrightHolder) => {
-                    Element::Value
+            XmpElement::Frame if rdf && name.1 == b"Description" => XmpElement::Description,
+            XmpElement::Frame => XmpElement::Frame,
+            XmpElement::Description if property(name).is_some() => XmpElement::Property,
+            XmpElement::Description | XmpElement::Other => XmpElement::Other,
+            XmpElement::Property | XmpElement::Group | XmpElement::Value => match name.1 {
+                b"Alt" | b"Seq" | b"Bag" | b"Description" if rdf => XmpElement::Group,
+                b"li" | b"value" if rdf => XmpElement::Value,
+                b"CopyrightOwnerName" if self.property == Some(XmpProperty::CopyrightHolder) => {
+                    XmpElement::Value
                 }
-                _ => Element::Other,
+                _ => XmpElement::Other,
             },
         }
     }
 
-    fn attributes(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>, of: Element) {
-        if matches!(of, Element::Frame | Element::Other) {
+    fn attributes(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>, of: XmpElement) {
+        if matches!(of, XmpElement::Frame | XmpElement::Other) {
             return;
         }
         // Duplicates are not looked for: the first one counts.
@@ -352,15 +352,15 @@ impl Parser<'_> {
                 self.unknown_entity = true;
                 continue;
             };
-            let entry = |text: &str| Entry { language: None, text: text::clean(text) };
-            if of == Element::Description {
+            let entry = |text: &str| XmpValue { language: None, text: text::clean(text) };
+            if of == XmpElement::Description {
                 if let Some(property) = property(name) {
                     self.packet.take(property, &[entry(&value)]);
                 }
             } else if name == (XML.as_bytes(), b"lang") {
                 self.language = Some(value.to_lowercase());
             } else if name == (RDF.as_bytes(), b"resource")
-                || (self.property == Some(Property::CopyrightHolder)
+                || (self.property == Some(XmpProperty::CopyrightHolder)
                     && name == (PLUS.as_bytes(), b"CopyrightOwnerName"))
             {
                 self.keep(entry(&value));
@@ -369,7 +369,7 @@ impl Parser<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        let reads = matches!(self.open.last(), Some(Element::Property | Element::Value));
+        let reads = matches!(self.open.last(), Some(XmpElement::Property | XmpElement::Value));
         if reads {
             let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
             self.text.push_str(text::cut(text, room));
@@ -380,13 +380,13 @@ impl Parser<'_> {
         let Some(closed) = self.open.pop() else {
             return;
         };
-        if matches!(closed, Element::Property | Element::Value) {
+        if matches!(closed, XmpElement::Property | XmpElement::Value) {
             // A group around values has blanks around them, which `clean` makes empty.
             let text = text::clean(&std::mem::take(&mut self.text));
             let language = self.language.take();
-            self.keep(Entry { language, text });
+            self.keep(XmpValue { language, text });
         }
-        if closed == Element::Property
+        if closed == XmpElement::Property
             && let Some(property) = self.property.take()
         {
             self.packet.take(property, &self.entries);
@@ -394,7 +394,7 @@ impl Parser<'_> {
         }
     }
 
-    fn keep(&mut self, entry: Entry) {
+    fn keep(&mut self, entry: XmpValue) {
         if !entry.text.is_empty() && self.entries.len() < LIST_ENTRIES_MAX {
             self.entries.push(entry);
         }
@@ -408,7 +408,7 @@ fn uri<'n>(namespace: &ResolveResult<'n>) -> &'n [u8] {
     }
 }
 
-fn property(name: (&[u8], &[u8])) -> Option<Property> {
+fn property(name: (&[u8], &[u8])) -> Option<XmpProperty> {
     let (namespace, local) = name;
     PROPERTIES
         .iter()
@@ -417,7 +417,7 @@ fn property(name: (&[u8], &[u8])) -> Option<Property> {
 }
 
 /// Chooses the text of the default language, else the first.
-fn best(entries: &[Entry]) -> &str {
+fn best(entries: &[XmpValue]) -> &str {
     entries
         .iter()
         .find(|entry| entry.language.as_deref() == Some("x-default"))
@@ -426,11 +426,11 @@ fn best(entries: &[Entry]) -> &str {
         .unwrap_or_default()
 }
 
-fn all(entries: &[Entry]) -> String {
+fn all(entries: &[XmpValue]) -> String {
     entries.iter().map(|entry| entry.text.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn fill_list(list: &mut Vec<String>, entries: &[Entry]) {
+fn fill_list(list: &mut Vec<String>, entries: &[XmpValue]) {
     if list.is_empty() {
         for entry in entries {
             push(list, &entry.text);

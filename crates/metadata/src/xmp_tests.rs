@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::{Caption, Reading, read, write, xmp_read, xmp_write};
+use crate::{Caption, FileMetadata, read, write, xmp_read, xmp_write};
 use crate::{LIST_ENTRIES_MAX, WriteOptions};
-use jpeg::header::Header;
+use jpeg::header::JpegHeader;
 use jpeg::rewrite::segment;
 use jpeg::samples::{LIMITS, file};
 
@@ -20,13 +20,13 @@ fn xmp(packet: &[u8]) -> Vec<u8> {
     segment(0xE1, &[b"http://ns.adobe.com/xap/1.0/\0", packet])
 }
 
-fn read_segments(segments: &[u8]) -> Reading {
+fn read_segments(segments: &[u8]) -> FileMetadata {
     let jpeg = file(segments);
-    read(&Header::parse(&jpeg, &LIMITS).expect("a sample"), &jpeg)
+    read(&JpegHeader::parse(&jpeg, &LIMITS).expect("a sample"), &jpeg)
 }
 
-/// Reads a packet with attributes and children of one `rdf:Description`.
-fn read_xmp(attributes: &str, children: &str) -> Reading {
+/// Reads a packet with attributes and children of one `rdf:ApiDescription`.
+fn read_xmp(attributes: &str, children: &str) -> FileMetadata {
     let packet = format!(
         "<?xpacket begin='\u{FEFF}'?><x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:RDF {NAMESPACES}>\
          <rdf:Description rdf:about='' {attributes}>{children}</rdf:Description></rdf:RDF>\
@@ -205,7 +205,7 @@ fn written(caption: &Caption) -> Caption {
     let segment = xmp_write::segment(&xmp_write::block(caption));
     assert!(segment.len() <= 65_535 + 2, "{}", segment.len());
     let jpeg = file(&segment);
-    let header = Header::parse(&jpeg, &LIMITS).expect("a sample");
+    let header = JpegHeader::parse(&jpeg, &LIMITS).expect("a sample");
     let mut warnings = Vec::new();
     let told = xmp_read::read(&header, &jpeg, &mut warnings);
     assert_eq!(warnings, Vec::<String>::new());
@@ -250,7 +250,7 @@ fn every_text_too_long_still_fits() {
         *list = vec![long.clone(); 3];
     }
     assert!(written(&caption).description.len() > 9_000);
-    assert!(Header::parse(&file(&write(&caption, &[], UPRIGHT)), &LIMITS).is_ok());
+    assert!(JpegHeader::parse(&file(&write(&caption, &[], UPRIGHT)), &LIMITS).is_ok());
 }
 
 proptest! {

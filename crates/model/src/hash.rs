@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 
 /// SHA-256 of a blob's bytes: its name in the store, printed as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Hash(pub [u8; 32]);
+pub struct ContentHash(pub [u8; 32]);
 
-impl Hash {
+impl ContentHash {
     /// The hash of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
@@ -18,8 +18,8 @@ impl Hash {
 
     /// Begins the hash of bytes that come piece by piece.
     #[must_use]
-    pub fn begin() -> Hashing {
-        Hashing(Sha256::new())
+    pub fn begin() -> ContentHasher {
+        ContentHasher(Sha256::new())
     }
 
     /// The first 16 bytes as 22 characters of base64url, for names that need not be reversed.
@@ -43,9 +43,9 @@ impl Hash {
 
 /// A hash under way.
 #[derive(Clone)]
-pub struct Hashing(Sha256);
+pub struct ContentHasher(Sha256);
 
-impl Hashing {
+impl ContentHasher {
     /// Adds the bytes that come next.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
@@ -53,12 +53,12 @@ impl Hashing {
 
     /// The hash of all of them.
     #[must_use]
-    pub fn finish(self) -> Hash {
-        Hash(self.0.finalize().into())
+    pub fn finish(self) -> ContentHash {
+        ContentHash(self.0.finalize().into())
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 64];
@@ -70,19 +70,19 @@ impl fmt::Display for Hash {
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hash({self})")
     }
 }
 
-impl Serialize for Hash {
+impl Serialize for ContentHash {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Hash {
+impl<'de> Deserialize<'de> for ContentHash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for Hash {
 #[error("{0:?} is not a SHA-256 hash")]
 pub struct HashError(String);
 
-impl FromStr for Hash {
+impl FromStr for ContentHash {
     type Err = HashError;
 
     fn from_str(text: &str) -> Result<Self, HashError> {
@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn a_hash_prints_and_parses() {
-        let hash = Hash::of(b"");
+        let hash = ContentHash::of(b"");
         let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(hash.to_string(), text);
-        assert_eq!(text.parse::<Hash>().expect("valid"), hash);
+        assert_eq!(text.parse::<ContentHash>().expect("valid"), hash);
         assert_eq!(hash.short(), "47DEQpj8HBSa-_TImW-5JA");
-        assert!("e3".parse::<Hash>().is_err());
-        assert!("é".repeat(32).parse::<Hash>().is_err());
+        assert!("e3".parse::<ContentHash>().is_err());
+        assert!("é".repeat(32).parse::<ContentHash>().is_err());
     }
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 ///
 /// Spec §2 News item, Renditions; §4 Media interface, suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Variant {
+pub enum RenditionVariant {
     /// The picture as it came.
     Normal,
     /// With the mark in its lower left corner.
@@ -24,7 +24,7 @@ pub enum Variant {
     Web,
 }
 
-impl Variant {
+impl RenditionVariant {
     /// Every variant.
     pub const ALL: [Self; 6] = [
         Self::Normal,
@@ -56,7 +56,7 @@ impl Variant {
     }
 }
 
-impl fmt::Display for Variant {
+impl fmt::Display for RenditionVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -66,7 +66,7 @@ impl fmt::Display for Variant {
 ///
 /// Spec §2 News item, Renditions; §4 Media interface, suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Usage {
+pub enum RenditionUsage {
     /// The smallest picture, for lists.
     Thumbnail,
     /// A picture for the screen.
@@ -79,7 +79,7 @@ pub enum Usage {
     Lores,
 }
 
-impl Usage {
+impl RenditionUsage {
     /// Every usage.
     pub const ALL: [Self; 5] =
         [Self::Thumbnail, Self::Preview, Self::Hires, Self::Hidef, Self::Lores];
@@ -101,7 +101,7 @@ impl Usage {
     }
 }
 
-impl fmt::Display for Usage {
+impl fmt::Display for RenditionUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -111,41 +111,41 @@ impl fmt::Display for Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RenditionName {
     /// What was done to the picture.
-    pub variant: Variant,
+    pub variant: RenditionVariant,
     /// What it is for.
-    pub usage: Usage,
+    pub usage: RenditionUsage,
 }
 
 impl RenditionName {
     /// The full picture as it came: what a URL without a suffix means.
-    pub const NORMAL_HIRES: Self = Self::new(Variant::Normal, Usage::Hires);
+    pub const NORMAL_HIRES: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Hires);
     /// The picture for the screen.
-    pub const NORMAL_PREVIEW: Self = Self::new(Variant::Normal, Usage::Preview);
+    pub const NORMAL_PREVIEW: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Preview);
     /// The picture for lists.
-    pub const NORMAL_THUMBNAIL: Self = Self::new(Variant::Normal, Usage::Thumbnail);
+    pub const NORMAL_THUMBNAIL: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Thumbnail);
     /// The picture for the screen with the mark.
-    pub const WATERMARK_PREVIEW: Self = Self::new(Variant::Watermark, Usage::Preview);
+    pub const WATERMARK_PREVIEW: Self = Self::new(RenditionVariant::Watermark, RenditionUsage::Preview);
     /// The square picture for lists.
-    pub const CROPPED_THUMBNAIL: Self = Self::new(Variant::Cropped, Usage::Thumbnail);
+    pub const CROPPED_THUMBNAIL: Self = Self::new(RenditionVariant::Cropped, RenditionUsage::Thumbnail);
     /// The picture for walls of pictures, between Thumbnail and Preview.
-    pub const WEB_PREVIEW: Self = Self::new(Variant::Web, Usage::Preview);
+    pub const WEB_PREVIEW: Self = Self::new(RenditionVariant::Web, RenditionUsage::Preview);
     /// The file for print without colour.
-    pub const GREY_HIRES: Self = Self::new(Variant::BlackAndWhite, Usage::Hires);
+    pub const GREY_HIRES: Self = Self::new(RenditionVariant::BlackAndWhite, RenditionUsage::Hires);
 
     /// The names that a JPEG is made under, of every picture. The documentation lists them.
     pub const PICTURES: [Self; 8] = [
         Self::NORMAL_HIRES,
         Self::NORMAL_PREVIEW,
         Self::NORMAL_THUMBNAIL,
-        Self::new(Variant::Watermark, Usage::Hires),
+        Self::new(RenditionVariant::Watermark, RenditionUsage::Hires),
         Self::WATERMARK_PREVIEW,
-        Self::new(Variant::Watermark, Usage::Thumbnail),
+        Self::new(RenditionVariant::Watermark, RenditionUsage::Thumbnail),
         Self::CROPPED_THUMBNAIL,
         Self::WEB_PREVIEW,
     ];
 
     /// Names a rendition.
-    pub const fn new(variant: Variant, usage: Usage) -> Self {
+    pub const fn new(variant: RenditionVariant, usage: RenditionUsage) -> Self {
         Self { variant, usage }
     }
 
@@ -153,14 +153,14 @@ impl RenditionName {
     ///
     /// `Watermarked` is accepted for `Watermark`, as the specification's own example has it.
     pub fn find(text: &str) -> Option<Self> {
-        Usage::ALL.into_iter().find_map(|usage| {
+        RenditionUsage::ALL.into_iter().find_map(|usage| {
             // Matched by usage from the right: as prefixes, `Watermark` and `Watermarked` collide.
             let start = text.len().checked_sub(usage.as_str().len())?;
             let (variant, tail) = text.split_at_checked(start)?;
             if !tail.eq_ignore_ascii_case(usage.as_str()) {
                 return None;
             }
-            Some(Self::new(Variant::find(variant)?, usage))
+            Some(Self::new(RenditionVariant::find(variant)?, usage))
         })
     }
 
@@ -186,7 +186,7 @@ pub struct UnknownRendition {
     pub found: String,
 }
 
-/// The second spelling of [`Variant::Watermark`].
+/// The second spelling of [`RenditionVariant::Watermark`].
 const WATERMARKED: &str = "Watermarked";
 
 #[cfg(test)]
@@ -194,8 +194,8 @@ mod tests {
     use super::*;
 
     fn names() -> impl Iterator<Item = RenditionName> {
-        Variant::ALL.into_iter().flat_map(|variant| {
-            Usage::ALL.into_iter().map(move |usage| RenditionName::new(variant, usage))
+        RenditionVariant::ALL.into_iter().flat_map(|variant| {
+            RenditionUsage::ALL.into_iter().map(move |usage| RenditionName::new(variant, usage))
         })
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::Hash;
+use crate::ContentHash;
 
 /// When something that failed is tried again, and when it is given up.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl RetryPolicy {
     #[must_use]
     pub fn jittered(&self, name: &str, attempts: u32) -> Duration {
         let base = self.backoff(attempts);
-        let Hash(hash) = Hash::of(format!("{name}/{attempts}").as_bytes());
+        let ContentHash(hash) = ContentHash::of(format!("{name}/{attempts}").as_bytes());
         base + base / 4 * u32::from(hash[0]) / 255
     }
 

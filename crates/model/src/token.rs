@@ -12,7 +12,7 @@
 //!
 //! All of them are matched without regard to case.
 
-use crate::rendition::{RenditionName, Variant};
+use crate::rendition::{RenditionName, RenditionVariant};
 
 /// The operation that cuts a rectangle; its parameters follow.
 pub const CROP: &str = "-crop";
@@ -54,7 +54,7 @@ pub fn split_suffix(text: &str) -> Option<(&str, &str)> {
 /// Spec §4 Media interface lists `_BlackAndWhite.eps`. The other variants need a usage: nobody
 /// writes them alone, and an id such as `map_web` has to stay one.
 pub fn is_lone_variant(suffix: &str) -> bool {
-    suffix.eq_ignore_ascii_case(Variant::BlackAndWhite.as_str())
+    suffix.eq_ignore_ascii_case(RenditionVariant::BlackAndWhite.as_str())
 }
 
 #[cfg(test)]

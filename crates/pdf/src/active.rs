@@ -57,9 +57,9 @@ mod tests {
 
     use super::*;
     use crate::facts;
-    use crate::test_documents::{LIMITS, Sheet};
+    use crate::test_documents::{LIMITS, TestDocument};
 
-    fn check(sheet: Sheet, scripts: bool, launches: bool) {
+    fn check(sheet: TestDocument, scripts: bool, launches: bool) {
         let found = facts(&sheet.bytes(), &LIMITS).unwrap().active;
         assert_eq!(found, ActiveContent { scripts, launches });
     }
@@ -69,15 +69,15 @@ mod tests {
     }
 
     /// A page that runs `action` when it is shown.
-    fn page_with(action: impl Into<Object>) -> Sheet {
-        let mut sheet = Sheet::new("");
+    fn page_with(action: impl Into<Object>) -> TestDocument {
+        let mut sheet = TestDocument::new("");
         sheet.page.set("AA", dictionary! { "O" => action.into() });
         sheet
     }
 
     #[test]
     fn a_plain_document_has_none() {
-        check(Sheet::new("0 0 10 10 re f % /JavaScript /Launch"), false, false);
+        check(TestDocument::new("0 0 10 10 re f % /JavaScript /Launch"), false, false);
         let link = dictionary! { "S" => "URI", "URI" => text("https://a.example/JavaScript") };
         check(page_with(link), false, false);
     }
@@ -89,10 +89,10 @@ mod tests {
         check(page_with(dictionary! { "S" => "Launch", "F" => text("cmd.exe") }), false, true);
         check(page_with(vec![Object::Dictionary(script.clone())]), true, false);
         // An action that nothing refers to, and a type that is an object of its own.
-        let mut sheet = Sheet::new("");
+        let mut sheet = TestDocument::new("");
         sheet.document.add_object(dictionary! { "Next" => script });
         check(sheet, true, false);
-        let mut sheet = Sheet::new("");
+        let mut sheet = TestDocument::new("");
         let launch = sheet.document.add_object(Object::Name(b"Launch".to_vec()));
         sheet.page.set("A", dictionary! { "S" => launch });
         check(sheet, false, true);

@@ -8,11 +8,11 @@ use crate::PdfError;
 use crate::content::{rewrite, solid_grey};
 use crate::number::{dictionary_of, entry, numbers, resolve};
 use crate::space::basic;
-use crate::walk::{Part, Role, Walk};
+use crate::walk::{PdfObjectKind, ObjectRole, DocumentWalk};
 
 /// Makes an annotation or a field grey.
 pub(super) fn annotation(
-    walk: &mut Walk<'_>,
+    walk: &mut DocumentWalk<'_>,
     mut annotation: Dictionary,
     resources: &Rc<Dictionary>,
 ) -> Result<Object, PdfError> {
@@ -20,14 +20,14 @@ pub(super) fn annotation(
         colour(walk, &mut annotation, key)?;
     }
     appearance_string(walk, &mut annotation, resources)?;
-    walk.slot_entry(&mut annotation, "MK", Role::One(Part::Button), resources)?;
-    walk.slot_entry(&mut annotation, "AP", Role::One(Part::Appearances), resources)?;
-    walk.slot_entry(&mut annotation, "Kids", Role::Array(Part::Annotation), resources)?;
+    walk.slot_entry(&mut annotation, "MK", ObjectRole::One(PdfObjectKind::Button), resources)?;
+    walk.slot_entry(&mut annotation, "AP", ObjectRole::One(PdfObjectKind::Appearances), resources)?;
+    walk.slot_entry(&mut annotation, "Kids", ObjectRole::Array(PdfObjectKind::Annotation), resources)?;
     Ok(Object::Dictionary(annotation))
 }
 
 /// Makes the border and background of a button grey.
-pub(super) fn button(walk: &mut Walk<'_>, mut button: Dictionary) -> Result<Object, PdfError> {
+pub(super) fn button(walk: &mut DocumentWalk<'_>, mut button: Dictionary) -> Result<Object, PdfError> {
     for key in ["BC", "BG"] {
         colour(walk, &mut button, key)?;
     }
@@ -35,7 +35,7 @@ pub(super) fn button(walk: &mut Walk<'_>, mut button: Dictionary) -> Result<Obje
 }
 
 /// Colours of annotations say their space by their length; an empty one is transparent.
-fn colour(walk: &mut Walk<'_>, holder: &mut Dictionary, key: &str) -> Result<(), PdfError> {
+fn colour(walk: &mut DocumentWalk<'_>, holder: &mut Dictionary, key: &str) -> Result<(), PdfError> {
     let Some(colour) = numbers(walk.scope.document, holder, key.as_bytes()) else {
         return Ok(());
     };
@@ -50,7 +50,7 @@ fn colour(walk: &mut Walk<'_>, holder: &mut Dictionary, key: &str) -> Result<(),
 
 /// Makes the default appearance grey: a piece of content that sets font and colour.
 pub(super) fn appearance_string(
-    walk: &mut Walk<'_>,
+    walk: &mut DocumentWalk<'_>,
     holder: &mut Dictionary,
     resources: &Dictionary,
 ) -> Result<(), PdfError> {
@@ -63,7 +63,7 @@ pub(super) fn appearance_string(
     Ok(())
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DocumentWalk<'a> {
     /// The fields of an interactive form, whose looks readers may draw anew.
     pub(super) fn interactive_form(&mut self) -> Result<(), PdfError> {
         let document: &'a Document = self.scope.document;
@@ -76,8 +76,8 @@ impl<'a> Walk<'a> {
         let resources = dictionary_of(entry(document, form, b"DR")).cloned().unwrap_or_default();
         let resources = Rc::new(resources);
         let mut form = form.clone();
-        self.slot_entry(&mut form, "DR", Role::Resources, &resources)?;
-        self.slot_entry(&mut form, "Fields", Role::Array(Part::Annotation), &resources)?;
+        self.slot_entry(&mut form, "DR", ObjectRole::Resources, &resources)?;
+        self.slot_entry(&mut form, "Fields", ObjectRole::Array(PdfObjectKind::Annotation), &resources)?;
         appearance_string(self, &mut form, &resources)?;
         match place {
             Object::Reference(id) => {

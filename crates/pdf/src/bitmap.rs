@@ -8,18 +8,18 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Object, StringFormat, dictionary};
 
 use crate::PdfError;
-use crate::filter::{Decoded, ImageFilter, decode, deflate, names};
-use crate::jpeg::{self, Head};
+use crate::filter::{DecodedStream, ImageFilter, decode, deflate, names};
+use crate::jpeg::{self, JpegFacts};
 use crate::jpeg2000;
 use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real, resolve};
 use crate::predictor::predict;
-use crate::samples::{Samples, greys, key_mask};
-use crate::scope::Scope;
-use crate::space::{Space, basic};
+use crate::samples::{ImageSamples, greys, key_mask};
+use crate::scope::DocumentScope;
+use crate::space::{PdfColourSpace, basic};
 
 /// An image as it is in the document.
 #[derive(Debug)]
-pub(super) struct Picture<'a> {
+pub(super) struct DocumentImage<'a> {
     pub(super) dictionary: &'a Dictionary,
     /// With its filters.
     pub(super) content: &'a [u8],
@@ -29,7 +29,7 @@ pub(super) struct Picture<'a> {
 
 /// A mask that an image needs beside itself, of the image's size.
 #[derive(Debug)]
-pub(super) enum Mask {
+pub(super) enum ImageMask {
     /// One bit a pixel, rows padded to bytes; 1 is masked out.
     Stencil(Vec<u8>),
     /// One byte a pixel; 0 is masked out.
@@ -38,26 +38,26 @@ pub(super) enum Mask {
 
 /// What an image becomes.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct ConvertedImage {
     pub(super) dictionary: Dictionary,
     pub(super) content: Vec<u8>,
-    pub(super) mask: Option<Mask>,
+    pub(super) mask: Option<ImageMask>,
 }
 
 /// Makes an image grey; `None` when it is already or has no colours of its own.
 ///
 /// Fails when a limit is reached or the image cannot be decoded.
 pub(super) fn grey_image(
-    scope: &mut Scope<'_>,
-    picture: &Picture<'_>,
-) -> Result<Option<Change>, PdfError> {
+    scope: &mut DocumentScope<'_>,
+    picture: &DocumentImage<'_>,
+) -> Result<Option<ConvertedImage>, PdfError> {
     let document = scope.document;
     let dictionary = picture.dictionary;
     if matches!(entry(document, dictionary, b"ImageMask"), Object::Boolean(true)) {
         return Ok(None);
     }
     let space = match dictionary.get(b"ColorSpace") {
-        Ok(space) => Space::parse(scope, space, picture.resources, 0)?,
+        Ok(space) => PdfColourSpace::parse(scope, space, picture.resources, 0)?,
         Err(_) => None,
     };
     let filters = names(document, dictionary);
@@ -75,7 +75,7 @@ pub(super) fn grey_image(
     if !matches!(bits, 1 | 2 | 4 | 8 | 16) {
         return Ok(None);
     }
-    if matches!(*space, Space::Grey) {
+    if matches!(*space, PdfColourSpace::Grey) {
         return Ok(plain_grey(picture));
     }
     if space.components() == 1 && bits <= 8 {
@@ -92,7 +92,7 @@ pub(super) fn grey_image(
     }
 }
 
-fn refuse(scope: &Scope<'_>, dictionary: &Dictionary, what: &'static str) -> PdfError {
+fn refuse(scope: &DocumentScope<'_>, dictionary: &Dictionary, what: &'static str) -> PdfError {
     let edge = |key: &[u8]| {
         let value = count(scope.document, dictionary, key).unwrap_or(0);
         u64::try_from(value).unwrap_or(u64::MAX)
@@ -101,7 +101,7 @@ fn refuse(scope: &Scope<'_>, dictionary: &Dictionary, what: &'static str) -> Pdf
 }
 
 /// An image whose space says grey in other words gets the plain word.
-fn plain_grey(picture: &Picture<'_>) -> Option<Change> {
+fn plain_grey(picture: &DocumentImage<'_>) -> Option<ConvertedImage> {
     if matches!(picture.dictionary.get(b"ColorSpace"), Ok(Object::Name(name))
         if name == b"DeviceGray" || name == b"G")
     {
@@ -109,22 +109,22 @@ fn plain_grey(picture: &Picture<'_>) -> Option<Change> {
     }
     let mut dictionary = picture.dictionary.clone();
     dictionary.set("ColorSpace", "DeviceGray");
-    Some(Change { dictionary, content: picture.content.to_vec(), mask: None })
+    Some(ConvertedImage { dictionary, content: picture.content.to_vec(), mask: None })
 }
 
 /// One component of few bits: the samples stay, and a table says the grey of each value.
 fn with_table(
-    scope: &mut Scope<'_>,
-    picture: &Picture<'_>,
-    space: &Space,
+    scope: &mut DocumentScope<'_>,
+    picture: &DocumentImage<'_>,
+    space: &PdfColourSpace,
     bits: usize,
-) -> Result<Change, PdfError> {
+) -> Result<ConvertedImage, PdfError> {
     let top = (1usize << bits) - 1;
     let range = space.sample_range(0, bits);
     let decode = numbers(scope.document, picture.dictionary, b"Decode");
     let decode = decode.filter(|decode| decode.len() >= 2).map(|decode| [decode[0], decode[1]]);
     let last = match (space, decode) {
-        (Space::Indexed { last, .. }, None) => top.min(*last),
+        (PdfColourSpace::Indexed { last, .. }, None) => top.min(*last),
         _ => top,
     };
     let mut table = Vec::with_capacity(last + 1);
@@ -143,7 +143,7 @@ fn with_table(
         let space = vec![name("Indexed"), name("DeviceGray"), last.into(), table];
         dictionary.set("ColorSpace", space);
     }
-    Ok(Change { dictionary, content: picture.content.to_vec(), mask: None })
+    Ok(ConvertedImage { dictionary, content: picture.content.to_vec(), mask: None })
 }
 
 fn name(text: &str) -> Object {
@@ -151,12 +151,12 @@ fn name(text: &str) -> Object {
 }
 
 fn jpeg_image(
-    scope: &mut Scope<'_>,
-    picture: &Picture<'_>,
-    space: Rc<Space>,
+    scope: &mut DocumentScope<'_>,
+    picture: &DocumentImage<'_>,
+    space: Rc<PdfColourSpace>,
     mut data: Vec<u8>,
     transform: Option<usize>,
-) -> Result<Option<Change>, PdfError> {
+) -> Result<Option<ConvertedImage>, PdfError> {
     if let Some(transform) = transform
         && let Some(marked) = jpeg::with_adobe_marker(&data, transform != 0)
     {
@@ -173,33 +173,33 @@ fn jpeg_image(
     let key = color_key(scope, picture.dictionary);
     let mut dictionary = grey_dictionary(picture.dictionary, head.width, head.height);
     dictionary.set("Filter", "DCTDecode");
-    let exact = head.has_luma && matches!(*space, Space::Rgb | Space::Grey);
+    let exact = head.has_luma && matches!(*space, PdfColourSpace::Rgb | PdfColourSpace::Grey);
     if exact
         && decode.is_none()
         && key.is_none()
         && let Some(content) = jpeg::luma(&data)
     {
-        return Ok(Some(Change { dictionary, content, mask: None }));
+        return Ok(Some(ConvertedImage { dictionary, content, mask: None }));
     }
-    let Head { width, height, components, .. } = head;
+    let JpegFacts { width, height, components, .. } = head;
     let bytes = jpeg::samples(&data, head, &mut scope.session.budget)?;
-    let samples = Samples { bytes, bits: 8, components, width, height };
-    let mask = key.map(|key| Mask::Stencil(key_mask(&samples, &key)));
+    let samples = ImageSamples { bytes, bits: 8, components, width, height };
+    let mask = key.map(|key| ImageMask::Stencil(key_mask(&samples, &key)));
     let greys = greys(scope, &samples, &space, decode.as_deref())?;
     let Some(content) = jpeg::encode(&greys, width, height) else {
         return Err(refuse(scope, picture.dictionary, "it is too large for a jpeg"));
     };
-    Ok(Some(Change { dictionary, content, mask }))
+    Ok(Some(ConvertedImage { dictionary, content, mask }))
 }
 
 /// An image whose samples came out of lossless filters.
 fn packed_image(
-    scope: &mut Scope<'_>,
-    picture: &Picture<'_>,
-    space: &Space,
-    data: Decoded,
+    scope: &mut DocumentScope<'_>,
+    picture: &DocumentImage<'_>,
+    space: &PdfColourSpace,
+    data: DecodedStream,
     bits: usize,
-) -> Result<Option<Change>, PdfError> {
+) -> Result<Option<ConvertedImage>, PdfError> {
     let document = scope.document;
     let edge = |key: &[u8]| count(document, picture.dictionary, key).unwrap_or(0);
     let (width, height) = (edge(b"Width"), edge(b"Height"));
@@ -208,14 +208,14 @@ fn packed_image(
     }
     scope.session.budget.check_image(width, height)?;
     let components = space.components();
-    let samples = Samples { bytes: data.bytes, bits, components, width, height };
+    let samples = ImageSamples { bytes: data.bytes, bits, components, width, height };
     let key = color_key(scope, picture.dictionary);
-    let mask = key.map(|key| Mask::Stencil(key_mask(&samples, &key)));
+    let mask = key.map(|key| ImageMask::Stencil(key_mask(&samples, &key)));
     let decode = numbers(document, picture.dictionary, b"Decode");
     let greys = greys(scope, &samples, space, decode.as_deref())?;
     let mut dictionary = grey_dictionary(picture.dictionary, width, height);
     let content = pack(&greys, width, data.predicted, &mut dictionary);
-    Ok(Some(Change { dictionary, content, mask }))
+    Ok(Some(ConvertedImage { dictionary, content, mask }))
 }
 
 /// Packs greys with Flate and notes that in the dictionary.
@@ -246,7 +246,7 @@ fn grey_dictionary(original: &Dictionary, width: usize, height: usize) -> Dictio
 }
 
 /// The colour key of an image; a soft mask overrides it.
-fn color_key(scope: &Scope<'_>, dictionary: &Dictionary) -> Option<Vec<f32>> {
+fn color_key(scope: &DocumentScope<'_>, dictionary: &Dictionary) -> Option<Vec<f32>> {
     if matches!(entry(scope.document, dictionary, b"SMask"), Object::Stream(_)) {
         return None;
     }
@@ -254,23 +254,23 @@ fn color_key(scope: &Scope<'_>, dictionary: &Dictionary) -> Option<Vec<f32>> {
 }
 
 fn jpeg2000_image(
-    scope: &mut Scope<'_>,
-    picture: &Picture<'_>,
-    space: Option<Rc<Space>>,
-) -> Result<Option<Change>, PdfError> {
+    scope: &mut DocumentScope<'_>,
+    picture: &DocumentImage<'_>,
+    space: Option<Rc<PdfColourSpace>>,
+) -> Result<Option<ConvertedImage>, PdfError> {
     let document = scope.document;
     let data = decode(document, picture.dictionary, picture.content, &mut scope.session.budget)?;
-    let raw = matches!(space.as_deref(), Some(Space::Indexed { .. }));
+    let raw = matches!(space.as_deref(), Some(PdfColourSpace::Indexed { .. }));
     let Some(image) = jpeg2000::decode(&data.bytes, raw, &mut scope.session.budget)? else {
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 data is damaged"));
     };
-    let jpeg2000::Decoded { samples, alpha, space: own } = image;
-    let fits = |space: &Rc<Space>| space.components() == samples.components;
+    let jpeg2000::Jpeg2000Picture { samples, alpha, space: own } = image;
+    let fits = |space: &Rc<PdfColourSpace>| space.components() == samples.components;
     let space = space.filter(fits).or(own.map(Rc::new));
     let Some(space) = space.or_else(|| basic(samples.components).map(Rc::new)) else {
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 colours are unknown"));
     };
-    if matches!(*space, Space::Grey) {
+    if matches!(*space, PdfColourSpace::Grey) {
         return Ok(if picture.dictionary.get(b"ColorSpace").is_ok() {
             plain_grey(picture)
         } else {
@@ -279,8 +279,8 @@ fn jpeg2000_image(
     }
     let in_data = count(document, picture.dictionary, b"SMaskInData").unwrap_or(0) > 0;
     let mask = match (color_key(scope, picture.dictionary), alpha) {
-        (_, Some(alpha)) if in_data => Some(Mask::Soft(alpha)),
-        (Some(key), _) => Some(Mask::Stencil(key_mask(&samples, &key))),
+        (_, Some(alpha)) if in_data => Some(ImageMask::Soft(alpha)),
+        (Some(key), _) => Some(ImageMask::Stencil(key_mask(&samples, &key))),
         _ => None,
     };
     let decode = numbers(document, picture.dictionary, b"Decode");
@@ -294,13 +294,13 @@ fn jpeg2000_image(
         }
         None => pack(&greys, width, true, &mut dictionary),
     };
-    Ok(Some(Change { dictionary, content, mask }))
+    Ok(Some(ConvertedImage { dictionary, content, mask }))
 }
 
 /// The grey of the colour that a soft-masked image was blended with, when its mask names one.
 pub(super) fn matte(
-    scope: &mut Scope<'_>,
-    picture: &Picture<'_>,
+    scope: &mut DocumentScope<'_>,
+    picture: &DocumentImage<'_>,
 ) -> Result<Option<f32>, PdfError> {
     let document = scope.document;
     let Some(mask) = dictionary_of(entry(document, picture.dictionary, b"SMask")) else {
@@ -308,7 +308,7 @@ pub(super) fn matte(
     };
     let Some(colour) = numbers(document, mask, b"Matte") else { return Ok(None) };
     let space = match picture.dictionary.get(b"ColorSpace") {
-        Ok(space) => Space::parse(scope, resolve(document, space), picture.resources, 0)?,
+        Ok(space) => PdfColourSpace::parse(scope, resolve(document, space), picture.resources, 0)?,
         Err(_) => None,
     };
     let space = space.or_else(|| basic(colour.len()).map(Rc::new));

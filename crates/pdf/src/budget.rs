@@ -4,7 +4,7 @@ use crate::{PdfError, PdfLimits};
 
 /// The rest of what [`PdfLimits`] allows for one call.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct WorkBudget {
     limits: PdfLimits,
     decoded_bytes: usize,
     operators: u64,
@@ -14,9 +14,9 @@ pub(super) struct Budget {
 /// Steps of tint and shading functions that are allowed for each operator.
 const STEPS_PER_OPERATOR: u64 = 32;
 
-impl Budget {
-    pub(super) fn new(limits: &PdfLimits) -> Budget {
-        Budget {
+impl WorkBudget {
+    pub(super) fn new(limits: &PdfLimits) -> WorkBudget {
+        WorkBudget {
             limits: *limits,
             decoded_bytes: limits.decoded_bytes,
             operators: limits.operators,

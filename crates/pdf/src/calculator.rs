@@ -6,9 +6,9 @@ use crate::number::{index, whole};
 
 /// One step of a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Step {
+enum CalculatorStep {
     Push(f32),
-    Operator(Operator),
+    Operator(CalculatorOperator),
     /// Takes a condition and goes on at the step when it is false.
     SkipIfFalse(usize),
     /// Goes on at the step.
@@ -16,7 +16,7 @@ enum Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
+enum CalculatorOperator {
     Abs,
     Add,
     And,
@@ -60,7 +60,7 @@ enum Operator {
 /// A parsed program.
 #[derive(Debug, Clone)]
 pub(super) struct Calculator {
-    steps: Vec<Step>,
+    steps: Vec<CalculatorStep>,
 }
 
 /// Deepest nesting of braces and highest stack, as the format's own limit of 100 entries.
@@ -71,7 +71,7 @@ const STEPS_MAX: usize = 50_000;
 impl Calculator {
     /// Parses a program in braces; `None` when it is malformed or too long.
     pub(super) fn parse(text: &[u8]) -> Option<Calculator> {
-        let mut words = Words { text, at: 0 };
+        let mut words = ProgramWords { text, at: 0 };
         let mut steps = Vec::new();
         // The step after each open brace, and for closed ones that wait for `if` or `ifelse`.
         let mut open: Vec<usize> = Vec::new();
@@ -88,7 +88,7 @@ impl Calculator {
             match word {
                 b"{" => {
                     // Filled in by the `if` or `ifelse` that follows the block.
-                    steps.push(Step::Skip(steps.len() + 1));
+                    steps.push(CalculatorStep::Skip(steps.len() + 1));
                     open.push(steps.len());
                     closed.push(Vec::new());
                 }
@@ -99,24 +99,24 @@ impl Calculator {
                         return Some(Calculator { steps });
                     }
                     // Room for the jump over an else block.
-                    steps.push(Step::Skip(steps.len() + 1));
+                    steps.push(CalculatorStep::Skip(steps.len() + 1));
                     closed.last_mut()?.push((start, steps.len()));
                 }
                 b"if" => {
                     let (start, end) = closed.last_mut()?.pop()?;
-                    steps[start - 1] = Step::SkipIfFalse(end);
+                    steps[start - 1] = CalculatorStep::SkipIfFalse(end);
                 }
                 b"ifelse" => {
                     let (other, end) = closed.last_mut()?.pop()?;
                     let (start, middle) = closed.last_mut()?.pop()?;
-                    steps[start - 1] = Step::SkipIfFalse(other);
-                    steps[middle - 1] = Step::Skip(end);
+                    steps[start - 1] = CalculatorStep::SkipIfFalse(other);
+                    steps[middle - 1] = CalculatorStep::Skip(end);
                 }
-                b"true" => steps.push(Step::Push(1.0)),
-                b"false" => steps.push(Step::Push(0.0)),
+                b"true" => steps.push(CalculatorStep::Push(1.0)),
+                b"false" => steps.push(CalculatorStep::Push(0.0)),
                 word => steps.push(match operator(word) {
-                    Some(operator) => Step::Operator(operator),
-                    None => Step::Push(std::str::from_utf8(word).ok()?.parse().ok()?),
+                    Some(operator) => CalculatorStep::Operator(operator),
+                    None => CalculatorStep::Push(std::str::from_utf8(word).ok()?.parse().ok()?),
                 }),
             }
         }
@@ -131,19 +131,19 @@ impl Calculator {
     /// Runs the program on `inputs`; the last `outputs` values of the stack are the result, and
     /// what is missing is 0.
     pub(super) fn run(&self, inputs: &[f32], outputs: usize) -> Vec<f32> {
-        let mut stack = Stack { values: inputs.to_vec() };
+        let mut stack = NumberStack { values: inputs.to_vec() };
         let mut at = 0;
         while let Some(step) = self.steps.get(at) {
             at += 1;
             match *step {
-                Step::Push(value) => stack.push(value),
-                Step::Operator(operator) => stack.apply(operator),
-                Step::SkipIfFalse(next) => {
+                CalculatorStep::Push(value) => stack.push(value),
+                CalculatorStep::Operator(operator) => stack.apply(operator),
+                CalculatorStep::SkipIfFalse(next) => {
                     if stack.pop() == 0.0 {
                         at = next.max(at);
                     }
                 }
-                Step::Skip(next) => at = next.max(at),
+                CalculatorStep::Skip(next) => at = next.max(at),
             }
         }
         let surplus = stack.values.len().saturating_sub(outputs);
@@ -154,11 +154,11 @@ impl Calculator {
 }
 
 /// Numbers only: true is 1 and false is 0, which the bitwise operators treat alike.
-struct Stack {
+struct NumberStack {
     values: Vec<f32>,
 }
 
-impl Stack {
+impl NumberStack {
     fn push(&mut self, value: f32) {
         if self.values.len() < STACK_MAX {
             self.values.push(if value.is_finite() { value } else { 0.0 });
@@ -188,53 +188,53 @@ impl Stack {
         self.two(|first, second| integer(compute(whole(first), whole(second))));
     }
 
-    fn apply(&mut self, operator: Operator) {
+    fn apply(&mut self, operator: CalculatorOperator) {
         match operator {
-            Operator::Abs => self.one(f32::abs),
-            Operator::Add => self.two(|a, b| a + b),
-            Operator::And => self.bits(|a, b| a & b),
-            Operator::Atan => self.two(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0)),
-            Operator::Bitshift => self.bits(shift),
-            Operator::Ceiling => self.one(f32::ceil),
-            Operator::Copy => self.copy(),
-            Operator::Cos => self.one(|a| a.to_radians().cos()),
-            Operator::Cvi | Operator::Truncate => self.one(f32::trunc),
-            Operator::Cvr => {}
-            Operator::Div => self.two(|a, b| a / b),
-            Operator::Dup => self.one_more(0),
-            Operator::Eq => self.compare(f32::eq),
-            Operator::Exch => self.roll(2, 1),
-            Operator::Exp => self.two(f32::powf),
-            Operator::Floor => self.one(f32::floor),
-            Operator::Ge => self.compare(f32::ge),
-            Operator::Gt => self.compare(f32::gt),
-            Operator::Idiv => self.bits(|a, b| a.checked_div(b).unwrap_or(0)),
-            Operator::Index => {
+            CalculatorOperator::Abs => self.one(f32::abs),
+            CalculatorOperator::Add => self.two(|a, b| a + b),
+            CalculatorOperator::And => self.bits(|a, b| a & b),
+            CalculatorOperator::Atan => self.two(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0)),
+            CalculatorOperator::Bitshift => self.bits(shift),
+            CalculatorOperator::Ceiling => self.one(f32::ceil),
+            CalculatorOperator::Copy => self.copy(),
+            CalculatorOperator::Cos => self.one(|a| a.to_radians().cos()),
+            CalculatorOperator::Cvi | CalculatorOperator::Truncate => self.one(f32::trunc),
+            CalculatorOperator::Cvr => {}
+            CalculatorOperator::Div => self.two(|a, b| a / b),
+            CalculatorOperator::Dup => self.one_more(0),
+            CalculatorOperator::Eq => self.compare(f32::eq),
+            CalculatorOperator::Exch => self.roll(2, 1),
+            CalculatorOperator::Exp => self.two(f32::powf),
+            CalculatorOperator::Floor => self.one(f32::floor),
+            CalculatorOperator::Ge => self.compare(f32::ge),
+            CalculatorOperator::Gt => self.compare(f32::gt),
+            CalculatorOperator::Idiv => self.bits(|a, b| a.checked_div(b).unwrap_or(0)),
+            CalculatorOperator::Index => {
                 let depth = index(self.pop(), STACK_MAX);
                 self.one_more(depth);
             }
-            Operator::Le => self.compare(f32::le),
-            Operator::Ln => self.one(f32::ln),
-            Operator::Log => self.one(f32::log10),
-            Operator::Lt => self.compare(f32::lt),
-            Operator::Mod => self.bits(|a, b| a.checked_rem(b).unwrap_or(0)),
-            Operator::Mul => self.two(|a, b| a * b),
-            Operator::Ne => self.compare(f32::ne),
-            Operator::Neg => self.one(|a| -a),
+            CalculatorOperator::Le => self.compare(f32::le),
+            CalculatorOperator::Ln => self.one(f32::ln),
+            CalculatorOperator::Log => self.one(f32::log10),
+            CalculatorOperator::Lt => self.compare(f32::lt),
+            CalculatorOperator::Mod => self.bits(|a, b| a.checked_rem(b).unwrap_or(0)),
+            CalculatorOperator::Mul => self.two(|a, b| a * b),
+            CalculatorOperator::Ne => self.compare(f32::ne),
+            CalculatorOperator::Neg => self.one(|a| -a),
             // A truth value turns over; other integers are rare in colour functions.
-            Operator::Not => self.one(|a| f32::from(u8::from(a == 0.0))),
-            Operator::Or => self.bits(|a, b| a | b),
-            Operator::Pop => drop(self.pop()),
-            Operator::Roll => {
+            CalculatorOperator::Not => self.one(|a| f32::from(u8::from(a == 0.0))),
+            CalculatorOperator::Or => self.bits(|a, b| a | b),
+            CalculatorOperator::Pop => drop(self.pop()),
+            CalculatorOperator::Roll => {
                 let by = whole(self.pop());
                 let count = index(self.pop(), STACK_MAX);
                 self.roll(count, by);
             }
-            Operator::Round => self.one(|a| (a + 0.5).floor()),
-            Operator::Sin => self.one(|a| a.to_radians().sin()),
-            Operator::Sqrt => self.one(f32::sqrt),
-            Operator::Sub => self.two(|a, b| a - b),
-            Operator::Xor => self.bits(|a, b| a ^ b),
+            CalculatorOperator::Round => self.one(|a| (a + 0.5).floor()),
+            CalculatorOperator::Sin => self.one(|a| a.to_radians().sin()),
+            CalculatorOperator::Sqrt => self.one(f32::sqrt),
+            CalculatorOperator::Sub => self.two(|a, b| a - b),
+            CalculatorOperator::Xor => self.bits(|a, b| a ^ b),
         }
     }
 
@@ -280,57 +280,57 @@ fn shift(value: i64, by: i64) -> i64 {
     }
 }
 
-fn operator(word: &[u8]) -> Option<Operator> {
+fn operator(word: &[u8]) -> Option<CalculatorOperator> {
     Some(match word {
-        b"abs" => Operator::Abs,
-        b"add" => Operator::Add,
-        b"and" => Operator::And,
-        b"atan" => Operator::Atan,
-        b"bitshift" => Operator::Bitshift,
-        b"ceiling" => Operator::Ceiling,
-        b"copy" => Operator::Copy,
-        b"cos" => Operator::Cos,
-        b"cvi" => Operator::Cvi,
-        b"cvr" => Operator::Cvr,
-        b"div" => Operator::Div,
-        b"dup" => Operator::Dup,
-        b"eq" => Operator::Eq,
-        b"exch" => Operator::Exch,
-        b"exp" => Operator::Exp,
-        b"floor" => Operator::Floor,
-        b"ge" => Operator::Ge,
-        b"gt" => Operator::Gt,
-        b"idiv" => Operator::Idiv,
-        b"index" => Operator::Index,
-        b"le" => Operator::Le,
-        b"ln" => Operator::Ln,
-        b"log" => Operator::Log,
-        b"lt" => Operator::Lt,
-        b"mod" => Operator::Mod,
-        b"mul" => Operator::Mul,
-        b"ne" => Operator::Ne,
-        b"neg" => Operator::Neg,
-        b"not" => Operator::Not,
-        b"or" => Operator::Or,
-        b"pop" => Operator::Pop,
-        b"roll" => Operator::Roll,
-        b"round" => Operator::Round,
-        b"sin" => Operator::Sin,
-        b"sqrt" => Operator::Sqrt,
-        b"sub" => Operator::Sub,
-        b"truncate" => Operator::Truncate,
-        b"xor" => Operator::Xor,
+        b"abs" => CalculatorOperator::Abs,
+        b"add" => CalculatorOperator::Add,
+        b"and" => CalculatorOperator::And,
+        b"atan" => CalculatorOperator::Atan,
+        b"bitshift" => CalculatorOperator::Bitshift,
+        b"ceiling" => CalculatorOperator::Ceiling,
+        b"copy" => CalculatorOperator::Copy,
+        b"cos" => CalculatorOperator::Cos,
+        b"cvi" => CalculatorOperator::Cvi,
+        b"cvr" => CalculatorOperator::Cvr,
+        b"div" => CalculatorOperator::Div,
+        b"dup" => CalculatorOperator::Dup,
+        b"eq" => CalculatorOperator::Eq,
+        b"exch" => CalculatorOperator::Exch,
+        b"exp" => CalculatorOperator::Exp,
+        b"floor" => CalculatorOperator::Floor,
+        b"ge" => CalculatorOperator::Ge,
+        b"gt" => CalculatorOperator::Gt,
+        b"idiv" => CalculatorOperator::Idiv,
+        b"index" => CalculatorOperator::Index,
+        b"le" => CalculatorOperator::Le,
+        b"ln" => CalculatorOperator::Ln,
+        b"log" => CalculatorOperator::Log,
+        b"lt" => CalculatorOperator::Lt,
+        b"mod" => CalculatorOperator::Mod,
+        b"mul" => CalculatorOperator::Mul,
+        b"ne" => CalculatorOperator::Ne,
+        b"neg" => CalculatorOperator::Neg,
+        b"not" => CalculatorOperator::Not,
+        b"or" => CalculatorOperator::Or,
+        b"pop" => CalculatorOperator::Pop,
+        b"roll" => CalculatorOperator::Roll,
+        b"round" => CalculatorOperator::Round,
+        b"sin" => CalculatorOperator::Sin,
+        b"sqrt" => CalculatorOperator::Sqrt,
+        b"sub" => CalculatorOperator::Sub,
+        b"truncate" => CalculatorOperator::Truncate,
+        b"xor" => CalculatorOperator::Xor,
         _ => return None,
     })
 }
 
 /// The words of a program: braces, numbers, operators; comments are left out.
-struct Words<'a> {
+struct ProgramWords<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Words<'a> {
+impl<'a> ProgramWords<'a> {
     fn next(&mut self) -> Option<&'a [u8]> {
         loop {
             let byte = *self.text.get(self.at)?;

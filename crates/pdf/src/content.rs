@@ -13,22 +13,22 @@ use lopdf::{Dictionary, Object};
 use crate::PdfError;
 use crate::inline::inline_image;
 use crate::luminance;
-use crate::scan::{Kind, Scanner, Token, name_of};
-use crate::scope::Scope;
-use crate::space::{Space, basic};
+use crate::scan::{TokenKind, ContentScanner, ContentToken, name_of};
+use crate::scope::DocumentScope;
+use crate::space::{PdfColourSpace, basic};
 
 /// Which colour an operator sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum PaintKind {
     Fill,
     Stroke,
 }
 
 /// The spaces in force.
 #[derive(Debug, Clone)]
-struct Colours {
-    fill: Rc<Space>,
-    stroke: Rc<Space>,
+struct CurrentSpaces {
+    fill: Rc<PdfColourSpace>,
+    stroke: Rc<PdfColourSpace>,
 }
 
 /// Deepest nesting of `q` that is followed; deeper ones share a level.
@@ -36,15 +36,15 @@ const SAVED_MAX: usize = 4096;
 /// Most operands that one operator takes: 32 components and a pattern.
 const OPERANDS_MAX: usize = 33;
 
-struct Rewriter<'a, 'b, 'c> {
-    scope: &'a mut Scope<'b>,
+struct ContentRewriter<'a, 'b, 'c> {
+    scope: &'a mut DocumentScope<'b>,
     resources: &'c Dictionary,
     bytes: &'c [u8],
     output: Vec<u8>,
     /// Bytes of the input that are in the output or replaced.
     copied: usize,
-    colours: Colours,
-    saved: Vec<Colours>,
+    colours: CurrentSpaces,
+    saved: Vec<CurrentSpaces>,
 }
 
 /// Rewrites a content stream; `None` when nothing in it has to change.
@@ -52,19 +52,19 @@ struct Rewriter<'a, 'b, 'c> {
 /// `inherits` says that the stream begins with the colours of its caller, as forms do; others begin
 /// with DeviceGray. Fails when a limit is reached or an inline image cannot be decoded.
 pub(super) fn rewrite(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     bytes: &[u8],
     resources: &Dictionary,
     inherits: bool,
 ) -> Result<Option<Vec<u8>>, PdfError> {
-    let start = Rc::new(if inherits { Space::Inherited } else { Space::Grey });
-    let mut rewriter = Rewriter {
+    let start = Rc::new(if inherits { PdfColourSpace::Inherited } else { PdfColourSpace::Grey });
+    let mut rewriter = ContentRewriter {
         scope,
         resources,
         bytes,
         output: Vec::with_capacity(bytes.len()),
         copied: 0,
-        colours: Colours { fill: Rc::clone(&start), stroke: start },
+        colours: CurrentSpaces { fill: Rc::clone(&start), stroke: start },
         saved: Vec::new(),
     };
     rewriter.run()?;
@@ -75,13 +75,13 @@ pub(super) fn rewrite(
     Ok(Some(rewriter.output))
 }
 
-impl Rewriter<'_, '_, '_> {
+impl ContentRewriter<'_, '_, '_> {
     fn run(&mut self) -> Result<(), PdfError> {
-        let mut scanner = Scanner::new(self.bytes);
-        let mut operands: Vec<Token> = Vec::new();
+        let mut scanner = ContentScanner::new(self.bytes);
+        let mut operands: Vec<ContentToken> = Vec::new();
         let mut first: Option<usize> = None;
         while let Some(token) = scanner.next() {
-            if token.kind != Kind::Operator {
+            if token.kind != TokenKind::Operator {
                 first.get_or_insert(token.start);
                 if operands.len() == OPERANDS_MAX {
                     operands.remove(0);
@@ -112,7 +112,7 @@ impl Rewriter<'_, '_, '_> {
     }
 
     /// What to write instead of an operator with its operands; `None` keeps it.
-    fn operator(&mut self, token: Token, operands: &[Token]) -> Result<Option<Vec<u8>>, PdfError> {
+    fn operator(&mut self, token: ContentToken, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
         match &self.bytes[token.start..token.end] {
             b"q" => {
                 if self.saved.len() < SAVED_MAX {
@@ -126,41 +126,41 @@ impl Rewriter<'_, '_, '_> {
                 }
                 Ok(None)
             }
-            b"g" => self.device(Use::Fill, b"DeviceGray", operands),
-            b"G" => self.device(Use::Stroke, b"DeviceGray", operands),
-            b"rg" => self.device(Use::Fill, b"DeviceRGB", operands),
-            b"RG" => self.device(Use::Stroke, b"DeviceRGB", operands),
-            b"k" => self.device(Use::Fill, b"DeviceCMYK", operands),
-            b"K" => self.device(Use::Stroke, b"DeviceCMYK", operands),
-            b"cs" => self.choose(Use::Fill, operands),
-            b"CS" => self.choose(Use::Stroke, operands),
-            b"sc" | b"scn" => self.colour(Use::Fill, operands),
-            b"SC" | b"SCN" => self.colour(Use::Stroke, operands),
+            b"g" => self.device(PaintKind::Fill, b"DeviceGray", operands),
+            b"G" => self.device(PaintKind::Stroke, b"DeviceGray", operands),
+            b"rg" => self.device(PaintKind::Fill, b"DeviceRGB", operands),
+            b"RG" => self.device(PaintKind::Stroke, b"DeviceRGB", operands),
+            b"k" => self.device(PaintKind::Fill, b"DeviceCMYK", operands),
+            b"K" => self.device(PaintKind::Stroke, b"DeviceCMYK", operands),
+            b"cs" => self.choose(PaintKind::Fill, operands),
+            b"CS" => self.choose(PaintKind::Stroke, operands),
+            b"sc" | b"scn" => self.colour(PaintKind::Fill, operands),
+            b"SC" | b"SCN" => self.colour(PaintKind::Stroke, operands),
             _ => Ok(None),
         }
     }
 
-    fn set(&mut self, purpose: Use, space: Rc<Space>) {
+    fn set(&mut self, purpose: PaintKind, space: Rc<PdfColourSpace>) {
         match purpose {
-            Use::Fill => self.colours.fill = space,
-            Use::Stroke => self.colours.stroke = space,
+            PaintKind::Fill => self.colours.fill = space,
+            PaintKind::Stroke => self.colours.stroke = space,
         }
     }
 
-    fn space(&mut self, name: &[u8]) -> Result<Option<Rc<Space>>, PdfError> {
-        Space::parse(self.scope, &Object::Name(name.to_vec()), self.resources, 0)
+    fn space(&mut self, name: &[u8]) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
+        PdfColourSpace::parse(self.scope, &Object::Name(name.to_vec()), self.resources, 0)
     }
 
     /// `g`, `rg`, `k` and their stroking twins.
     fn device(
         &mut self,
-        purpose: Use,
+        purpose: PaintKind,
         name: &[u8],
-        operands: &[Token],
+        operands: &[ContentToken],
     ) -> Result<Option<Vec<u8>>, PdfError> {
-        let space = self.space(name)?.unwrap_or_else(|| Rc::new(Space::Grey));
-        self.set(purpose, Rc::new(Space::Grey));
-        if matches!(*space, Space::Grey) {
+        let space = self.space(name)?.unwrap_or_else(|| Rc::new(PdfColourSpace::Grey));
+        self.set(purpose, Rc::new(PdfColourSpace::Grey));
+        if matches!(*space, PdfColourSpace::Grey) {
             return Ok(None);
         }
         let numbers = numbers(operands);
@@ -173,31 +173,31 @@ impl Rewriter<'_, '_, '_> {
     }
 
     /// `cs` and `CS`.
-    fn choose(&mut self, purpose: Use, operands: &[Token]) -> Result<Option<Vec<u8>>, PdfError> {
+    fn choose(&mut self, purpose: PaintKind, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
         let name = match operands.last() {
-            Some(Token { kind: Kind::Name, start, end }) => name_of(&self.bytes[*start..*end]),
+            Some(ContentToken { kind: TokenKind::Name, start, end }) => name_of(&self.bytes[*start..*end]),
             _ => return Ok(Some(Vec::new())),
         };
         let Some(space) = self.space(&name)? else {
             // The space is missing: readers stay with the colour that they have. `sc` then has as
             // many operands as the space would have had.
-            self.set(purpose, Rc::new(Space::Inherited));
+            self.set(purpose, Rc::new(PdfColourSpace::Inherited));
             return Ok(Some(Vec::new()));
         };
         self.set(purpose, Rc::clone(&space));
         match &*space {
-            Space::Pattern(_) | Space::Unseen => Ok(None),
-            Space::Grey if matches!(&name[..], b"DeviceGray" | b"G") => Ok(None),
-            Space::Grey
-            | Space::Rgb
-            | Space::Cmyk
-            | Space::CalGrey { .. }
-            | Space::CalRgb { .. }
-            | Space::Lab { .. }
-            | Space::Icc { .. }
-            | Space::Indexed { .. }
-            | Space::Tint { .. }
-            | Space::Inherited => {
+            PdfColourSpace::Pattern(_) | PdfColourSpace::Unseen => Ok(None),
+            PdfColourSpace::Grey if matches!(&name[..], b"DeviceGray" | b"G") => Ok(None),
+            PdfColourSpace::Grey
+            | PdfColourSpace::Rgb
+            | PdfColourSpace::Cmyk
+            | PdfColourSpace::CalGrey { .. }
+            | PdfColourSpace::CalRgb { .. }
+            | PdfColourSpace::Lab { .. }
+            | PdfColourSpace::Icc { .. }
+            | PdfColourSpace::Indexed { .. }
+            | PdfColourSpace::Tint { .. }
+            | PdfColourSpace::Inherited => {
                 let grey = self.grey(&space, &space.initial())?;
                 Ok(Some(set_grey(purpose, grey)))
             }
@@ -205,29 +205,29 @@ impl Rewriter<'_, '_, '_> {
     }
 
     /// `sc`, `scn` and their stroking twins.
-    fn colour(&mut self, purpose: Use, operands: &[Token]) -> Result<Option<Vec<u8>>, PdfError> {
+    fn colour(&mut self, purpose: PaintKind, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
         let space = match purpose {
-            Use::Fill => Rc::clone(&self.colours.fill),
-            Use::Stroke => Rc::clone(&self.colours.stroke),
+            PaintKind::Fill => Rc::clone(&self.colours.fill),
+            PaintKind::Stroke => Rc::clone(&self.colours.stroke),
         };
         let numbers = numbers(operands);
-        let pattern = operands.last().filter(|last| last.kind == Kind::Name);
+        let pattern = operands.last().filter(|last| last.kind == TokenKind::Name);
         if let Some(pattern) = pattern {
-            let Space::Pattern(under) = &*space else { return Ok(None) };
+            let PdfColourSpace::Pattern(under) = &*space else { return Ok(None) };
             let under = under.clone().or_else(|| basic(numbers.len()).map(Rc::new));
             let (Some(under), false) = (under, numbers.is_empty()) else { return Ok(None) };
             let grey = self.grey(&under, &numbers)?;
             let mut text = format_grey(grey);
             text.push(b' ');
             text.extend_from_slice(&self.bytes[pattern.start..pattern.end]);
-            text.extend_from_slice(if purpose == Use::Fill { b" scn" } else { b" SCN" });
+            text.extend_from_slice(if purpose == PaintKind::Fill { b" scn" } else { b" SCN" });
             return Ok(Some(text));
         }
         match &*space {
-            Space::Pattern(_) | Space::Unseen => Ok(None),
-            Space::Grey if numbers.len() == 1 => Ok(None),
-            Space::Inherited => match basic(numbers.len()) {
-                Some(Space::Grey) => Ok(None),
+            PdfColourSpace::Pattern(_) | PdfColourSpace::Unseen => Ok(None),
+            PdfColourSpace::Grey if numbers.len() == 1 => Ok(None),
+            PdfColourSpace::Inherited => match basic(numbers.len()) {
+                Some(PdfColourSpace::Grey) => Ok(None),
                 Some(space) => {
                     let grey = self.grey(&space, &numbers)?;
                     Ok(Some(set_grey(purpose, grey)))
@@ -244,7 +244,7 @@ impl Rewriter<'_, '_, '_> {
         }
     }
 
-    fn grey(&mut self, space: &Space, colour: &[f32]) -> Result<f32, PdfError> {
+    fn grey(&mut self, space: &PdfColourSpace, colour: &[f32]) -> Result<f32, PdfError> {
         solid_grey(self.scope, space, colour)
     }
 }
@@ -254,17 +254,17 @@ impl Rewriter<'_, '_, '_> {
 /// Solid black ink stays solid: readers show `0 0 0 1 k` as the dark grey of a printed page, but
 /// black text and rules must not be screened when the grey page is printed.
 pub(super) fn solid_grey(
-    scope: &mut Scope<'_>,
-    space: &Space,
+    scope: &mut DocumentScope<'_>,
+    space: &PdfColourSpace,
     colour: &[f32],
 ) -> Result<f32, PdfError> {
     match space {
-        Space::Cmyk if colour == [0.0, 0.0, 0.0, 1.0] => Ok(0.0),
-        Space::Tint { alternate, function, .. } if matches!(**alternate, Space::Cmyk) => {
+        PdfColourSpace::Cmyk if colour == [0.0, 0.0, 0.0, 1.0] => Ok(0.0),
+        PdfColourSpace::Tint { alternate, function, .. } if matches!(**alternate, PdfColourSpace::Cmyk) => {
             let inks = function.evaluate(colour, &mut scope.session.budget)?;
             solid_grey(scope, alternate, &inks)
         }
-        Space::Cmyk => {
+        PdfColourSpace::Cmyk => {
             let part = |at: usize| colour.get(at).copied().unwrap_or(0.0);
             Ok(luminance::cmyk(part(0), part(1), part(2), part(3)))
         }
@@ -272,17 +272,17 @@ pub(super) fn solid_grey(
     }
 }
 
-fn numbers(operands: &[Token]) -> Vec<f32> {
-    let number = |token: &Token| match token.kind {
-        Kind::Number(value) => Some(value),
-        Kind::Name | Kind::Other | Kind::Operator => None,
+fn numbers(operands: &[ContentToken]) -> Vec<f32> {
+    let number = |token: &ContentToken| match token.kind {
+        TokenKind::Number(value) => Some(value),
+        TokenKind::Name | TokenKind::Other | TokenKind::Operator => None,
     };
     operands.iter().filter_map(number).collect()
 }
 
-fn set_grey(purpose: Use, grey: f32) -> Vec<u8> {
+fn set_grey(purpose: PaintKind, grey: f32) -> Vec<u8> {
     let mut text = format_grey(grey);
-    text.extend_from_slice(if purpose == Use::Fill { b" g" } else { b" G" });
+    text.extend_from_slice(if purpose == PaintKind::Fill { b" g" } else { b" G" });
     text
 }
 

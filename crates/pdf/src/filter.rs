@@ -11,7 +11,7 @@ use flate2::write::ZlibEncoder;
 use lopdf::{Dictionary, Document, Object};
 
 use crate::PdfError;
-use crate::budget::Budget;
+use crate::budget::WorkBudget;
 use crate::lzw;
 use crate::number::{count, dictionary_of, entry, resolve};
 use crate::predictor::{Predictor, unpredict};
@@ -28,7 +28,7 @@ pub(super) enum ImageFilter {
 
 /// A stream's data after its lossless filters.
 #[derive(Debug)]
-pub(super) struct Decoded {
+pub(super) struct DecodedStream {
     pub(super) bytes: Vec<u8>,
     /// The filter that is still to be undone, with its parameters.
     pub(super) rest: Option<(ImageFilter, Dictionary)>,
@@ -46,11 +46,11 @@ pub(super) fn decode(
     document: &Document,
     dictionary: &Dictionary,
     content: &[u8],
-    budget: &mut Budget,
-) -> Result<Decoded, PdfError> {
+    budget: &mut WorkBudget,
+) -> Result<DecodedStream, PdfError> {
     let filters = names(document, dictionary);
     let parameters = parameters(document, dictionary, filters.len());
-    let mut decoded = Decoded { bytes: Vec::new(), rest: None, predicted: false };
+    let mut decoded = DecodedStream { bytes: Vec::new(), rest: None, predicted: false };
     let mut current: Option<Vec<u8>> = None;
     for (name, parameters) in filters.iter().zip(parameters).take(FILTERS_MAX) {
         if let Some(filter) = image_filter(name) {
@@ -128,7 +128,7 @@ fn unpack(
     name: &[u8],
     input: &[u8],
     early_change: bool,
-    budget: &mut Budget,
+    budget: &mut WorkBudget,
 ) -> Result<Vec<u8>, PdfError> {
     // One byte more than allowed shows that the data goes on.
     let max = budget.decoded_bytes().saturating_add(1);

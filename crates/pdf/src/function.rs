@@ -3,36 +3,36 @@
 use lopdf::{Dictionary, Object};
 
 use crate::PdfError;
-use crate::budget::Budget;
+use crate::budget::WorkBudget;
 use crate::calculator::Calculator;
 use crate::number::{count, dictionary_of, entry, index, interpolate, number};
 use crate::number::{numbers, real, resolve, sample_real};
-use crate::scope::Scope;
+use crate::scope::DocumentScope;
 
 /// A function from `m` numbers to `n` numbers.
 #[derive(Debug, Clone)]
-pub(super) struct Function {
+pub(super) struct PdfFunction {
     pub(super) domain: Vec<[f32; 2]>,
     range: Vec<[f32; 2]>,
-    pub(super) kind: Kind,
+    pub(super) kind: FunctionKind,
 }
 
 /// What a function computes.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum FunctionKind {
     /// Type 0: a table, read with linear interpolation.
-    Sampled(Table),
+    Sampled(SampleTable),
     /// Type 2: `from + x^exponent * (to - from)`.
     Exponential { from: Vec<f32>, to: Vec<f32>, exponent: f32 },
     /// Type 3: one input, cut into stretches.
-    Stitching { functions: Vec<Function>, bounds: Vec<f32>, encode: Vec<[f32; 2]> },
+    Stitching { functions: Vec<PdfFunction>, bounds: Vec<f32>, encode: Vec<[f32; 2]> },
     /// Type 4: a program.
     Calculator(Calculator),
 }
 
 /// The samples of a type 0 function; the first input varies fastest.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct SampleTable {
     pub(super) size: Vec<usize>,
     bits: usize,
     encode: Vec<[f32; 2]>,
@@ -45,15 +45,15 @@ const INPUTS_MAX: usize = 8;
 /// Most outputs of a function, as many as a DeviceN space may have colorants.
 const OUTPUTS_MAX: usize = 64;
 
-impl Function {
+impl PdfFunction {
     /// Reads a function object.
     ///
     /// `None` when it is malformed. Fails when it is nested too deep or unpacks to too much.
     pub(super) fn parse(
-        scope: &mut Scope<'_>,
+        scope: &mut DocumentScope<'_>,
         object: &Object,
         depth: usize,
-    ) -> Result<Option<Function>, PdfError> {
+    ) -> Result<Option<PdfFunction>, PdfError> {
         scope.check_depth(depth, "functions")?;
         let document = scope.document;
         let object = resolve(document, object);
@@ -75,22 +75,22 @@ impl Function {
             (Some(3), _) => stitching(scope, dictionary, depth)?,
             (Some(4), Object::Stream(stream)) => {
                 let text = scope.data(stream)?;
-                Calculator::parse(&text).filter(|_| !range.is_empty()).map(Kind::Calculator)
+                Calculator::parse(&text).filter(|_| !range.is_empty()).map(FunctionKind::Calculator)
             }
             _ => None,
         };
-        Ok(kind.map(|kind| Function { domain, range, kind }))
+        Ok(kind.map(|kind| PdfFunction { domain, range, kind }))
     }
 
     /// The most steps that one call takes.
     fn cost(&self) -> usize {
         match &self.kind {
-            Kind::Sampled(table) => (1 << table.size.len()) * (1 + self.range.len()),
-            Kind::Exponential { from, .. } => from.len() + 1,
-            Kind::Stitching { functions, .. } => {
-                functions.iter().map(Function::cost).max().unwrap_or(0).saturating_add(1)
+            FunctionKind::Sampled(table) => (1 << table.size.len()) * (1 + self.range.len()),
+            FunctionKind::Exponential { from, .. } => from.len() + 1,
+            FunctionKind::Stitching { functions, .. } => {
+                functions.iter().map(PdfFunction::cost).max().unwrap_or(0).saturating_add(1)
             }
-            Kind::Calculator(program) => program.cost(),
+            FunctionKind::Calculator(program) => program.cost(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Function {
     pub(super) fn evaluate(
         &self,
         inputs: &[f32],
-        budget: &mut Budget,
+        budget: &mut WorkBudget,
     ) -> Result<Vec<f32>, PdfError> {
         budget.take_steps(self.cost())?;
         Ok(self.value(inputs))
@@ -112,20 +112,20 @@ impl Function {
             .map(|(at, limits)| clip(inputs.get(at).copied().unwrap_or(0.0), *limits))
             .collect();
         let mut outputs = match &self.kind {
-            Kind::Sampled(table) => table.value(&clipped, &self.domain),
-            Kind::Exponential { from, to, exponent } => {
+            FunctionKind::Sampled(table) => table.value(&clipped, &self.domain),
+            FunctionKind::Exponential { from, to, exponent } => {
                 let power = if *exponent == 1.0 { clipped[0] } else { clipped[0].powf(*exponent) };
                 let power = if power.is_finite() { power } else { 0.0 };
                 from.iter().zip(to).map(|(from, to)| from + power * (to - from)).collect()
             }
-            Kind::Stitching { functions, bounds, encode } => {
+            FunctionKind::Stitching { functions, bounds, encode } => {
                 let x = clipped[0];
                 let at = bounds.iter().take_while(|bound| x >= **bound).count();
                 let low = if at == 0 { self.domain[0][0] } else { bounds[at - 1] };
                 let high = bounds.get(at).copied().unwrap_or(self.domain[0][1]);
                 functions[at].value(&[interpolate(x, [low, high], encode[at])])
             }
-            Kind::Calculator(program) => program.run(&clipped, self.range.len()),
+            FunctionKind::Calculator(program) => program.run(&clipped, self.range.len()),
         };
         for (output, limits) in outputs.iter_mut().zip(&self.range) {
             *output = clip(*output, *limits);
@@ -134,7 +134,7 @@ impl Function {
     }
 }
 
-impl Table {
+impl SampleTable {
     /// The interpolated value at inputs that lie inside `domain`.
     fn value(&self, inputs: &[f32], domain: &[[f32; 2]]) -> Vec<f32> {
         let mut cells = Vec::with_capacity(self.size.len());
@@ -181,11 +181,11 @@ impl Table {
 }
 
 fn table(
-    scope: &Scope<'_>,
+    scope: &DocumentScope<'_>,
     dictionary: &Dictionary,
     [domain, range]: [&[[f32; 2]]; 2],
     samples: Vec<u8>,
-) -> Option<Kind> {
+) -> Option<FunctionKind> {
     let document = scope.document;
     let bits = count(document, dictionary, b"BitsPerSample")?;
     let sizes = match entry(document, dictionary, b"Size") {
@@ -210,23 +210,23 @@ fn table(
     let encode = pairs_or(b"Encode", size.iter().map(|size| [0.0, real(size - 1)]).collect());
     let mut decode = pairs_or(b"Decode", range.to_vec());
     decode.truncate(range.len());
-    Some(Kind::Sampled(Table { size, bits, encode, decode, samples }))
+    Some(FunctionKind::Sampled(SampleTable { size, bits, encode, decode, samples }))
 }
 
-fn exponential(scope: &Scope<'_>, dictionary: &Dictionary) -> Option<Kind> {
+fn exponential(scope: &DocumentScope<'_>, dictionary: &Dictionary) -> Option<FunctionKind> {
     let document = scope.document;
     let from = numbers(document, dictionary, b"C0").unwrap_or(vec![0.0]);
     let to = numbers(document, dictionary, b"C1").unwrap_or(vec![1.0]);
     let exponent = number(document, entry(document, dictionary, b"N"))?;
     let sensible = from.len() == to.len() && (1..=OUTPUTS_MAX).contains(&from.len());
-    sensible.then_some(Kind::Exponential { from, to, exponent })
+    sensible.then_some(FunctionKind::Exponential { from, to, exponent })
 }
 
 fn stitching(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     dictionary: &Dictionary,
     depth: usize,
-) -> Result<Option<Kind>, PdfError> {
+) -> Result<Option<FunctionKind>, PdfError> {
     let document = scope.document;
     let Object::Array(array) = entry(document, dictionary, b"Functions") else { return Ok(None) };
     let bounds = numbers(document, dictionary, b"Bounds").unwrap_or_default();
@@ -241,12 +241,12 @@ fn stitching(
     for object in array {
         // Functions that share their parts could double at every level.
         scope.session.budget.take_steps(FUNCTION_STEPS)?;
-        match Function::parse(scope, object, depth + 1)? {
+        match PdfFunction::parse(scope, object, depth + 1)? {
             Some(function) => functions.push(function),
             None => return Ok(None),
         }
     }
-    Ok(Some(Kind::Stitching { functions, bounds, encode }))
+    Ok(Some(FunctionKind::Stitching { functions, bounds, encode }))
 }
 
 /// Steps that reading one part of a stitched function counts for.

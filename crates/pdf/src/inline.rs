@@ -3,24 +3,24 @@
 use lopdf::{Dictionary, Object};
 
 use crate::PdfError;
-use crate::bitmap::{Picture, grey_image};
+use crate::bitmap::{DocumentImage, grey_image};
 use crate::filter::names;
 use crate::number::count;
-use crate::scan::{Kind, Scanner, Token, is_space, name_of};
-use crate::scope::Scope;
-use crate::space::Space;
+use crate::scan::{TokenKind, ContentScanner, ContentToken, is_space, name_of};
+use crate::scope::DocumentScope;
+use crate::space::PdfColourSpace;
 
 /// Reads the image after `BI`, leaves the scanner after `EI`, and gives what to write instead,
 /// from `BI` to `EI`; `None` keeps the image.
 ///
 /// Fails when a limit is reached or the image cannot be decoded.
 pub(super) fn inline_image(
-    scope: &mut Scope<'_>,
-    scanner: &mut Scanner<'_>,
+    scope: &mut DocumentScope<'_>,
+    scanner: &mut ContentScanner<'_>,
     resources: &Dictionary,
 ) -> Result<Option<Vec<u8>>, PdfError> {
     let (dictionary, content) = read(scope, scanner, resources)?;
-    let picture = Picture { dictionary: &dictionary, content, resources };
+    let picture = DocumentImage { dictionary: &dictionary, content, resources };
     let Some(change) = grey_image(scope, &picture)? else { return Ok(None) };
     // An inline image cannot point at a mask; readers ignore its colour key as well.
     let mut text = b"BI ".to_vec();
@@ -43,8 +43,8 @@ pub(super) fn inline_image(
 ///
 /// Fails when a limit is reached.
 pub(super) fn read<'a>(
-    scope: &mut Scope<'_>,
-    scanner: &mut Scanner<'a>,
+    scope: &mut DocumentScope<'_>,
+    scanner: &mut ContentScanner<'a>,
     resources: &Dictionary,
 ) -> Result<(Dictionary, &'a [u8]), PdfError> {
     let dictionary = read_dictionary(scanner);
@@ -58,16 +58,16 @@ pub(super) fn read<'a>(
 }
 
 /// The entries up to `ID`, with their long names.
-fn read_dictionary(scanner: &mut Scanner<'_>) -> Dictionary {
+fn read_dictionary(scanner: &mut ContentScanner<'_>) -> Dictionary {
     let mut dictionary = Dictionary::new();
     let mut key: Option<Vec<u8>> = None;
     while let Some(token) = scanner.next() {
         let text = &scanner.bytes[token.start..token.end];
-        if token.kind == Kind::Operator && (text == b"ID" || text == b"EI") {
+        if token.kind == TokenKind::Operator && (text == b"ID" || text == b"EI") {
             break;
         }
         match key.take() {
-            None if token.kind == Kind::Name => key = Some(long_key(&name_of(text)).to_vec()),
+            None if token.kind == TokenKind::Name => key = Some(long_key(&name_of(text)).to_vec()),
             None => {}
             Some(key) => {
                 dictionary.set(key, value(text, token, 0));
@@ -95,21 +95,21 @@ fn long_key(key: &[u8]) -> &[u8] {
 /// Deepest nesting inside an inline image's dictionary: an array of parameter dictionaries.
 const DEPTH_MAX: usize = 4;
 
-fn value(text: &[u8], token: Token, depth: usize) -> Object {
+fn value(text: &[u8], token: ContentToken, depth: usize) -> Object {
     match token.kind {
-        Kind::Number(value) => Object::Real(value),
-        Kind::Name => Object::Name(name_of(text)),
-        Kind::Operator if text == b"true" => Object::Boolean(true),
-        Kind::Operator if text == b"false" => Object::Boolean(false),
-        Kind::Operator => Object::Null,
-        Kind::Other if depth >= DEPTH_MAX => Object::Null,
-        Kind::Other => group(text, depth),
+        TokenKind::Number(value) => Object::Real(value),
+        TokenKind::Name => Object::Name(name_of(text)),
+        TokenKind::Operator if text == b"true" => Object::Boolean(true),
+        TokenKind::Operator if text == b"false" => Object::Boolean(false),
+        TokenKind::Operator => Object::Null,
+        TokenKind::Other if depth >= DEPTH_MAX => Object::Null,
+        TokenKind::Other => group(text, depth),
     }
 }
 
 fn group(text: &[u8], depth: usize) -> Object {
     let inside = |open: usize| {
-        let mut scanner = Scanner::new(&text[open..text.len().saturating_sub(open).max(open)]);
+        let mut scanner = ContentScanner::new(&text[open..text.len().saturating_sub(open).max(open)]);
         let mut values = Vec::new();
         while let Some(token) = scanner.next() {
             values.push(value(&scanner.bytes[token.start..token.end], token, depth + 1));
@@ -179,7 +179,7 @@ fn string(text: &[u8]) -> Vec<u8> {
 /// Without a filter the size says so. Otherwise the data ends at an `EI` that stands alone and is
 /// followed by what looks like content again.
 fn data_length(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     dictionary: &Dictionary,
     data: &[u8],
     resources: &Dictionary,
@@ -190,7 +190,7 @@ fn data_length(
         let mask = matches!(dictionary.get(b"ImageMask"), Ok(Object::Boolean(true)));
         let components = match dictionary.get(b"ColorSpace") {
             Ok(space) if !mask => {
-                let space = Space::parse(scope, space, resources, 0)?;
+                let space = PdfColourSpace::parse(scope, space, resources, 0)?;
                 space.map_or(1, |space| space.components().max(1))
             }
             _ => 1,
@@ -219,7 +219,7 @@ fn goes_on(rest: &[u8]) -> bool {
     rest.first().is_none_or(|byte| is_space(*byte)) && rest.iter().take(12).all(plain)
 }
 
-fn skip_end(scanner: &mut Scanner<'_>) {
+fn skip_end(scanner: &mut ContentScanner<'_>) {
     scanner.skip_space();
     if scanner.bytes[scanner.at..].starts_with(b"EI") {
         scanner.at += 2;

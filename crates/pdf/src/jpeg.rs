@@ -5,11 +5,11 @@ use turbojpeg::{
 };
 
 use crate::PdfError;
-use crate::budget::Budget;
+use crate::budget::WorkBudget;
 
 /// What the head of a JPEG says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct JpegFacts {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) components: usize,
@@ -23,7 +23,7 @@ const SCANS_MAX: usize = 200;
 const QUALITY: i32 = 90;
 
 /// Reads the head of a JPEG and refuses one that is too costly.
-pub(super) fn head(data: &[u8], budget: &Budget) -> Result<Head, PdfError> {
+pub(super) fn head(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, PdfError> {
     let broken = |what| PdfError::Image { width: 0, height: 0, what };
     let mut reader = Decompressor::new().map_err(|_| broken("out of memory"))?;
     let header = reader.read_header(data).map_err(|_| broken("its jpeg header is damaged"))?;
@@ -38,7 +38,7 @@ pub(super) fn head(data: &[u8], budget: &Budget) -> Result<Head, PdfError> {
         Colorspace::RGB => (3, false),
         Colorspace::CMYK | Colorspace::YCCK => (4, false),
     };
-    Ok(Head { width: header.width, height: header.height, components, has_luma })
+    Ok(JpegFacts { width: header.width, height: header.height, components, has_luma })
 }
 
 /// Gives a JPEG without an Adobe marker the one that says what the PDF says: `transform` is 0 for
@@ -86,8 +86,8 @@ pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The samples of a JPEG: `[height][width][components]`, CMYK as stored.
-pub(super) fn samples(data: &[u8], head: Head, budget: &mut Budget) -> Result<Vec<u8>, PdfError> {
-    let Head { width, height, components, .. } = head;
+pub(super) fn samples(data: &[u8], head: JpegFacts, budget: &mut WorkBudget) -> Result<Vec<u8>, PdfError> {
+    let JpegFacts { width, height, components, .. } = head;
     let format = match components {
         1 => PixelFormat::GRAY,
         3 => PixelFormat::RGB,

@@ -3,19 +3,19 @@
 use hayro_jpeg2000::{ColorSpace, DecodeSettings, DecoderContext, Image};
 
 use crate::PdfError;
-use crate::budget::Budget;
-use crate::profile::Profile;
-use crate::samples::Samples;
-use crate::space::{Space, basic};
+use crate::budget::WorkBudget;
+use crate::profile::GreyProfile;
+use crate::samples::ImageSamples;
+use crate::space::{PdfColourSpace, basic};
 
 /// A decoded picture.
-pub(super) struct Decoded {
+pub(super) struct Jpeg2000Picture {
     /// 8 bits each, without alpha.
-    pub(super) samples: Samples,
+    pub(super) samples: ImageSamples,
     /// `[height][width]`, 255 is opaque.
     pub(super) alpha: Option<Vec<u8>>,
     /// What the file says about its colours.
-    pub(super) space: Option<Space>,
+    pub(super) space: Option<PdfColourSpace>,
 }
 
 /// Decodes a JPEG 2000 file; `raw` leaves the indexes of its own palette alone.
@@ -24,8 +24,8 @@ pub(super) struct Decoded {
 pub(super) fn decode(
     data: &[u8],
     raw: bool,
-    budget: &mut Budget,
-) -> Result<Option<Decoded>, PdfError> {
+    budget: &mut WorkBudget,
+) -> Result<Option<Jpeg2000Picture>, PdfError> {
     let settings =
         DecodeSettings { resolve_palette_indices: !raw, strict: false, target_resolution: None };
     let Ok(image) = Image::new(data, &settings) else { return Ok(None) };
@@ -43,8 +43,8 @@ pub(super) fn decode(
         return Ok(None);
     }
     let space = match image.color_space() {
-        ColorSpace::Icc { profile, .. } => match Profile::parse(profile, colours) {
-            Some(profile) => Some(Space::Icc { profile, components: colours }),
+        ColorSpace::Icc { profile, .. } => match GreyProfile::parse(profile, colours) {
+            Some(profile) => Some(PdfColourSpace::Icc { profile, components: colours }),
             None => basic(colours),
         },
         ColorSpace::Gray | ColorSpace::RGB | ColorSpace::CMYK | ColorSpace::Unknown { .. } => {
@@ -58,6 +58,6 @@ pub(super) fn decode(
     } else {
         (bytes, None)
     };
-    let samples = Samples { bytes, bits: 8, components: colours, width, height };
-    Ok(Some(Decoded { samples, alpha, space }))
+    let samples = ImageSamples { bytes, bits: 8, components: colours, width, height };
+    Ok(Some(Jpeg2000Picture { samples, alpha, space }))
 }

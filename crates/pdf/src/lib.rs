@@ -42,10 +42,10 @@ use std::collections::HashMap;
 
 pub use active::ActiveContent;
 pub use error::PdfError;
-pub use raster::{Raster, raster};
+pub use raster::{PageRaster, raster};
 
-use crate::budget::Budget;
-use crate::scope::Session;
+use crate::budget::WorkBudget;
+use crate::scope::DocumentSession;
 
 /// Bounds on the cost of one document. A limit that is reached is an error that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct PdfLimits {
 
 /// Facts of a PDF: pages, size of the first page, active content.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PdfFacts {
+pub struct DocumentFacts {
     /// Number of pages, at least 1.
     pub pages: usize,
     /// Width of page 1 as shown, in points: its CropBox inside its MediaBox, turned by Rotate,
@@ -90,7 +90,7 @@ pub struct PdfFacts {
 ///
 /// [`PdfError`] when the file is not a PDF, is encrypted, is malformed beyond repair, has no page,
 /// or exceeds a limit.
-pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<PdfFacts, PdfError> {
+pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<DocumentFacts, PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?.pages;
     let page = pages.first().ok_or(PdfError::NoPages)?;
@@ -117,7 +117,7 @@ pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<PdfFacts, PdfError> {
 pub fn grey(bytes: &[u8], limits: &PdfLimits) -> Result<Vec<u8>, PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;
-    let mut session = Session { budget: Budget::new(limits), spaces: HashMap::new() };
+    let mut session = DocumentSession { budget: WorkBudget::new(limits), spaces: HashMap::new() };
     let changes = walk::walk(&document, &mut session, &pages)?;
     write::write(document, changes)
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
 
 use crate::number::{dictionary_of, entry, index, number, resolve};
-use crate::{PdfError, PdfFacts, PdfLimits, active};
+use crate::{PdfError, DocumentFacts, PdfLimits, active};
 
 /// Where readers look for the header, in bytes.
 const HEADER_WITHIN: usize = 1024;
@@ -57,13 +57,13 @@ fn refuse(error: &lopdf::Error) -> PdfError {
 
 /// A page: its object and what it inherits.
 #[derive(Debug, Clone)]
-pub(super) struct Page<'a> {
+pub(super) struct DocumentPage<'a> {
     pub(super) id: ObjectId,
     pub(super) dictionary: &'a Dictionary,
     inherited: Rc<Dictionary>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> DocumentPage<'a> {
     /// An entry of the page or of a node above it.
     pub(super) fn entry(&'a self, document: &'a Document, key: &[u8]) -> &'a Object {
         let holder = if self.dictionary.has(key) { self.dictionary } else { &self.inherited };
@@ -73,8 +73,8 @@ impl<'a> Page<'a> {
 
 /// The pages in order, and the nodes of the tree above them.
 #[derive(Debug, Default)]
-pub(super) struct Pages<'a> {
-    pub(super) pages: Vec<Page<'a>>,
+pub(super) struct PageTree<'a> {
+    pub(super) pages: Vec<DocumentPage<'a>>,
     pub(super) nodes: Vec<ObjectId>,
 }
 
@@ -87,12 +87,12 @@ const INHERITED: [&[u8]; 4] = [b"Resources", b"MediaBox", b"CropBox", b"Rotate"]
 pub(super) fn pages<'a>(
     document: &'a Document,
     limits: &PdfLimits,
-) -> Result<Pages<'a>, PdfError> {
+) -> Result<PageTree<'a>, PdfError> {
     let root = document.trailer.get(b"Root").map_or(&Object::Null, |root| resolve(document, root));
     let Some(catalog) = dictionary_of(root) else {
         return Err(PdfError::Malformed { what: "its catalog is missing" });
     };
-    let mut result = Pages::default();
+    let mut result = PageTree::default();
     let mut seen = HashSet::new();
     let mut kids_left = limits.objects;
     let mut open: Vec<(ObjectId, Rc<Dictionary>, usize)> = Vec::new();
@@ -106,7 +106,7 @@ pub(super) fn pages<'a>(
         }
         let Some(Object::Dictionary(node)) = document.objects.get(&id) else { continue };
         let Object::Array(kids) = entry(document, node, b"Kids") else {
-            result.pages.push(Page { id, dictionary: node, inherited: above });
+            result.pages.push(DocumentPage { id, dictionary: node, inherited: above });
             continue;
         };
         let Some(rest) = kids_left.checked_sub(kids.len()) else {
@@ -145,7 +145,7 @@ fn inherit(node: &Dictionary, above: &Rc<Dictionary>) -> Rc<Dictionary> {
 const LETTER: [f32; 4] = [0.0, 0.0, 612.0, 792.0];
 
 /// The facts of a document whose first page is `page`.
-pub(super) fn page_facts(document: &Document, pages: usize, page: &Page<'_>) -> PdfFacts {
+pub(super) fn page_facts(document: &Document, pages: usize, page: &DocumentPage<'_>) -> DocumentFacts {
     let media = rectangle(document, page, b"MediaBox").unwrap_or(LETTER);
     let shown = match rectangle(document, page, b"CropBox") {
         Some(crop) => intersection(crop, media).unwrap_or(media),
@@ -159,11 +159,11 @@ pub(super) fn page_facts(document: &Document, pages: usize, page: &Page<'_>) -> 
     let quarter = index((turn / 90.0).rem_euclid(4.0), 3);
     let (width_pt, height_pt) =
         if quarter % 2 == 1 { (height_pt, width_pt) } else { (width_pt, height_pt) };
-    PdfFacts { pages, width_pt, height_pt, active: active::find(document) }
+    DocumentFacts { pages, width_pt, height_pt, active: active::find(document) }
 }
 
 /// A box as left, bottom, right, top; `None` when it is missing or empty.
-fn rectangle(document: &Document, page: &Page<'_>, key: &[u8]) -> Option<[f32; 4]> {
+fn rectangle(document: &Document, page: &DocumentPage<'_>, key: &[u8]) -> Option<[f32; 4]> {
     let Object::Array(corners) = page.entry(document, key) else { return None };
     let [a, b, c, d] = &corners[..] else { return None };
     let corner = |object| number(document, object).unwrap_or(0.0);

@@ -11,7 +11,7 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
     // Each code's text is a stretch of what was written: where it starts and its length.
     let mut texts: Vec<(usize, usize)> = Vec::with_capacity(CODES);
     let mut previous: Option<(usize, usize)> = None;
-    let mut reader = Codes { input, at: 0 };
+    let mut reader = LzwCodes { input, at: 0 };
     while bytes.len() < max {
         let Some(code) = reader.next(width(258 + texts.len() + early)) else { break };
         match code {
@@ -55,13 +55,13 @@ fn width(next: usize) -> usize {
     }
 }
 
-struct Codes<'a> {
+struct LzwCodes<'a> {
     input: &'a [u8],
     /// In bits.
     at: usize,
 }
 
-impl Codes<'_> {
+impl LzwCodes<'_> {
     fn next(&mut self, bits: usize) -> Option<usize> {
         let mut code = 0;
         for bit in self.at..self.at + bits {

@@ -8,12 +8,12 @@ use crate::PdfError;
 use crate::content::solid_grey;
 use crate::function::pairs;
 use crate::number::{count, interpolate, numbers, sample, sample_real};
-use crate::scope::Scope;
-use crate::space::Space;
+use crate::scope::DocumentScope;
+use crate::space::PdfColourSpace;
 
 /// How a mesh is stored.
 #[derive(Debug)]
-pub(super) struct Mesh {
+pub(super) struct MeshFormat {
     kind: usize,
     coordinate_bits: usize,
     component_bits: usize,
@@ -22,9 +22,9 @@ pub(super) struct Mesh {
     decode: Vec<[f32; 2]>,
 }
 
-impl Mesh {
+impl MeshFormat {
     /// Reads the entries of a mesh of type `kind`; `None` when they are malformed.
-    pub(super) fn read(document: &Document, dictionary: &Dictionary, kind: usize) -> Option<Mesh> {
+    pub(super) fn read(document: &Document, dictionary: &Dictionary, kind: usize) -> Option<MeshFormat> {
         let coordinate_bits = count(document, dictionary, b"BitsPerCoordinate")?;
         let component_bits = count(document, dictionary, b"BitsPerComponent")?;
         let flag_bits = match kind {
@@ -36,7 +36,7 @@ impl Mesh {
             && matches!(component_bits, 1 | 2 | 4 | 8 | 12 | 16)
             && (kind == 5 || matches!(flag_bits, 2 | 4 | 8))
             && decode.len() >= 3;
-        sensible.then_some(Mesh { kind, coordinate_bits, component_bits, flag_bits, decode })
+        sensible.then_some(MeshFormat { kind, coordinate_bits, component_bits, flag_bits, decode })
     }
 
     /// The interval of the first component: that of the function's input, when there is one.
@@ -69,13 +69,13 @@ impl Mesh {
 ///
 /// Fails when a limit is reached.
 pub(super) fn grey_mesh(
-    scope: &mut Scope<'_>,
-    mesh: &Mesh,
+    scope: &mut DocumentScope<'_>,
+    mesh: &MeshFormat,
     data: &[u8],
-    space: &Space,
+    space: &PdfColourSpace,
     dictionary: &mut Dictionary,
 ) -> Result<Vec<u8>, PdfError> {
-    let mut bits = Bits { data, at: 0 };
+    let mut bits = MeshBits { data, at: 0 };
     let mut output = Vec::new();
     let components = space.components();
     while let Some(part) = read_part(mesh, &mut bits, components) {
@@ -105,13 +105,13 @@ pub(super) fn grey_mesh(
 }
 
 /// A vertex or a patch.
-struct Part {
+struct MeshPart {
     flag: u32,
     coordinates: Vec<u32>,
     colours: Vec<Vec<f32>>,
 }
 
-fn read_part(mesh: &Mesh, bits: &mut Bits<'_>, components: usize) -> Option<Part> {
+fn read_part(mesh: &MeshFormat, bits: &mut MeshBits<'_>, components: usize) -> Option<MeshPart> {
     let flag = if mesh.flag_bits > 0 { bits.read(mesh.flag_bits)? } else { 0 };
     let (coordinate_count, colour_count) = mesh.parts(flag);
     let mut coordinates = Vec::with_capacity(coordinate_count);
@@ -133,7 +133,7 @@ fn read_part(mesh: &Mesh, bits: &mut Bits<'_>, components: usize) -> Option<Part
         // Each vertex begins with a new byte.
         bits.at = bits.at.next_multiple_of(8);
     }
-    Some(Part { flag, coordinates, colours })
+    Some(MeshPart { flag, coordinates, colours })
 }
 
 /// Writes a coordinate of `from` bits with `to` bits, whole bytes; the ends of both intervals meet.
@@ -144,13 +144,13 @@ fn write(output: &mut Vec<u8>, value: u32, from: usize, to: usize) {
     output.extend_from_slice(&value.to_be_bytes()[4 - to / 8..]);
 }
 
-struct Bits<'a> {
+struct MeshBits<'a> {
     data: &'a [u8],
     /// In bits.
     at: usize,
 }
 
-impl Bits<'_> {
+impl MeshBits<'_> {
     fn read(&mut self, count: usize) -> Option<u32> {
         if self.at + count > self.data.len() * 8 {
             return None;

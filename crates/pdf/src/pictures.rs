@@ -5,13 +5,13 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Object, Stream, dictionary};
 
 use crate::PdfError;
-use crate::bitmap::{self, Mask, Picture, grey_image};
+use crate::bitmap::{self, ImageMask, DocumentImage, grey_image};
 use crate::filter::deflate;
 use crate::number::{count, entry};
 use crate::shading::{self, GreyFunction, grey_shading};
-use crate::walk::{Part, Role, Walk};
+use crate::walk::{PdfObjectKind, ObjectRole, DocumentWalk};
 
-impl Walk<'_> {
+impl DocumentWalk<'_> {
     pub(super) fn image(
         &mut self,
         mut stream: Stream,
@@ -19,7 +19,7 @@ impl Walk<'_> {
     ) -> Result<Object, PdfError> {
         let matte = {
             let picture =
-                Picture { dictionary: &stream.dict, content: &stream.content, resources };
+                DocumentImage { dictionary: &stream.dict, content: &stream.content, resources };
             let matte = bitmap::matte(&mut self.scope, &picture)?;
             if let Some(change) = grey_image(&mut self.scope, &picture)? {
                 stream.dict = change.dictionary;
@@ -35,7 +35,7 @@ impl Walk<'_> {
             let mut alternates = alternates.clone();
             for alternate in &mut alternates {
                 if let Object::Dictionary(alternate) = alternate {
-                    self.slot_entry(alternate, "Image", Role::One(Part::External), resources)?;
+                    self.slot_entry(alternate, "Image", ObjectRole::One(PdfObjectKind::External), resources)?;
                 }
             }
             stream.dict.set("Alternates", alternates);
@@ -44,7 +44,7 @@ impl Walk<'_> {
     }
 
     /// Adds the mask that an image needs from now on.
-    fn mask(&mut self, image: &mut Dictionary, mask: Option<Mask>) {
+    fn mask(&mut self, image: &mut Dictionary, mask: Option<ImageMask>) {
         let edge = |key: &[u8]| {
             let edge = count(self.scope.document, image, key).unwrap_or(0);
             i64::try_from(edge).unwrap_or(i64::MAX)
@@ -58,12 +58,12 @@ impl Walk<'_> {
         };
         let (key, bytes) = match mask {
             None => return,
-            Some(Mask::Stencil(bytes)) => {
+            Some(ImageMask::Stencil(bytes)) => {
                 dictionary.set("ImageMask", true);
                 dictionary.set("BitsPerComponent", 1);
                 ("Mask", bytes)
             }
-            Some(Mask::Soft(bytes)) => {
+            Some(ImageMask::Soft(bytes)) => {
                 dictionary.set("ColorSpace", "DeviceGray");
                 dictionary.set("BitsPerComponent", 8);
                 ("SMask", bytes)
@@ -92,7 +92,7 @@ impl Walk<'_> {
         let Some(change) = grey_shading(&mut self.scope, &object, resources)? else {
             return Ok(object);
         };
-        let shading::Change { mut dictionary, content, function } = change;
+        let shading::ConvertedShading { mut dictionary, content, function } = change;
         if let Some(function) = function {
             let function = self.function(function);
             dictionary.set("Function", function);

@@ -10,7 +10,7 @@ use std::process::Command;
 use lopdf::{Dictionary, Object, dictionary};
 
 use crate::grey;
-use crate::test_documents::{LIMITS, Sheet, image, list, name, rainbow, ramp, space};
+use crate::test_documents::{LIMITS, TestDocument, image, list, name, rainbow, ramp, space};
 
 /// The output of a program that must succeed.
 fn run(program: &str, arguments: &[&str], file: &Path) -> Vec<u8> {
@@ -36,7 +36,7 @@ fn luma(pixel: &[u8]) -> f64 {
 }
 
 /// How far the two versions differ, in levels of 255: the mean and the 99th percentile.
-fn difference(sheet: Sheet) -> (f64, f64) {
+fn difference(sheet: TestDocument) -> (f64, f64) {
     let folder = tempfile::tempdir().unwrap();
     let (before, after) = (folder.path().join("before.pdf"), folder.path().join("after.pdf"));
     let original = sheet.bytes();
@@ -63,11 +63,11 @@ fn text(file: &Path) -> Vec<u8> {
     output.stdout
 }
 
-fn check(sheet: Sheet) {
+fn check(sheet: TestDocument) {
     check_within(sheet, 1.5, 4.0);
 }
 
-fn check_within(sheet: Sheet, mean_max: f64, high_max: f64) {
+fn check_within(sheet: TestDocument, mean_max: f64, high_max: f64) {
     let (mean, high) = difference(sheet);
     println!("mean {mean:.3}, 99th percentile {high:.2}");
     assert!(mean < mean_max && high < high_max, "mean {mean}, 99th percentile {high}");
@@ -101,8 +101,8 @@ const FOUR: [&str; 12] = [
 
 #[test]
 fn device_colours_look_the_same() {
-    check(Sheet::new(&squares("rg", &THREE)));
-    check(Sheet::new(&squares("k", &FOUR)));
+    check(TestDocument::new(&squares("rg", &THREE)));
+    check(TestDocument::new(&squares("k", &FOUR)));
 }
 
 #[test]
@@ -114,11 +114,11 @@ fn cal_rgb_and_cal_grey_look_the_same() {
     };
     let content = "/A cs ".to_owned() + &squares("sc", &THREE);
     let rgb = space(vec![name("CalRGB"), rgb.into()]);
-    check_within(Sheet::new(&content).with("ColorSpace", "A", rgb), 3.0, 8.0);
+    check_within(TestDocument::new(&content).with("ColorSpace", "A", rgb), 3.0, 8.0);
     let grey = dictionary! { "WhitePoint" => white(), "Gamma" => 2.2 };
     let grey = space(vec![name("CalGray"), grey.into()]);
     let content = "/A cs ".to_owned() + &squares("sc", &["0", ".2", ".5", ".8", "1"]);
-    check_within(Sheet::new(&content).with("ColorSpace", "A", grey), 3.0, 8.0);
+    check_within(TestDocument::new(&content).with("ColorSpace", "A", grey), 3.0, 8.0);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn lab_looks_the_same() {
     let lab = space(vec![name("Lab"), lab.into()]);
     let colours = ["50 0 0", "70 40 20", "30 -20 -40", "90 -10 60", "60 60 60", "20 10 -50"];
     let content = "/A cs ".to_owned() + &squares("sc", &colours);
-    check_within(Sheet::new(&content).with("ColorSpace", "A", lab), 3.0, 8.0);
+    check_within(TestDocument::new(&content).with("ColorSpace", "A", lab), 3.0, 8.0);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn profiles_look_the_same() {
         (3, moxcms::ColorProfile::new_srgb(), &THREE[..]),
         (1, moxcms::ColorProfile::new_gray_with_gamma(1.8), &["0", ".2", ".5", ".8", "1"][..]),
     ] {
-        let mut sheet = Sheet::new(&("/A cs ".to_owned() + &squares("sc", colours)));
+        let mut sheet = TestDocument::new(&("/A cs ".to_owned() + &squares("sc", colours)));
         let profile = profile.encode().unwrap();
         let profile = sheet.stream(dictionary! { "N" => components }, &profile);
         let based = space(vec![name("ICCBased"), profile]);
@@ -150,9 +150,9 @@ fn tints_look_the_same() {
     let tint = ramp(&[0.0, 0.0, 0.0, 0.0], &[0.1, 0.9, 0.7, 0.2]);
     let spot = space(vec![name("Separation"), name("Spot"), name("DeviceCMYK"), tint]);
     let content = "/A cs ".to_owned() + &squares("scn", &["0", ".2", ".5", ".8", "1"]);
-    check(Sheet::new(&content).with("ColorSpace", "A", spot));
+    check(TestDocument::new(&content).with("ColorSpace", "A", spot));
 
-    let mut sheet = Sheet::new(&("/A cs ".to_owned() + &squares("scn", &["0 1", "1 0", ".5 .5"])));
+    let mut sheet = TestDocument::new(&("/A cs ".to_owned() + &squares("scn", &["0 1", "1 0", ".5 .5"])));
     let table = dictionary! {
         "FunctionType" => 0, "Domain" => list(&[0.0, 1.0, 0.0, 1.0]), "BitsPerSample" => 8,
         "Range" => list(&[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]), "Size" => vec![2.into(), 2.into()],
@@ -164,8 +164,8 @@ fn tints_look_the_same() {
 }
 
 /// A page filled by one image.
-fn picture(entries: Dictionary, content: &[u8]) -> Sheet {
-    let mut sheet = Sheet::new("0 1 1 rg 0 0 100 100 re f q 96 0 0 96 0 0 cm /I Do Q");
+fn picture(entries: Dictionary, content: &[u8]) -> TestDocument {
+    let mut sheet = TestDocument::new("0 1 1 rg 0 0 100 100 re f q 96 0 0 96 0 0 cm /I Do Q");
     let image = sheet.stream(entries, content);
     sheet.with("XObject", "I", image)
 }
@@ -233,7 +233,7 @@ fn jpegs_look_the_same() {
 
 #[test]
 fn soft_masks_and_groups_look_the_same() {
-    let mut sheet = Sheet::new("/G gs 1 0 0 rg 0 0 100 100 re f");
+    let mut sheet = TestDocument::new("/G gs 1 0 0 rg 0 0 100 100 re f");
     let group = dictionary! {
         "Subtype" => "Form", "BBox" => list(&[0.0, 0.0, 100.0, 100.0]),
         "Group" => dictionary! { "S" => "Transparency", "CS" => "DeviceRGB", "I" => true },
@@ -244,7 +244,7 @@ fn soft_masks_and_groups_look_the_same() {
     } };
     check(sheet.with("ExtGState", "G", state));
 
-    let mut sheet = Sheet::new("0 1 0 rg 0 0 100 100 re f 100 0 0 100 0 0 cm /I Do");
+    let mut sheet = TestDocument::new("0 1 0 rg 0 0 100 100 re f 100 0 0 100 0 0 cm /I Do");
     let mask = sheet.stream(image(16, 16, 8, name("DeviceGray")), &rainbow());
     let mut entries = image(16, 16, 8, name("DeviceRGB"));
     entries.set("SMask", mask);
@@ -253,8 +253,8 @@ fn soft_masks_and_groups_look_the_same() {
 }
 
 /// A page filled by a shading.
-fn shaded(mut entries: Dictionary, data: Option<&[u8]>) -> Sheet {
-    let mut sheet = Sheet::new("/S sh");
+fn shaded(mut entries: Dictionary, data: Option<&[u8]>) -> TestDocument {
+    let mut sheet = TestDocument::new("/S sh");
     if !entries.has(b"ColorSpace") {
         entries.set("ColorSpace", "DeviceRGB");
     }
@@ -308,7 +308,7 @@ fn gradients_look_the_same() {
 
 #[test]
 fn function_shadings_look_the_same() {
-    let mut sheet = Sheet::new("100 0 0 100 0 0 cm /S sh");
+    let mut sheet = TestDocument::new("100 0 0 100 0 0 cm /S sh");
     let program = dictionary! {
         "FunctionType" => 4, "Domain" => list(&[0.0, 1.0, 0.0, 1.0]),
         "Range" => list(&[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]),
@@ -351,7 +351,7 @@ fn meshes_look_the_same() {
 
 #[test]
 fn patterns_and_text_look_the_same() {
-    let mut sheet = Sheet::new(
+    let mut sheet = TestDocument::new(
         "/Pattern cs /P scn 0 0 50 100 re f /U cs 1 0 0 /Q scn 50 0 50 100 re f \
          BT /F 20 Tf 0 0 1 rg 10 40 Td (Grafik) Tj ET",
     );
@@ -376,5 +376,5 @@ fn inline_images_look_the_same() {
         "q 100 0 0 100 0 0 cm BI /W 16 /H 16 /BPC 8 /CS /RGB /F /AHx ID {hex}> EI Q \
          q 20 0 0 20 0 0 cm BI /W 2 /H 1 /BPC 1 /CS [/I /RGB 1 <ff000000ff00>] ID @ EI Q"
     );
-    check(Sheet::new(&content));
+    check(TestDocument::new(&content));
 }

@@ -9,7 +9,7 @@ use crate::luminance::{self, rgb_byte};
 use crate::number::byte;
 
 /// A profile as a way from its components to grey.
-pub(super) struct Profile {
+pub(super) struct GreyProfile {
     transform: Arc<Transform8BitExecutor>,
     components: usize,
     /// What each sRGB level becomes when the press's black is made black.
@@ -19,10 +19,10 @@ pub(super) struct Profile {
 /// Longest profile that is read, in bytes; those of presses have about 2 MB.
 const PROFILE_BYTES_MAX: usize = 16 << 20;
 
-impl Profile {
+impl GreyProfile {
     /// Reads the profile of a space of `components` components; `None` when it does not fit or is
     /// broken, and the caller falls back to the basic space of as many components.
-    pub(super) fn parse(bytes: &[u8], components: usize) -> Option<Profile> {
+    pub(super) fn parse(bytes: &[u8], components: usize) -> Option<GreyProfile> {
         if bytes.len() > PROFILE_BYTES_MAX {
             return None;
         }
@@ -47,7 +47,7 @@ impl Profile {
             4 => Some(Box::new(black_point_levels(&source, &*transform)?)),
             _ => None,
         };
-        Some(Profile { transform, components, levels })
+        Some(GreyProfile { transform, components, levels })
     }
 
     /// Greys of whole pixels: `samples` is `[pixels][components]`, `greys` is `[pixels]`.
@@ -97,7 +97,7 @@ fn black_point_levels(
     Some(levels)
 }
 
-impl std::fmt::Debug for Profile {
+impl std::fmt::Debug for GreyProfile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Profile").field("components", &self.components).finish_non_exhaustive()
     }

@@ -11,13 +11,13 @@ use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::vello_cpu::{self, Pixmap, RasterizerSettings, RenderContext, TargetInit};
 use hayro::{RenderCache, RenderSettings, render_into};
 
-use crate::budget::Budget;
-use crate::scope::Session;
+use crate::budget::WorkBudget;
+use crate::scope::DocumentSession;
 use crate::{PdfError, PdfLimits, load, weight};
 
 /// A picture of a page, in sRGB.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Raster {
+pub struct PageRaster {
     /// Width in pixels.
     pub width: u32,
     /// Height in pixels.
@@ -39,7 +39,7 @@ pub struct Raster {
 ///
 /// [`PdfError`] when the file is not a PDF, needs a password, has no page, draws itself or more
 /// than `limits.operators`, or the picture would have more than `limits.pixels`.
-pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<Raster, PdfError> {
+pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<PageRaster, PdfError> {
     if bytes.len() > limits.bytes {
         return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });
     }
@@ -55,7 +55,7 @@ pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<Ras
     let (width, height) = size(page, long_side_px, limits)?;
     let pixmap = draw(page, width, height);
     let rgb = pixmap.data().iter().flat_map(|pixel| [pixel.r, pixel.g, pixel.b]).collect();
-    Ok(Raster { width: u32::from(width), height: u32::from(height), rgb })
+    Ok(PageRaster { width: u32::from(width), height: u32::from(height), rgb })
 }
 
 /// Refuses what would be drawn without end, before hayro draws it.
@@ -63,7 +63,7 @@ fn check_weight(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;
     let page = pages.pages.first().ok_or(PdfError::NoPages)?;
-    let mut session = Session { budget: Budget::new(limits), spaces: HashMap::new() };
+    let mut session = DocumentSession { budget: WorkBudget::new(limits), spaces: HashMap::new() };
     weight::check(&document, &mut session, page, limits.operators)
 }
 

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use crate::PdfError;
 use crate::luminance;
 use crate::number::{byte, interpolate, real};
-use crate::scope::Scope;
-use crate::space::Space;
+use crate::scope::DocumentScope;
+use crate::space::PdfColourSpace;
 
 /// Unpacked pixels: `[height][width][components]` of `bits` bits, most significant first, each row
 /// padded to a byte. Bytes may be missing at the end: they count as 0.
 #[derive(Debug)]
-pub(super) struct Samples {
+pub(super) struct ImageSamples {
     pub(super) bytes: Vec<u8>,
     /// 1, 2, 4, 8 or 16.
     pub(super) bits: usize,
@@ -20,7 +20,7 @@ pub(super) struct Samples {
     pub(super) height: usize,
 }
 
-impl Samples {
+impl ImageSamples {
     fn row_bytes(&self) -> usize {
         (self.width * self.components * self.bits).div_ceil(8)
     }
@@ -51,7 +51,7 @@ impl Samples {
 
     /// Tables from samples to bytes, where 0 and 255 are the ends of the space's own intervals;
     /// `None` when samples are such bytes. Samples of 16 bits count by their upper half.
-    fn tables(&self, space: &Space, decode: Option<&[f32]>) -> Option<Vec<Vec<u8>>> {
+    fn tables(&self, space: &PdfColourSpace, decode: Option<&[f32]>) -> Option<Vec<Vec<u8>>> {
         let decode = decode.filter(|decode| decode.len() >= 2 * self.components);
         if self.bits == 8 && decode.is_none() {
             return None;
@@ -75,12 +75,12 @@ impl Samples {
 ///
 /// Fails when a limit is reached.
 pub(super) fn greys(
-    scope: &mut Scope<'_>,
-    samples: &Samples,
-    space: &Space,
+    scope: &mut DocumentScope<'_>,
+    samples: &ImageSamples,
+    space: &PdfColourSpace,
     decode: Option<&[f32]>,
 ) -> Result<Vec<u8>, PdfError> {
-    let Samples { width, height, components, .. } = *samples;
+    let ImageSamples { width, height, components, .. } = *samples;
     scope.session.budget.take_bytes(width * height)?;
     let tables = samples.tables(space, decode);
     let shift = samples.bits.saturating_sub(8);
@@ -114,26 +114,26 @@ const KNOWN_MAX: usize = 1 << 16;
 
 /// Greys of one row; `known` are colours met before.
 fn grey_row(
-    scope: &mut Scope<'_>,
-    space: &Space,
+    scope: &mut DocumentScope<'_>,
+    space: &PdfColourSpace,
     units: &[u8],
     row: &mut [u8],
     known: &mut HashMap<Vec<u8>, u8>,
 ) -> Result<(), PdfError> {
     match space {
-        Space::Rgb => {
+        PdfColourSpace::Rgb => {
             for (grey, pixel) in row.iter_mut().zip(units.chunks_exact(3)) {
                 *grey = luminance::rgb_byte(pixel[0], pixel[1], pixel[2]);
             }
         }
-        Space::Cmyk => {
+        PdfColourSpace::Cmyk => {
             let unit = |sample: u8| f32::from(sample) / 255.0;
             for (grey, ink) in row.iter_mut().zip(units.chunks_exact(4)) {
                 let inks = [unit(ink[0]), unit(ink[1]), unit(ink[2]), unit(ink[3])];
                 *grey = byte(luminance::cmyk(inks[0], inks[1], inks[2], inks[3]));
             }
         }
-        Space::Icc { profile, .. } => profile.greys(units, row),
+        PdfColourSpace::Icc { profile, .. } => profile.greys(units, row),
         space => {
             let components = space.components();
             for (grey, pixel) in row.iter_mut().zip(units.chunks_exact(components)) {
@@ -162,8 +162,8 @@ fn grey_row(
 ///
 /// `key` has a lowest and a highest sample for each component. The result has one bit a pixel,
 /// rows padded to bytes, 1 where masked.
-pub(super) fn key_mask(samples: &Samples, key: &[f32]) -> Vec<u8> {
-    let Samples { width, height, components, .. } = *samples;
+pub(super) fn key_mask(samples: &ImageSamples, key: &[f32]) -> Vec<u8> {
+    let ImageSamples { width, height, components, .. } = *samples;
     let row_bytes = width.div_ceil(8);
     let mut mask = vec![0; row_bytes * height];
     if key.len() < 2 * components {

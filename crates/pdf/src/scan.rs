@@ -2,7 +2,7 @@
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Number(f32),
     /// Its place is that of the name with the slash.
     Name,
@@ -13,15 +13,15 @@ pub(super) enum Kind {
 
 /// A token and its place: `start..end` in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
+pub(super) struct ContentToken {
+    pub(super) kind: TokenKind,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// Reads tokens one after the other.
 #[derive(Debug, Clone)]
-pub(super) struct Scanner<'a> {
+pub(super) struct ContentScanner<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
 }
@@ -38,9 +38,9 @@ fn is_regular(byte: u8) -> bool {
     !is_space(byte) && !is_delimiter(byte)
 }
 
-impl<'a> Scanner<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Scanner<'a> {
-        Scanner { bytes, at: 0 }
+impl<'a> ContentScanner<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> ContentScanner<'a> {
+        ContentScanner { bytes, at: 0 }
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {
@@ -63,7 +63,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next token, or `None` at the end.
-    pub(super) fn next(&mut self) -> Option<Token> {
+    pub(super) fn next(&mut self) -> Option<ContentToken> {
         self.skip_space();
         let start = self.at;
         let kind = match self.peek(0)? {
@@ -73,31 +73,31 @@ impl<'a> Scanner<'a> {
             b'<' => {
                 self.skip_while(|byte| byte != b'>');
                 self.at = (self.at + 1).min(self.bytes.len());
-                Kind::Other
+                TokenKind::Other
             }
             b'/' => {
                 self.at += 1;
                 self.skip_while(is_regular);
-                Kind::Name
+                TokenKind::Name
             }
             b'+' | b'-' | b'.' | b'0'..=b'9' => {
                 self.skip_while(is_regular);
-                Kind::Number(parse_number(&self.bytes[start..self.at]))
+                TokenKind::Number(parse_number(&self.bytes[start..self.at]))
             }
             byte if is_delimiter(byte) => {
                 self.at += 1;
-                Kind::Other
+                TokenKind::Other
             }
             _ => {
                 self.skip_while(is_regular);
-                Kind::Operator
+                TokenKind::Operator
             }
         };
-        Some(Token { kind, start, end: self.at })
+        Some(ContentToken { kind, start, end: self.at })
     }
 
     /// A literal string; brackets nest, a backslash hides the next byte.
-    fn string(&mut self) -> Kind {
+    fn string(&mut self) -> TokenKind {
         let mut depth = 0usize;
         while let Some(byte) = self.peek(0) {
             self.at += 1;
@@ -113,11 +113,11 @@ impl<'a> Scanner<'a> {
                 _ => {}
             }
         }
-        Kind::Other
+        TokenKind::Other
     }
 
     /// An array or dictionary with all that is inside; brackets of both kinds are counted alike.
-    fn group(&mut self) -> Kind {
+    fn group(&mut self) -> TokenKind {
         let mut depth = 0usize;
         loop {
             self.skip_space();
@@ -146,7 +146,7 @@ impl<'a> Scanner<'a> {
                 break;
             }
         }
-        Kind::Other
+        TokenKind::Other
     }
 }
 

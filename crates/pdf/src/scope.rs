@@ -6,26 +6,26 @@ use std::rc::Rc;
 use lopdf::{Document, ObjectId, Stream};
 
 use crate::PdfError;
-use crate::budget::Budget;
-use crate::filter::{Decoded, decode};
-use crate::space::Space;
+use crate::budget::WorkBudget;
+use crate::filter::{DecodedStream, decode};
+use crate::space::PdfColourSpace;
 
 /// What changes while one document is read.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) budget: Budget,
+pub(super) struct DocumentSession {
+    pub(super) budget: WorkBudget,
     /// Colour spaces by their object, so that a profile is read once.
-    pub(super) spaces: HashMap<ObjectId, Rc<Space>>,
+    pub(super) spaces: HashMap<ObjectId, Rc<PdfColourSpace>>,
 }
 
 /// One document with its session; the document itself is never changed while it is read.
 #[derive(Debug)]
-pub(super) struct Scope<'a> {
+pub(super) struct DocumentScope<'a> {
     pub(super) document: &'a Document,
-    pub(super) session: &'a mut Session,
+    pub(super) session: &'a mut DocumentSession,
 }
 
-impl Scope<'_> {
+impl DocumentScope<'_> {
     /// Refuses nesting beyond the limit.
     pub(super) fn check_depth(&self, depth: usize, what: &'static str) -> Result<(), PdfError> {
         let max = self.session.budget.depth_max();
@@ -38,7 +38,7 @@ impl Scope<'_> {
     }
 
     /// The data of a stream and the filter that makes pixels of it, if it has one.
-    pub(super) fn decoded(&mut self, stream: &Stream) -> Result<Decoded, PdfError> {
+    pub(super) fn decoded(&mut self, stream: &Stream) -> Result<DecodedStream, PdfError> {
         decode(self.document, &stream.dict, &stream.content, &mut self.session.budget)
     }
 }

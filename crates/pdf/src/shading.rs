@@ -10,11 +10,11 @@ use lopdf::{Dictionary, Object, Stream, dictionary};
 use crate::PdfError;
 use crate::content::solid_grey;
 use crate::filter::deflate;
-use crate::function::{Function, Kind};
-use crate::mesh::{Mesh, grey_mesh};
+use crate::function::{PdfFunction, FunctionKind};
+use crate::mesh::{MeshFormat, grey_mesh};
 use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real, resolve};
-use crate::scope::Scope;
-use crate::space::Space;
+use crate::scope::DocumentScope;
+use crate::space::PdfColourSpace;
 
 /// A function of a new shading: streams must become objects of their own.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) enum GreyFunction {
 
 /// What a shading becomes; a mesh has content.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct ConvertedShading {
     pub(super) dictionary: Dictionary,
     pub(super) content: Option<Vec<u8>>,
     pub(super) function: Option<GreyFunction>,
@@ -41,17 +41,17 @@ const SAMPLES_2D: usize = 128;
 ///
 /// Fails when a limit is reached.
 pub(super) fn grey_shading(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     object: &Object,
     resources: &Dictionary,
-) -> Result<Option<Change>, PdfError> {
+) -> Result<Option<ConvertedShading>, PdfError> {
     let document = scope.document;
     let Some(dictionary) = dictionary_of(object) else { return Ok(None) };
     let Ok(space) = dictionary.get(b"ColorSpace") else { return Ok(None) };
-    let Some(space) = Space::parse(scope, space, resources, 0)? else { return Ok(None) };
+    let Some(space) = PdfColourSpace::parse(scope, space, resources, 0)? else { return Ok(None) };
     let named =
         matches!(dictionary.get(b"ColorSpace"), Ok(Object::Name(name)) if name == b"DeviceGray");
-    if space.components() == 0 || (named && matches!(*space, Space::Grey)) {
+    if space.components() == 0 || (named && matches!(*space, PdfColourSpace::Grey)) {
         return Ok(None);
     }
     let mut changed = dictionary.clone();
@@ -62,7 +62,7 @@ pub(super) fn grey_shading(
     }
     let kind = count(document, dictionary, b"ShadingType").unwrap_or(0);
     let functions = functions(scope, dictionary)?;
-    let mut change = Change { dictionary: changed, content: None, function: None };
+    let mut change = ConvertedShading { dictionary: changed, content: None, function: None };
     match (kind, object) {
         (1, _) => change.function = plane(scope, dictionary, &functions, &space)?,
         (2 | 3, _) => {
@@ -72,7 +72,7 @@ pub(super) fn grey_shading(
         }
         (4..=7, Object::Stream(stream)) => {
             let data = scope.data(stream)?;
-            let Some(mesh) = Mesh::read(document, &stream.dict, kind) else { return Ok(None) };
+            let Some(mesh) = MeshFormat::read(document, &stream.dict, kind) else { return Ok(None) };
             if functions.is_empty() {
                 let content = grey_mesh(scope, &mesh, &data, &space, &mut change.dictionary)?;
                 change.dictionary.remove(b"DecodeParms");
@@ -92,7 +92,7 @@ pub(super) fn grey_shading(
     Ok(Some(change))
 }
 
-fn functions(scope: &mut Scope<'_>, dictionary: &Dictionary) -> Result<Vec<Function>, PdfError> {
+fn functions(scope: &mut DocumentScope<'_>, dictionary: &Dictionary) -> Result<Vec<PdfFunction>, PdfError> {
     let Ok(object) = dictionary.get(b"Function") else { return Ok(Vec::new()) };
     let object = resolve(scope.document, object);
     let list = match object {
@@ -101,16 +101,16 @@ fn functions(scope: &mut Scope<'_>, dictionary: &Dictionary) -> Result<Vec<Funct
     };
     let mut functions = Vec::new();
     for object in list {
-        functions.extend(Function::parse(scope, object, 0)?);
+        functions.extend(PdfFunction::parse(scope, object, 0)?);
     }
     Ok(functions)
 }
 
 /// Grey of the functions at one place.
 fn grey_at(
-    scope: &mut Scope<'_>,
-    functions: &[Function],
-    space: &Space,
+    scope: &mut DocumentScope<'_>,
+    functions: &[PdfFunction],
+    space: &PdfColourSpace,
     place: &[f32],
 ) -> Result<f32, PdfError> {
     let mut colour = Vec::new();
@@ -122,15 +122,15 @@ fn grey_at(
 
 /// The grey function of one input over `domain`.
 fn line(
-    scope: &mut Scope<'_>,
-    functions: &[Function],
-    space: &Rc<Space>,
+    scope: &mut DocumentScope<'_>,
+    functions: &[PdfFunction],
+    space: &Rc<PdfColourSpace>,
     domain: [f32; 2],
 ) -> Result<Option<GreyFunction>, PdfError> {
     let ends = |ends: [f32; 2]| vec![Object::Real(ends[0]), Object::Real(ends[1])];
     match functions {
         [] => Ok(None),
-        [Function { kind: Kind::Exponential { from, to, exponent }, domain, .. }]
+        [PdfFunction { kind: FunctionKind::Exponential { from, to, exponent }, domain, .. }]
             if space.is_linear() =>
         {
             let low = space.grey(scope, from)?;
@@ -143,7 +143,7 @@ fn line(
                 "N" => Object::Real(*exponent),
             })))
         }
-        [Function { kind: Kind::Stitching { functions, bounds, encode }, domain, .. }] => {
+        [PdfFunction { kind: FunctionKind::Stitching { functions, bounds, encode }, domain, .. }] => {
             let mut parts = Vec::new();
             for (function, encode) in functions.iter().zip(encode) {
                 let span = [encode[0].min(encode[1]), encode[0].max(encode[1])];
@@ -172,9 +172,9 @@ fn line(
 }
 
 /// How many samples one input needs: a table of the same domain is met at its own samples.
-fn sample_count(functions: &[Function], domain: [f32; 2]) -> usize {
+fn sample_count(functions: &[PdfFunction], domain: [f32; 2]) -> usize {
     match functions {
-        [Function { kind: Kind::Sampled(table), domain: own, .. }] if own[0] == domain => {
+        [PdfFunction { kind: FunctionKind::Sampled(table), domain: own, .. }] if own[0] == domain => {
             let steps = table.size[0].saturating_sub(1).max(1);
             (steps * SAMPLES.div_ceil(steps)).min(4 * SAMPLES) + 1
         }
@@ -184,10 +184,10 @@ fn sample_count(functions: &[Function], domain: [f32; 2]) -> usize {
 
 /// The grey function of two inputs, for shadings of type 1.
 fn plane(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     dictionary: &Dictionary,
-    functions: &[Function],
-    space: &Space,
+    functions: &[PdfFunction],
+    space: &PdfColourSpace,
 ) -> Result<Option<GreyFunction>, PdfError> {
     if functions.is_empty() {
         return Ok(None);
@@ -223,7 +223,7 @@ fn sampled(table: &[u8], size: Vec<Object>, domain: Vec<Object>) -> GreyFunction
 
 /// Grey of the colour outside a soft mask's group, in the group's space.
 pub(super) fn backdrop(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     mask: &Dictionary,
     resources: &Dictionary,
 ) -> Result<Option<f32>, PdfError> {
@@ -232,7 +232,7 @@ pub(super) fn backdrop(
     let group = dictionary_of(entry(document, mask, b"G"));
     let group = group.and_then(|form| dictionary_of(entry(document, form, b"Group")));
     let space = match group.and_then(|group| group.get(b"CS").ok()) {
-        Some(space) => Space::parse(scope, space, resources, 0)?,
+        Some(space) => PdfColourSpace::parse(scope, space, resources, 0)?,
         None => None,
     };
     let space = space.or_else(|| crate::space::basic(colour.len()).map(Rc::new));

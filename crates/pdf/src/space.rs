@@ -5,15 +5,15 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Object};
 
 use crate::PdfError;
-use crate::function::{Function, pairs};
+use crate::function::{PdfFunction, pairs};
 use crate::luminance;
 use crate::number::{byte, count, dictionary_of, entry, index, number, numbers, real, resolve};
-use crate::profile::Profile;
-use crate::scope::Scope;
+use crate::profile::GreyProfile;
+use crate::scope::DocumentScope;
 
 /// A colour space.
 #[derive(Debug)]
-pub(super) enum Space {
+pub(super) enum PdfColourSpace {
     /// DeviceGray and grey spaces that say the same.
     Grey,
     Rgb,
@@ -30,24 +30,24 @@ pub(super) enum Space {
         range: [[f32; 2]; 2],
     },
     Icc {
-        profile: Profile,
+        profile: GreyProfile,
         components: usize,
     },
     Indexed {
-        base: Rc<Space>,
+        base: Rc<PdfColourSpace>,
         last: usize,
         table: Vec<u8>,
     },
     /// Separation and DeviceN.
     Tint {
         components: usize,
-        alternate: Rc<Space>,
-        function: Function,
+        alternate: Rc<PdfColourSpace>,
+        function: PdfFunction,
     },
     /// Separation with the colorant None, which paints nothing.
     Unseen,
     /// With the space of an uncoloured pattern's colour.
-    Pattern(Option<Rc<Space>>),
+    Pattern(Option<Rc<PdfColourSpace>>),
     /// What is in force when a stream begins that inherits its colour from its caller.
     Inherited,
 }
@@ -55,16 +55,16 @@ pub(super) enum Space {
 /// Most components of a space: DeviceN allows 32.
 const COMPONENTS_MAX: usize = 32;
 
-impl Space {
+impl PdfColourSpace {
     /// Reads a colour space object or name; `resources` give named spaces their meaning.
     ///
     /// `None` when it is malformed. Fails when it is nested too deep or unpacks to too much.
     pub(super) fn parse(
-        scope: &mut Scope<'_>,
+        scope: &mut DocumentScope<'_>,
         object: &Object,
         resources: &Dictionary,
         depth: usize,
-    ) -> Result<Option<Rc<Space>>, PdfError> {
+    ) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
         scope.check_depth(depth, "colour spaces")?;
         let id = object.as_reference().ok();
         if let Some(space) = id.and_then(|id| scope.session.spaces.get(&id)) {
@@ -99,27 +99,27 @@ impl Space {
     /// How many numbers make a colour; 0 for patterns and what is inherited.
     pub(super) fn components(&self) -> usize {
         match self {
-            Space::Grey | Space::CalGrey { .. } | Space::Indexed { .. } | Space::Unseen => 1,
-            Space::Rgb | Space::CalRgb { .. } | Space::Lab { .. } => 3,
-            Space::Cmyk => 4,
-            Space::Icc { components, .. } | Space::Tint { components, .. } => *components,
-            Space::Pattern(_) | Space::Inherited => 0,
+            PdfColourSpace::Grey | PdfColourSpace::CalGrey { .. } | PdfColourSpace::Indexed { .. } | PdfColourSpace::Unseen => 1,
+            PdfColourSpace::Rgb | PdfColourSpace::CalRgb { .. } | PdfColourSpace::Lab { .. } => 3,
+            PdfColourSpace::Cmyk => 4,
+            PdfColourSpace::Icc { components, .. } | PdfColourSpace::Tint { components, .. } => *components,
+            PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => 0,
         }
     }
 
     /// Whether grey is a weighted sum of the components, so that it may be taken before or after
     /// an interpolation.
     pub(super) fn is_linear(&self) -> bool {
-        matches!(self, Space::Grey | Space::Rgb)
+        matches!(self, PdfColourSpace::Grey | PdfColourSpace::Rgb)
     }
 
     /// The colour that is in force after the space was chosen.
     pub(super) fn initial(&self) -> Vec<f32> {
         match self {
-            Space::Cmyk => vec![0.0, 0.0, 0.0, 1.0],
-            Space::Icc { components: 4, .. } => vec![0.0, 0.0, 0.0, 1.0],
-            Space::Tint { components, .. } => vec![1.0; *components],
-            Space::Lab { range } => {
+            PdfColourSpace::Cmyk => vec![0.0, 0.0, 0.0, 1.0],
+            PdfColourSpace::Icc { components: 4, .. } => vec![0.0, 0.0, 0.0, 1.0],
+            PdfColourSpace::Tint { components, .. } => vec![1.0; *components],
+            PdfColourSpace::Lab { range } => {
                 let near = |[low, high]: [f32; 2]| 0.0f32.max(low).min(high);
                 vec![0.0, near(range[0]), near(range[1])]
             }
@@ -130,8 +130,8 @@ impl Space {
     /// The interval of a component in samples of an image with `bits` bits.
     pub(super) fn sample_range(&self, component: usize, bits: usize) -> [f32; 2] {
         match self {
-            Space::Indexed { .. } => [0.0, real((1 << bits.min(16)) - 1)],
-            Space::Lab { range } => {
+            PdfColourSpace::Indexed { .. } => [0.0, real((1 << bits.min(16)) - 1)],
+            PdfColourSpace::Lab { range } => {
                 if component == 0 {
                     [0.0, 100.0]
                 } else {
@@ -145,17 +145,17 @@ impl Space {
     /// Grey of a colour, 0 to 1; missing components are 0.
     ///
     /// Fails when the budget for function steps is spent.
-    pub(super) fn grey(&self, scope: &mut Scope<'_>, colour: &[f32]) -> Result<f32, PdfError> {
+    pub(super) fn grey(&self, scope: &mut DocumentScope<'_>, colour: &[f32]) -> Result<f32, PdfError> {
         let part = |at: usize| colour.get(at).copied().unwrap_or(0.0);
         Ok(match self {
-            Space::Grey => part(0).clamp(0.0, 1.0),
-            Space::Rgb => luminance::rgb(part(0), part(1), part(2)),
-            Space::Cmyk => luminance::cmyk(part(0), part(1), part(2), part(3)),
-            Space::CalGrey { gamma } => {
+            PdfColourSpace::Grey => part(0).clamp(0.0, 1.0),
+            PdfColourSpace::Rgb => luminance::rgb(part(0), part(1), part(2)),
+            PdfColourSpace::Cmyk => luminance::cmyk(part(0), part(1), part(2), part(3)),
+            PdfColourSpace::CalGrey { gamma } => {
                 let linear = part(0).clamp(0.0, 1.0).powf(*gamma);
                 luminance::xyz([linear; 3])
             }
-            Space::CalRgb { gamma, matrix } => {
+            PdfColourSpace::CalRgb { gamma, matrix } => {
                 let linear = [0, 1, 2].map(|at| part(at).clamp(0.0, 1.0).powf(gamma[at]));
                 luminance::xyz(
                     [0, 1, 2].map(|row| {
@@ -163,14 +163,14 @@ impl Space {
                     }),
                 )
             }
-            Space::Lab { .. } => luminance::lab([part(0), part(1), part(2)]),
-            Space::Icc { profile, components } => {
+            PdfColourSpace::Lab { .. } => luminance::lab([part(0), part(1), part(2)]),
+            PdfColourSpace::Icc { profile, components } => {
                 let samples: Vec<u8> = (0..*components).map(|at| byte(part(at))).collect();
                 let mut grey = [byte(part(0))];
                 profile.greys(&samples, &mut grey);
                 f32::from(grey[0]) / 255.0
             }
-            Space::Indexed { base, last, table } => {
+            PdfColourSpace::Indexed { base, last, table } => {
                 let from = index(part(0), *last) * base.components();
                 let colour: Vec<f32> = (0..base.components())
                     .map(|at| {
@@ -181,37 +181,37 @@ impl Space {
                     .collect();
                 base.grey(scope, &colour)?
             }
-            Space::Tint { alternate, function, .. } => {
+            PdfColourSpace::Tint { alternate, function, .. } => {
                 let colour = function.evaluate(colour, &mut scope.session.budget)?;
                 alternate.grey(scope, &colour)?
             }
-            Space::Unseen | Space::Pattern(_) | Space::Inherited => 0.0,
+            PdfColourSpace::Unseen | PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => 0.0,
         })
     }
 }
 
 /// A space by name: a device space, with its substitute from the resources, or one of theirs.
 fn named(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     name: &[u8],
     resources: &Dictionary,
     depth: usize,
-) -> Result<Option<Rc<Space>>, PdfError> {
-    let (space, substitute): (Space, &[u8]) = match name {
-        b"DeviceGray" | b"G" | b"CalGray" => (Space::Grey, b"DefaultGray"),
-        b"DeviceRGB" | b"RGB" | b"CalRGB" => (Space::Rgb, b"DefaultRGB"),
-        b"DeviceCMYK" | b"CMYK" | b"CalCMYK" => (Space::Cmyk, b"DefaultCMYK"),
-        b"Pattern" => return Ok(Some(Rc::new(Space::Pattern(None)))),
+) -> Result<Option<Rc<PdfColourSpace>>, PdfError> {
+    let (space, substitute): (PdfColourSpace, &[u8]) = match name {
+        b"DeviceGray" | b"G" | b"CalGray" => (PdfColourSpace::Grey, b"DefaultGray"),
+        b"DeviceRGB" | b"RGB" | b"CalRGB" => (PdfColourSpace::Rgb, b"DefaultRGB"),
+        b"DeviceCMYK" | b"CMYK" | b"CalCMYK" => (PdfColourSpace::Cmyk, b"DefaultCMYK"),
+        b"Pattern" => return Ok(Some(Rc::new(PdfColourSpace::Pattern(None)))),
         name => {
             return match entry_of(scope, resources, name) {
-                Some(object) => Space::parse(scope, &object, &Dictionary::new(), depth + 1),
+                Some(object) => PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1),
                 None => Ok(None),
             };
         }
     };
     if let Some(object) = entry_of(scope, resources, substitute) {
         // Inside a substitute the device spaces mean themselves.
-        let found = Space::parse(scope, &object, &Dictionary::new(), depth + 1)?;
+        let found = PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1)?;
         if let Some(found) = found.filter(|found| found.components() == space.components()) {
             return Ok(Some(found));
         }
@@ -219,44 +219,44 @@ fn named(
     Ok(Some(Rc::new(space)))
 }
 
-fn entry_of(scope: &Scope<'_>, resources: &Dictionary, name: &[u8]) -> Option<Object> {
+fn entry_of(scope: &DocumentScope<'_>, resources: &Dictionary, name: &[u8]) -> Option<Object> {
     let spaces = dictionary_of(entry(scope.document, resources, b"ColorSpace"))?;
     spaces.get(name).ok().cloned()
 }
 
 fn family_of(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     name: &[u8],
     rest: &[Object],
     resources: &Dictionary,
     depth: usize,
-) -> Result<Option<Space>, PdfError> {
+) -> Result<Option<PdfColourSpace>, PdfError> {
     let document = scope.document;
     let parameters = rest.first().and_then(|first| dictionary_of(resolve(document, first)));
     match name {
         b"CalGray" => Ok(parameters.map(|parameters| {
             let gamma = number(document, entry(document, parameters, b"Gamma")).unwrap_or(1.0);
-            Space::CalGrey { gamma }
+            PdfColourSpace::CalGrey { gamma }
         })),
         b"CalRGB" => Ok(parameters.map(|parameters| cal_rgb(scope, parameters))),
         b"Lab" => Ok(parameters.map(|parameters| {
             let range = numbers(document, parameters, b"Range").map(|flat| pairs(&flat));
             let range = range.unwrap_or_default();
             let at = |place: usize| range.get(place).copied().unwrap_or([-100.0, 100.0]);
-            Space::Lab { range: [at(0), at(1)] }
+            PdfColourSpace::Lab { range: [at(0), at(1)] }
         })),
         b"ICCBased" => icc(scope, rest, resources, depth),
         b"Indexed" | b"I" => indexed(scope, rest, resources, depth),
         b"Separation" | b"DeviceN" => tint(scope, rest, resources, depth),
         b"Pattern" => {
-            let under = Space::parse(scope, &rest[0], resources, depth + 1)?;
-            Ok(Some(Space::Pattern(under.filter(|under| under.components() > 0))))
+            let under = PdfColourSpace::parse(scope, &rest[0], resources, depth + 1)?;
+            Ok(Some(PdfColourSpace::Pattern(under.filter(|under| under.components() > 0))))
         }
         _ => Ok(None),
     }
 }
 
-fn cal_rgb(scope: &Scope<'_>, parameters: &Dictionary) -> Space {
+fn cal_rgb(scope: &DocumentScope<'_>, parameters: &Dictionary) -> PdfColourSpace {
     let list = |key: &[u8]| numbers(scope.document, parameters, key).unwrap_or_default();
     let gamma = list(b"Gamma");
     let gamma = [0, 1, 2].map(|at| gamma.get(at).copied().unwrap_or(1.0));
@@ -270,24 +270,24 @@ fn cal_rgb(scope: &Scope<'_>, parameters: &Dictionary) -> Space {
             value.unwrap_or(identity(column, row)) / white[row]
         })
     });
-    Space::CalRgb { gamma, matrix }
+    PdfColourSpace::CalRgb { gamma, matrix }
 }
 
 fn icc(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     rest: &[Object],
     resources: &Dictionary,
     depth: usize,
-) -> Result<Option<Space>, PdfError> {
+) -> Result<Option<PdfColourSpace>, PdfError> {
     let document = scope.document;
     let Object::Stream(stream) = resolve(document, &rest[0]) else { return Ok(None) };
     let components = count(document, &stream.dict, b"N").unwrap_or(0);
     let bytes = scope.data(stream)?;
-    if let Some(profile) = Profile::parse(&bytes, components) {
-        return Ok(Some(Space::Icc { profile, components }));
+    if let Some(profile) = GreyProfile::parse(&bytes, components) {
+        return Ok(Some(PdfColourSpace::Icc { profile, components }));
     }
     if let Ok(alternate) = stream.dict.get(b"Alternate") {
-        let found = Space::parse(scope, alternate, resources, depth + 1)?;
+        let found = PdfColourSpace::parse(scope, alternate, resources, depth + 1)?;
         if let Some(space) = found.filter(|found| found.components() == components) {
             // One space under another name: a tint that changes nothing.
             return Ok(plain_copy(&space).or_else(|| basic(components)));
@@ -297,44 +297,44 @@ fn icc(
 }
 
 /// A second copy of a space without data of its own.
-fn plain_copy(space: &Space) -> Option<Space> {
+fn plain_copy(space: &PdfColourSpace) -> Option<PdfColourSpace> {
     match space {
-        Space::CalGrey { gamma } => Some(Space::CalGrey { gamma: *gamma }),
-        Space::CalRgb { gamma, matrix } => Some(Space::CalRgb { gamma: *gamma, matrix: *matrix }),
-        Space::Lab { range } => Some(Space::Lab { range: *range }),
-        Space::Grey
-        | Space::Rgb
-        | Space::Cmyk
-        | Space::Icc { .. }
-        | Space::Indexed { .. }
-        | Space::Tint { .. }
-        | Space::Unseen
-        | Space::Pattern(_)
-        | Space::Inherited => None,
+        PdfColourSpace::CalGrey { gamma } => Some(PdfColourSpace::CalGrey { gamma: *gamma }),
+        PdfColourSpace::CalRgb { gamma, matrix } => Some(PdfColourSpace::CalRgb { gamma: *gamma, matrix: *matrix }),
+        PdfColourSpace::Lab { range } => Some(PdfColourSpace::Lab { range: *range }),
+        PdfColourSpace::Grey
+        | PdfColourSpace::Rgb
+        | PdfColourSpace::Cmyk
+        | PdfColourSpace::Icc { .. }
+        | PdfColourSpace::Indexed { .. }
+        | PdfColourSpace::Tint { .. }
+        | PdfColourSpace::Unseen
+        | PdfColourSpace::Pattern(_)
+        | PdfColourSpace::Inherited => None,
     }
 }
 
 /// The device space of as many components.
-pub(super) fn basic(components: usize) -> Option<Space> {
+pub(super) fn basic(components: usize) -> Option<PdfColourSpace> {
     match components {
-        1 => Some(Space::Grey),
-        3 => Some(Space::Rgb),
-        4 => Some(Space::Cmyk),
+        1 => Some(PdfColourSpace::Grey),
+        3 => Some(PdfColourSpace::Rgb),
+        4 => Some(PdfColourSpace::Cmyk),
         _ => None,
     }
 }
 
 fn indexed(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     rest: &[Object],
     resources: &Dictionary,
     depth: usize,
-) -> Result<Option<Space>, PdfError> {
+) -> Result<Option<PdfColourSpace>, PdfError> {
     let [base, last, table, ..] = rest else { return Ok(None) };
     let document = scope.document;
-    let Some(base) = Space::parse(scope, base, resources, depth + 1)? else { return Ok(None) };
+    let Some(base) = PdfColourSpace::parse(scope, base, resources, depth + 1)? else { return Ok(None) };
     // A table of tables has no meaning, and neither has one of patterns.
-    if base.components() == 0 || matches!(*base, Space::Indexed { .. }) {
+    if base.components() == 0 || matches!(*base, PdfColourSpace::Indexed { .. }) {
         return Ok(None);
     }
     let last = index(number(document, last).unwrap_or(0.0), 255);
@@ -344,26 +344,26 @@ fn indexed(
         _ => return Ok(None),
     };
     table.truncate((last + 1) * base.components());
-    Ok(Some(Space::Indexed { base, last, table }))
+    Ok(Some(PdfColourSpace::Indexed { base, last, table }))
 }
 
 fn tint(
-    scope: &mut Scope<'_>,
+    scope: &mut DocumentScope<'_>,
     rest: &[Object],
     resources: &Dictionary,
     depth: usize,
-) -> Result<Option<Space>, PdfError> {
+) -> Result<Option<PdfColourSpace>, PdfError> {
     let [names, alternate, function, ..] = rest else { return Ok(None) };
     let unseen = |name: &Object| matches!(name, Object::Name(name) if name == b"None");
     let components = match resolve(scope.document, names) {
         Object::Array(names) => names.len(),
-        name if unseen(name) => return Ok(Some(Space::Unseen)),
+        name if unseen(name) => return Ok(Some(PdfColourSpace::Unseen)),
         _ => 1,
     };
-    let Some(alternate) = Space::parse(scope, alternate, resources, depth + 1)? else {
+    let Some(alternate) = PdfColourSpace::parse(scope, alternate, resources, depth + 1)? else {
         return Ok(None);
     };
-    let Some(function) = Function::parse(scope, function, depth + 1)? else { return Ok(None) };
+    let Some(function) = PdfFunction::parse(scope, function, depth + 1)? else { return Ok(None) };
     let sensible = (1..=COMPONENTS_MAX).contains(&components) && alternate.components() > 0;
-    Ok(sensible.then_some(Space::Tint { components, alternate, function }))
+    Ok(sensible.then_some(PdfColourSpace::Tint { components, alternate, function }))
 }

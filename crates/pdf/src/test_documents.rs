@@ -16,16 +16,16 @@ pub(super) const LIMITS: PdfLimits = PdfLimits {
 };
 
 /// A document of one page, 100 by 100 points.
-pub(super) struct Sheet {
+pub(super) struct TestDocument {
     pub(super) document: Document,
     pub(super) resources: Dictionary,
     pub(super) page: Dictionary,
     pub(super) content: Vec<u8>,
 }
 
-impl Sheet {
-    pub(super) fn new(content: &str) -> Sheet {
-        Sheet {
+impl TestDocument {
+    pub(super) fn new(content: &str) -> TestDocument {
+        TestDocument {
             document: Document::with_version("1.5"),
             resources: Dictionary::new(),
             page: dictionary! {
@@ -37,7 +37,7 @@ impl Sheet {
     }
 
     /// Names an object in a category of the page's resources.
-    pub(super) fn with(mut self, category: &str, name: &str, object: impl Into<Object>) -> Sheet {
+    pub(super) fn with(mut self, category: &str, name: &str, object: impl Into<Object>) -> TestDocument {
         let mut list = match self.resources.get(category.as_bytes()) {
             Ok(Object::Dictionary(list)) => list.clone(),
             _ => Dictionary::new(),

@@ -4,53 +4,53 @@ use lopdf::{Dictionary, Document, Object, dictionary};
 use proptest::prelude::*;
 
 use crate::test_documents::{
-    LIMITS, Sheet, content_of, first_page, image, list, name, rainbow, ramp, space, stream_with,
+    LIMITS, TestDocument, content_of, first_page, image, list, name, rainbow, ramp, space, stream_with,
 };
 use crate::{PdfError, PdfLimits, facts, filter, grey};
 
 /// The content of a page after `grey`.
-fn check(sheet: Sheet, expected: &str) {
+fn check(sheet: TestDocument, expected: &str) {
     let result = grey(&sheet.bytes(), &LIMITS).unwrap();
     assert_eq!(content_of(&result), expected);
 }
 
 #[test]
 fn device_operators_become_grey() {
-    check(Sheet::new("1 0 0 rg 0 1 0 RG 0 0 1 rg f"), "0.299 g 0.587 G 0.114 g f");
-    check(Sheet::new("0.25 g 0.5 G f"), "0.25 g 0.5 G f");
-    check(Sheet::new("0 0 0 0 k 1 1 1 1 K f"), "1 g 0 G f");
+    check(TestDocument::new("1 0 0 rg 0 1 0 RG 0 0 1 rg f"), "0.299 g 0.587 G 0.114 g f");
+    check(TestDocument::new("0.25 g 0.5 G f"), "0.25 g 0.5 G f");
+    check(TestDocument::new("0 0 0 0 k 1 1 1 1 K f"), "1 g 0 G f");
 }
 
 #[test]
 fn solid_black_ink_stays_solid_and_tints_follow_the_press() {
-    check(Sheet::new("0 0 0 1 k 0 0 0 .5 K"), "0 g 0.5634 G");
+    check(TestDocument::new("0 0 0 1 k 0 0 0 .5 K"), "0 g 0.5634 G");
 }
 
 #[test]
 fn text_and_everything_else_stays_byte_for_byte() {
     let text = "BT /F1 12 Tf (a \\) 1 0 0 rg \\( b) Tj [(x) -20 <0102>] TJ ET % 1 0 0 rg\nq Q";
-    check(Sheet::new(text), text);
+    check(TestDocument::new(text), text);
     let tagged = "/P <</MCID 0 /C [1 0 0]>> BDC 1 1 0 rg EMC";
-    check(Sheet::new(tagged), "/P <</MCID 0 /C [1 0 0]>> BDC 0.886 g EMC");
+    check(TestDocument::new(tagged), "/P <</MCID 0 /C [1 0 0]>> BDC 0.886 g EMC");
 }
 
 #[test]
 fn device_spaces_chosen_by_name_become_grey() {
-    check(Sheet::new("/DeviceRGB cs 1 0 0 sc /DeviceCMYK CS f"), "0 g 0.299 g 0 G f");
-    check(Sheet::new("/DeviceGray cs 0.3 sc f"), "/DeviceGray cs 0.3 sc f");
+    check(TestDocument::new("/DeviceRGB cs 1 0 0 sc /DeviceCMYK CS f"), "0 g 0.299 g 0 G f");
+    check(TestDocument::new("/DeviceGray cs 0.3 sc f"), "/DeviceGray cs 0.3 sc f");
 }
 
 #[test]
 fn saved_spaces_come_back() {
     let content = "/DeviceRGB cs q /DeviceGray cs 0.5 sc Q 0 1 0 sc";
-    check(Sheet::new(content), "0 g q /DeviceGray cs 0.5 sc Q 0.587 g");
+    check(TestDocument::new(content), "0 g q /DeviceGray cs 0.5 sc Q 0.587 g");
 }
 
 #[test]
 fn indexed_colours_are_looked_up() {
     let table = Object::string_literal(vec![255, 0, 0, 0, 255, 0]);
     let indexed = space(vec![name("Indexed"), name("DeviceRGB"), 1.into(), table]);
-    let sheet = Sheet::new("/A cs 1 sc f").with("ColorSpace", "A", indexed);
+    let sheet = TestDocument::new("/A cs 1 sc f").with("ColorSpace", "A", indexed);
     check(sheet, "0.299 g 0.587 g f");
 }
 
@@ -58,13 +58,13 @@ fn indexed_colours_are_looked_up() {
 fn separations_go_through_their_tint_functions() {
     let tint = ramp(&[1.0, 1.0, 1.0], &[1.0, 0.0, 0.0]);
     let spot = space(vec![name("Separation"), name("Spot"), name("DeviceRGB"), tint]);
-    let sheet = Sheet::new("/A cs 0.5 scn f").with("ColorSpace", "A", spot);
+    let sheet = TestDocument::new("/A cs 0.5 scn f").with("ColorSpace", "A", spot);
     check(sheet, "0.299 g 0.6495 g f");
 }
 
 #[test]
 fn device_n_goes_through_a_calculator() {
-    let mut sheet = Sheet::new("/A cs 1 0 scn 0 1 scn");
+    let mut sheet = TestDocument::new("/A cs 1 0 scn 0 1 scn");
     let program = dictionary! {
         "FunctionType" => 4, "Domain" => list(&[0.0, 1.0, 0.0, 1.0]),
         "Range" => list(&[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]),
@@ -80,7 +80,7 @@ fn device_n_goes_through_a_calculator() {
 fn the_colorant_none_still_paints_nothing() {
     let tint = ramp(&[1.0, 1.0, 1.0], &[1.0, 0.0, 0.0]);
     let none = space(vec![name("Separation"), name("None"), name("DeviceRGB"), tint]);
-    let sheet = Sheet::new("/A cs 0.5 scn f").with("ColorSpace", "A", none);
+    let sheet = TestDocument::new("/A cs 0.5 scn f").with("ColorSpace", "A", none);
     let result = grey(&sheet.bytes(), &LIMITS).unwrap();
     assert_eq!(content_of(&result), "/A cs 0.5 scn f");
     let kept = resources_of(&result);
@@ -92,14 +92,14 @@ fn the_colorant_none_still_paints_nothing() {
 fn default_spaces_replace_device_spaces() {
     let lab = dictionary! { "WhitePoint" => list(&[0.95, 1.0, 1.09]) };
     let lab = space(vec![name("Lab"), lab.into()]);
-    let sheet = Sheet::new("100 0 0 rg").with("ColorSpace", "DefaultRGB", lab);
+    let sheet = TestDocument::new("100 0 0 rg").with("ColorSpace", "DefaultRGB", lab);
     check(sheet, "1 g");
 }
 
 #[test]
 fn uncoloured_patterns_keep_their_name_and_get_grey() {
     let under = space(vec![name("Pattern"), name("DeviceRGB")]);
-    let sheet = Sheet::new("/A cs 1 0 0 /P scn f").with("ColorSpace", "A", under);
+    let sheet = TestDocument::new("/A cs 1 0 0 /P scn f").with("ColorSpace", "A", under);
     let result = grey(&sheet.bytes(), &LIMITS).unwrap();
     assert_eq!(content_of(&result), "/A cs 0.299 /P scn f");
     let kept = resources_of(&result);
@@ -117,7 +117,7 @@ fn resources_of(bytes: &[u8]) -> Dictionary {
 fn forms_patterns_and_glyphs_become_grey() {
     for (category, kind, extra) in [("XObject", "Subtype", "Form"), ("Pattern", "Mark", "Tiling")]
     {
-        let mut sheet = Sheet::new("/A Do");
+        let mut sheet = TestDocument::new("/A Do");
         let mut form = dictionary! { kind => extra, "BBox" => list(&[0.0, 0.0, 9.0, 9.0]) };
         form.set("PatternType", 1);
         let form = sheet.stream(form, b"1 0 0 rg f");
@@ -125,7 +125,7 @@ fn forms_patterns_and_glyphs_become_grey() {
         let form = stream_with(&result, kind, extra);
         assert_eq!(form.decompressed_content().unwrap(), b"0.299 g f");
     }
-    let mut sheet = Sheet::new("BT ET");
+    let mut sheet = TestDocument::new("BT ET");
     let glyph = sheet.stream(dictionary! { "Mark" => "Glyph" }, b"9 0 d0 1 0 0 rg f");
     let font = dictionary! {
         "Type" => "Font", "Subtype" => "Type3", "CharProcs" => dictionary! { "a" => glyph },
@@ -137,7 +137,7 @@ fn forms_patterns_and_glyphs_become_grey() {
 
 #[test]
 fn annotations_become_grey() {
-    let mut sheet = Sheet::new("q Q");
+    let mut sheet = TestDocument::new("q Q");
     let look = sheet.stream(dictionary! { "Mark" => "Look" }, b"1 0 0 rg f");
     let annotation = dictionary! {
         "Type" => "Annot", "Subtype" => "Square", "C" => list(&[0.0, 1.0, 0.0]),
@@ -163,7 +163,7 @@ fn annotations_become_grey() {
 
 /// The image of a page after `grey`.
 fn grey_image(entries: Dictionary, content: &[u8]) -> lopdf::Stream {
-    let mut sheet = Sheet::new("/I Do");
+    let mut sheet = TestDocument::new("/I Do");
     let image = sheet.stream(entries, content);
     let result = grey(&sheet.with("XObject", "I", image).bytes(), &LIMITS).unwrap();
     stream_with(&result, "Subtype", "Image")
@@ -249,7 +249,7 @@ fn ycbcr_jpegs_give_their_luminance_without_loss() {
 #[test]
 fn inline_images_become_grey() {
     let content = "q BI /W 1 /H 1 /BPC 8 /CS /RGB /F /AHx ID ff0000> EI Q 1 0 0 rg";
-    let result = grey(&Sheet::new(content).bytes(), &LIMITS).unwrap();
+    let result = grey(&TestDocument::new(content).bytes(), &LIMITS).unwrap();
     let document = Document::load_mem(&result).unwrap();
     let content = document.get_page_content(first_page(&document));
     assert!(content.starts_with(b"q BI /Width 1 /Height 1 "));
@@ -268,7 +268,7 @@ fn filter_inflate(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn inline_masks_with_data_like_operators_stay() {
     let content = "BI /W 8 /H 6 /IM true ID EI EI EI 1 0 0 rg";
-    check(Sheet::new(content), "BI /W 8 /H 6 /IM true ID EI EI EI 0.299 g");
+    check(TestDocument::new(content), "BI /W 8 /H 6 /IM true ID EI EI EI 0.299 g");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn axial_shadings_keep_their_functions_exact() {
         "ShadingType" => 2, "ColorSpace" => "DeviceRGB", "Coords" => list(&[0.0, 0.0, 9.0, 0.0]),
         "Function" => function, "Background" => list(&[0.0, 0.0, 1.0]),
     };
-    let sheet = Sheet::new("/S sh").with("Shading", "S", shading);
+    let sheet = TestDocument::new("/S sh").with("Shading", "S", shading);
     let resources = resources_of(&grey(&sheet.bytes(), &LIMITS).unwrap());
     let shading = resources.get(b"Shading").unwrap().as_dict().unwrap();
     let shading = shading.get(b"S").unwrap().as_dict().unwrap();
@@ -291,7 +291,7 @@ fn axial_shadings_keep_their_functions_exact() {
 
 #[test]
 fn the_same_file_gives_the_same_bytes() {
-    let mut sheet = Sheet::new("1 0 0 rg /I Do");
+    let mut sheet = TestDocument::new("1 0 0 rg /I Do");
     let picture = sheet.stream(image(16, 16, 8, name("DeviceRGB")), &rainbow());
     let bytes = sheet.with("XObject", "I", picture).bytes();
     assert_eq!(grey(&bytes, &LIMITS).unwrap(), grey(&bytes, &LIMITS).unwrap());
@@ -299,14 +299,14 @@ fn the_same_file_gives_the_same_bytes() {
 
 #[test]
 fn a_grey_version_of_a_grey_version_has_the_same_content() {
-    let once = grey(&Sheet::new("1 0 0 rg /DeviceCMYK cs f").bytes(), &LIMITS).unwrap();
+    let once = grey(&TestDocument::new("1 0 0 rg /DeviceCMYK cs f").bytes(), &LIMITS).unwrap();
     let twice = grey(&once, &LIMITS).unwrap();
     assert_eq!(content_of(&once), content_of(&twice));
 }
 
 #[test]
 fn facts_are_those_of_the_box_that_is_shown() {
-    let mut sheet = Sheet::new("");
+    let mut sheet = TestDocument::new("");
     sheet.page.set("CropBox", list(&[10.0, 10.0, 60.0, 300.0]));
     sheet.page.set("Rotate", 90);
     sheet.page.set("UserUnit", 2);
@@ -322,7 +322,7 @@ fn what_is_no_pdf_is_refused() {
 
 #[test]
 fn encrypted_files_are_refused() {
-    let mut document = Document::load_mem(&Sheet::new("f").bytes()).unwrap();
+    let mut document = Document::load_mem(&TestDocument::new("f").bytes()).unwrap();
     let id = Object::string_literal(vec![7; 16]);
     document.trailer.set("ID", vec![id.clone(), id]);
     let version = lopdf::EncryptionVersion::V2 {
@@ -341,7 +341,7 @@ fn encrypted_files_are_refused() {
 }
 
 /// What `grey` says when one limit is changed.
-fn refused(sheet: Sheet, change: impl Fn(&mut PdfLimits)) -> PdfError {
+fn refused(sheet: TestDocument, change: impl Fn(&mut PdfLimits)) -> PdfError {
     let mut limits = LIMITS;
     change(&mut limits);
     grey(&sheet.bytes(), &limits).unwrap_err()
@@ -349,14 +349,14 @@ fn refused(sheet: Sheet, change: impl Fn(&mut PdfLimits)) -> PdfError {
 
 #[test]
 fn limits_are_named_when_they_are_reached() {
-    let error = refused(Sheet::new("f"), |limits| limits.bytes = 10);
+    let error = refused(TestDocument::new("f"), |limits| limits.bytes = 10);
     assert!(matches!(error, PdfError::TooManyBytes { max: 10, .. }));
-    let error = refused(Sheet::new("f"), |limits| limits.objects = 2);
+    let error = refused(TestDocument::new("f"), |limits| limits.objects = 2);
     assert_eq!(error, PdfError::TooManyObjects { found: 5, max: 2 });
-    let error = refused(Sheet::new("f f f f f"), |limits| limits.operators = 3);
+    let error = refused(TestDocument::new("f f f f f"), |limits| limits.operators = 3);
     assert_eq!(error, PdfError::TooManyOperators { max: 3 });
     let bomb = || {
-        let mut sheet = Sheet::new("/I Do");
+        let mut sheet = TestDocument::new("/I Do");
         let mut entries = image(4000, 4000, 8, name("DeviceRGB"));
         entries.set("Filter", "FlateDecode");
         let bomb = sheet.stream(entries, &filter::deflate(&vec![0; 1 << 20]));
@@ -370,7 +370,7 @@ fn limits_are_named_when_they_are_reached() {
 
 #[test]
 fn cycles_end() {
-    let mut sheet = Sheet::new("/A Do 0 0 0 rg");
+    let mut sheet = TestDocument::new("/A Do 0 0 0 rg");
     let id = sheet.document.new_object_id();
     let list = dictionary! { "A" => id };
     let form =
@@ -378,14 +378,14 @@ fn cycles_end() {
     sheet.document.objects.insert(id, lopdf::Stream::new(form, b"/A Do 1 0 0 rg".to_vec()).into());
     assert!(grey(&sheet.with("XObject", "A", id).bytes(), &LIMITS).is_ok());
 
-    let mut sheet = Sheet::new("/A cs");
+    let mut sheet = TestDocument::new("/A cs");
     let id = sheet.document.new_object_id();
     let cycle = space(vec![name("Pattern"), id.into()]);
     sheet.document.objects.insert(id, cycle);
     let result = grey(&sheet.with("ColorSpace", "A", id).bytes(), &LIMITS);
     assert_eq!(result, Err(PdfError::TooDeep { what: "colour spaces", max: 16 }));
 
-    let mut sheet = Sheet::new("/A cs");
+    let mut sheet = TestDocument::new("/A cs");
     let id = sheet.document.new_object_id();
     let function = dictionary! {
         "FunctionType" => 3, "Domain" => list_of_two(), "Bounds" => Object::Array(vec![0.5.into()]),
@@ -409,13 +409,13 @@ fn deep_nesting_of_brackets_is_survived() {
     bytes.extend(b"\nendobj\ntrailer <</Root 1 0 R /Size 2>>\nstartxref\n9\n%%EOF");
     assert!(grey(&bytes, &LIMITS).is_err());
     let content = "[".repeat(100_000) + &"<<".repeat(100_000) + &"(".repeat(100_000);
-    assert!(grey(&Sheet::new(&content).bytes(), &LIMITS).is_ok());
+    assert!(grey(&TestDocument::new(&content).bytes(), &LIMITS).is_ok());
 }
 
 proptest! {
     #[test]
     fn any_content_is_survived(content in "[ -~\n]{0,200}") {
-        let _ = grey(&Sheet::new(&content).bytes(), &LIMITS);
+        let _ = grey(&TestDocument::new(&content).bytes(), &LIMITS);
     }
 
     #[test]
@@ -425,12 +425,12 @@ proptest! {
             "rg", "k", "BI", "ID", "EI", "/W 2", "/H 2", "/CS /RGB", "(", ")", "<<", ">>", "[",
             "]", "/F /Fl", "/BPC 8", "%", "\n",
         ]), 0..60)) {
-        let _ = grey(&Sheet::new(&words.join(" ")).bytes(), &LIMITS);
+        let _ = grey(&TestDocument::new(&words.join(" ")).bytes(), &LIMITS);
     }
 
     #[test]
     fn damaged_files_are_survived(edits in prop::collection::vec((any::<u16>(), any::<u8>()), 1..20)) {
-        let mut sheet = Sheet::new("1 0 0 rg /I Do /A cs 0.5 scn");
+        let mut sheet = TestDocument::new("1 0 0 rg /I Do /A cs 0.5 scn");
         let picture = sheet.stream(image(16, 16, 8, name("DeviceRGB")), &rainbow());
         let tint = ramp(&[1.0, 1.0, 1.0], &[1.0, 0.0, 0.0]);
         let spot = space(vec![name("Separation"), name("S"), name("DeviceRGB"), tint]);

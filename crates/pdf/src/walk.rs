@@ -14,26 +14,26 @@ use crate::PdfError;
 use crate::annotation;
 use crate::content::rewrite;
 use crate::filter::deflate;
-use crate::load::Pages;
+use crate::load::PageTree;
 use crate::number::{dictionary_of, entry, resolve};
-use crate::scope::{Scope, Session};
+use crate::scope::{DocumentScope, DocumentSession};
 use crate::shading::backdrop;
-use crate::space::Space;
+use crate::space::PdfColourSpace;
 
 /// What an object is, where it was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ObjectRole {
     Resources,
     /// A dictionary of named objects of one role.
-    Named(Part),
-    Array(Part),
-    One(Part),
+    Named(PdfObjectKind),
+    Array(PdfObjectKind),
+    One(PdfObjectKind),
     ColourSpaces,
 }
 
 /// What a single object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PdfObjectKind {
     /// An image or a form.
     External,
     Pattern,
@@ -52,18 +52,18 @@ pub(super) enum Part {
     Button,
 }
 
-struct Job {
+struct PendingObject {
     id: ObjectId,
-    role: Role,
+    role: ObjectRole,
     resources: Rc<Dictionary>,
 }
 
 /// The walk and its results.
-pub(super) struct Walk<'a> {
-    pub(super) scope: Scope<'a>,
+pub(super) struct DocumentWalk<'a> {
+    pub(super) scope: DocumentScope<'a>,
     pub(super) changes: BTreeMap<ObjectId, Object>,
     seen: HashSet<ObjectId>,
-    queue: VecDeque<Job>,
+    queue: VecDeque<PendingObject>,
     /// Resources by their object, so that many streams share one copy.
     known: HashMap<ObjectId, Rc<Dictionary>>,
     last_id: u32,
@@ -74,11 +74,11 @@ pub(super) struct Walk<'a> {
 /// Fails when a limit is reached or an image cannot be decoded.
 pub(super) fn walk(
     document: &Document,
-    session: &mut Session,
-    pages: &Pages<'_>,
+    session: &mut DocumentSession,
+    pages: &PageTree<'_>,
 ) -> Result<BTreeMap<ObjectId, Object>, PdfError> {
-    let mut walk = Walk {
-        scope: Scope { document, session },
+    let mut walk = DocumentWalk {
+        scope: DocumentScope { document, session },
         changes: BTreeMap::new(),
         seen: HashSet::new(),
         queue: VecDeque::new(),
@@ -90,7 +90,7 @@ pub(super) fn walk(
             && let Ok(own) = node.get(b"Resources")
         {
             let mut node = node.clone();
-            node.set("Resources", walk.slot(own, Role::Resources, &Rc::default())?);
+            node.set("Resources", walk.slot(own, ObjectRole::Resources, &Rc::default())?);
             walk.changes.insert(*id, Object::Dictionary(node));
         }
     }
@@ -111,9 +111,9 @@ pub(super) fn walk(
     Ok(walk.changes)
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DocumentWalk<'a> {
     fn drain(&mut self) -> Result<(), PdfError> {
-        while let Some(Job { id, role, resources }) = self.queue.pop_front() {
+        while let Some(PendingObject { id, role, resources }) = self.queue.pop_front() {
             let object = resolve(self.scope.document, &Object::Reference(id)).clone();
             let changed = self.convert(object, role, &resources)?;
             self.changes.insert(id, changed);
@@ -125,12 +125,12 @@ impl<'a> Walk<'a> {
     pub(super) fn slot(
         &mut self,
         object: &Object,
-        role: Role,
+        role: ObjectRole,
         resources: &Rc<Dictionary>,
     ) -> Result<Object, PdfError> {
         if let Object::Reference(id) = object {
             if self.scope.document.objects.contains_key(id) && self.seen.insert(*id) {
-                self.queue.push_back(Job { id: *id, role, resources: Rc::clone(resources) });
+                self.queue.push_back(PendingObject { id: *id, role, resources: Rc::clone(resources) });
             }
             return Ok(object.clone());
         }
@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
         &mut self,
         dictionary: &mut Dictionary,
         key: &str,
-        role: Role,
+        role: ObjectRole,
         resources: &Rc<Dictionary>,
     ) -> Result<(), PdfError> {
         if let Ok(object) = dictionary.get(key.as_bytes()) {
@@ -162,27 +162,27 @@ impl<'a> Walk<'a> {
     fn convert(
         &mut self,
         object: Object,
-        role: Role,
+        role: ObjectRole,
         resources: &Rc<Dictionary>,
     ) -> Result<Object, PdfError> {
         match (role, object) {
-            (Role::Resources, Object::Dictionary(dictionary)) => self.resources(dictionary),
-            (Role::ColourSpaces, Object::Dictionary(dictionary)) => {
+            (ObjectRole::Resources, Object::Dictionary(dictionary)) => self.resources(dictionary),
+            (ObjectRole::ColourSpaces, Object::Dictionary(dictionary)) => {
                 self.colour_spaces(&dictionary, resources)
             }
-            (Role::Named(part), Object::Dictionary(mut dictionary)) => {
+            (ObjectRole::Named(part), Object::Dictionary(mut dictionary)) => {
                 for (_, value) in dictionary.iter_mut() {
-                    *value = self.slot(&value.clone(), Role::One(part), resources)?;
+                    *value = self.slot(&value.clone(), ObjectRole::One(part), resources)?;
                 }
                 Ok(Object::Dictionary(dictionary))
             }
-            (Role::Array(part), Object::Array(mut array)) => {
+            (ObjectRole::Array(part), Object::Array(mut array)) => {
                 for value in &mut array {
-                    *value = self.slot(&value.clone(), Role::One(part), resources)?;
+                    *value = self.slot(&value.clone(), ObjectRole::One(part), resources)?;
                 }
                 Ok(Object::Array(array))
             }
-            (Role::One(part), object) => self.part(object, part, resources),
+            (ObjectRole::One(part), object) => self.part(object, part, resources),
             (_, other) => Ok(other),
         }
     }
@@ -190,61 +190,61 @@ impl<'a> Walk<'a> {
     fn part(
         &mut self,
         object: Object,
-        part: Part,
+        part: PdfObjectKind,
         resources: &Rc<Dictionary>,
     ) -> Result<Object, PdfError> {
         match (part, object) {
-            (Part::External, Object::Stream(stream)) => {
+            (PdfObjectKind::External, Object::Stream(stream)) => {
                 let kind = entry(self.scope.document, &stream.dict, b"Subtype");
                 match kind {
                     Object::Name(name) if name == b"Image" => self.image(stream, resources),
                     _ => self.form(stream, resources, true),
                 }
             }
-            (Part::Glyph, Object::Stream(stream)) => self.form(stream, resources, true),
-            (Part::Pattern, Object::Stream(stream)) => self.form(stream, resources, false),
-            (Part::Pattern, Object::Dictionary(mut pattern)) => {
-                self.slot_entry(&mut pattern, "Shading", Role::One(Part::Shading), resources)?;
+            (PdfObjectKind::Glyph, Object::Stream(stream)) => self.form(stream, resources, true),
+            (PdfObjectKind::Pattern, Object::Stream(stream)) => self.form(stream, resources, false),
+            (PdfObjectKind::Pattern, Object::Dictionary(mut pattern)) => {
+                self.slot_entry(&mut pattern, "Shading", ObjectRole::One(PdfObjectKind::Shading), resources)?;
                 Ok(Object::Dictionary(pattern))
             }
-            (Part::Shading, object) => self.shading(object, resources),
-            (Part::Font, Object::Dictionary(font)) => self.font(font, resources),
-            (Part::GraphicsState, Object::Dictionary(mut state)) => {
-                self.slot_entry(&mut state, "SMask", Role::One(Part::SoftMask), resources)?;
+            (PdfObjectKind::Shading, object) => self.shading(object, resources),
+            (PdfObjectKind::Font, Object::Dictionary(font)) => self.font(font, resources),
+            (PdfObjectKind::GraphicsState, Object::Dictionary(mut state)) => {
+                self.slot_entry(&mut state, "SMask", ObjectRole::One(PdfObjectKind::SoftMask), resources)?;
                 if let Ok(Object::Array(font)) = state.get(b"Font") {
                     let font = self.convert(
                         Object::Array(font.clone()),
-                        Role::Array(Part::Font),
+                        ObjectRole::Array(PdfObjectKind::Font),
                         resources,
                     )?;
                     state.set("Font", font);
                 }
                 Ok(Object::Dictionary(state))
             }
-            (Part::SoftMask, Object::Dictionary(mut mask)) => {
+            (PdfObjectKind::SoftMask, Object::Dictionary(mut mask)) => {
                 if let Some(grey) = backdrop(&mut self.scope, &mask, resources)? {
                     mask.set("BC", vec![Object::Real(grey)]);
                 }
-                self.slot_entry(&mut mask, "G", Role::One(Part::External), resources)?;
+                self.slot_entry(&mut mask, "G", ObjectRole::One(PdfObjectKind::External), resources)?;
                 Ok(Object::Dictionary(mask))
             }
-            (Part::Group, Object::Dictionary(mut group)) => {
+            (PdfObjectKind::Group, Object::Dictionary(mut group)) => {
                 if group.has(b"CS") {
                     group.set("CS", "DeviceGray");
                 }
                 Ok(Object::Dictionary(group))
             }
-            (Part::Appearance, Object::Stream(stream)) => self.form(stream, resources, false),
-            (Part::Appearance, Object::Dictionary(states)) => {
-                self.convert(Object::Dictionary(states), Role::Named(Part::External), resources)
+            (PdfObjectKind::Appearance, Object::Stream(stream)) => self.form(stream, resources, false),
+            (PdfObjectKind::Appearance, Object::Dictionary(states)) => {
+                self.convert(Object::Dictionary(states), ObjectRole::Named(PdfObjectKind::External), resources)
             }
-            (Part::Appearances, Object::Dictionary(list)) => {
-                self.convert(Object::Dictionary(list), Role::Named(Part::Appearance), resources)
+            (PdfObjectKind::Appearances, Object::Dictionary(list)) => {
+                self.convert(Object::Dictionary(list), ObjectRole::Named(PdfObjectKind::Appearance), resources)
             }
-            (Part::Annotation, Object::Dictionary(annotation)) => {
+            (PdfObjectKind::Annotation, Object::Dictionary(annotation)) => {
                 annotation::annotation(self, annotation, resources)
             }
-            (Part::Button, Object::Dictionary(button)) => annotation::button(self, button),
+            (PdfObjectKind::Button, Object::Dictionary(button)) => annotation::button(self, button),
             (_, other) => Ok(other),
         }
     }
@@ -255,10 +255,10 @@ impl<'a> Walk<'a> {
         resources: &Rc<Dictionary>,
     ) -> Result<Dictionary, PdfError> {
         let mut changed = page.clone();
-        self.slot_entry(&mut changed, "Resources", Role::Resources, resources)?;
-        self.slot_entry(&mut changed, "Group", Role::One(Part::Group), resources)?;
-        self.slot_entry(&mut changed, "Annots", Role::Array(Part::Annotation), resources)?;
-        self.slot_entry(&mut changed, "Thumb", Role::One(Part::External), resources)?;
+        self.slot_entry(&mut changed, "Resources", ObjectRole::Resources, resources)?;
+        self.slot_entry(&mut changed, "Group", ObjectRole::One(PdfObjectKind::Group), resources)?;
+        self.slot_entry(&mut changed, "Annots", ObjectRole::Array(PdfObjectKind::Annotation), resources)?;
+        self.slot_entry(&mut changed, "Thumb", ObjectRole::One(PdfObjectKind::External), resources)?;
         if let Ok(contents) = page.get(b"Contents") {
             let contents = self.contents(contents, resources)?;
             changed.set("Contents", contents);
@@ -338,8 +338,8 @@ impl<'a> Walk<'a> {
         inherits: bool,
     ) -> Result<Object, PdfError> {
         let resources = self.own_resources(&stream.dict, resources);
-        self.slot_entry(&mut stream.dict, "Resources", Role::Resources, &resources)?;
-        self.slot_entry(&mut stream.dict, "Group", Role::One(Part::Group), &resources)?;
+        self.slot_entry(&mut stream.dict, "Resources", ObjectRole::Resources, &resources)?;
+        self.slot_entry(&mut stream.dict, "Group", ObjectRole::One(PdfObjectKind::Group), &resources)?;
         self.content(&mut stream, &resources, inherits)?;
         Ok(Object::Stream(stream))
     }
@@ -364,17 +364,17 @@ impl<'a> Walk<'a> {
     fn resources(&mut self, mut dictionary: Dictionary) -> Result<Object, PdfError> {
         let original = Rc::new(dictionary.clone());
         let parts = [
-            ("XObject", Part::External),
-            ("Pattern", Part::Pattern),
-            ("Shading", Part::Shading),
-            ("Font", Part::Font),
-            ("ExtGState", Part::GraphicsState),
+            ("XObject", PdfObjectKind::External),
+            ("Pattern", PdfObjectKind::Pattern),
+            ("Shading", PdfObjectKind::Shading),
+            ("Font", PdfObjectKind::Font),
+            ("ExtGState", PdfObjectKind::GraphicsState),
         ];
         for (key, part) in parts {
-            self.slot_entry(&mut dictionary, key, Role::Named(part), &original)?;
+            self.slot_entry(&mut dictionary, key, ObjectRole::Named(part), &original)?;
         }
         // The dictionary of spaces may be shared with others that name it otherwise.
-        self.slot_entry(&mut dictionary, "ColorSpace", Role::ColourSpaces, &original)?;
+        self.slot_entry(&mut dictionary, "ColorSpace", ObjectRole::ColourSpaces, &original)?;
         Ok(Object::Dictionary(dictionary))
     }
 
@@ -386,26 +386,26 @@ impl<'a> Walk<'a> {
     ) -> Result<Object, PdfError> {
         let mut kept = Dictionary::new();
         for (key, object) in spaces.iter() {
-            let Some(space) = Space::parse(&mut self.scope, object, resources, 0)? else {
+            let Some(space) = PdfColourSpace::parse(&mut self.scope, object, resources, 0)? else {
                 continue;
             };
             match &*space {
-                Space::Pattern(None) => kept.set(key.clone(), "Pattern"),
-                Space::Pattern(Some(_)) => {
+                PdfColourSpace::Pattern(None) => kept.set(key.clone(), "Pattern"),
+                PdfColourSpace::Pattern(Some(_)) => {
                     let name = |text: &str| Object::Name(text.as_bytes().to_vec());
                     kept.set(key.clone(), vec![name("Pattern"), name("DeviceGray")]);
                 }
-                Space::Unseen => kept.set(key.clone(), unseen()),
-                Space::Grey
-                | Space::Rgb
-                | Space::Cmyk
-                | Space::CalGrey { .. }
-                | Space::CalRgb { .. }
-                | Space::Lab { .. }
-                | Space::Icc { .. }
-                | Space::Indexed { .. }
-                | Space::Tint { .. }
-                | Space::Inherited => {}
+                PdfColourSpace::Unseen => kept.set(key.clone(), unseen()),
+                PdfColourSpace::Grey
+                | PdfColourSpace::Rgb
+                | PdfColourSpace::Cmyk
+                | PdfColourSpace::CalGrey { .. }
+                | PdfColourSpace::CalRgb { .. }
+                | PdfColourSpace::Lab { .. }
+                | PdfColourSpace::Icc { .. }
+                | PdfColourSpace::Indexed { .. }
+                | PdfColourSpace::Tint { .. }
+                | PdfColourSpace::Inherited => {}
             }
         }
         Ok(Object::Dictionary(kept))
@@ -421,8 +421,8 @@ impl<'a> Walk<'a> {
             return Ok(Object::Dictionary(font));
         }
         let resources = self.own_resources(&font, resources);
-        self.slot_entry(&mut font, "Resources", Role::Resources, &resources)?;
-        self.slot_entry(&mut font, "CharProcs", Role::Named(Part::Glyph), &resources)?;
+        self.slot_entry(&mut font, "Resources", ObjectRole::Resources, &resources)?;
+        self.slot_entry(&mut font, "CharProcs", ObjectRole::Named(PdfObjectKind::Glyph), &resources)?;
         Ok(Object::Dictionary(font))
     }
 }

@@ -9,23 +9,23 @@ use lopdf::{Dictionary, Document, Object, ObjectId};
 
 use crate::PdfError;
 use crate::inline;
-use crate::load::Page;
+use crate::load::DocumentPage;
 use crate::number::{dictionary_of, entry, resolve};
-use crate::scan::{Kind, Scanner, name_of};
-use crate::scope::{Scope, Session};
+use crate::scan::{TokenKind, ContentScanner, name_of};
+use crate::scope::{DocumentScope, DocumentSession};
 
 /// What is known of a stream.
 #[derive(Clone, Copy)]
-enum Weight {
+enum OperatorCount {
     /// It is being counted: whatever draws it now is drawn by it.
     Open,
     /// Operators that drawing it executes.
     Known(u64),
 }
 
-struct Weigher<'a> {
-    scope: Scope<'a>,
-    known: HashMap<ObjectId, Weight>,
+struct OperatorCounter<'a> {
+    scope: DocumentScope<'a>,
+    known: HashMap<ObjectId, OperatorCount>,
 }
 
 /// Checks that drawing `page` executes no more operators than `max`.
@@ -37,13 +37,13 @@ struct Weigher<'a> {
 /// as reading the streams does.
 pub(super) fn check(
     document: &Document,
-    session: &mut Session,
-    page: &Page<'_>,
+    session: &mut DocumentSession,
+    page: &DocumentPage<'_>,
     max: u64,
 ) -> Result<(), PdfError> {
     let none = Dictionary::new();
     let resources = dictionary_of(page.entry(document, b"Resources")).unwrap_or(&none);
-    let mut weigher = Weigher { scope: Scope { document, session }, known: HashMap::new() };
+    let mut weigher = OperatorCounter { scope: DocumentScope { document, session }, known: HashMap::new() };
     let mut bytes = Vec::new();
     match page.entry(document, b"Contents") {
         Object::Stream(stream) => bytes = weigher.scope.data(stream)?,
@@ -61,7 +61,7 @@ pub(super) fn check(
     if drawn > max { Err(PdfError::TooManyOperators { max }) } else { Ok(()) }
 }
 
-impl Weigher<'_> {
+impl OperatorCounter<'_> {
     /// Operators that a content stream executes, with what it draws.
     fn content(
         &mut self,
@@ -73,14 +73,14 @@ impl Weigher<'_> {
         let document = self.scope.document;
         let (mut weight, mut glyph, mut text_bytes) = (0_u64, 0_u64, 0_u64);
         let mut name = None;
-        let mut scanner = Scanner::new(bytes);
+        let mut scanner = ContentScanner::new(bytes);
         while let Some(token) = scanner.next() {
             let text = bytes.get(token.start..token.end).unwrap_or_default();
             match token.kind {
-                Kind::Number(_) => {}
-                Kind::Name => name = Some(name_of(text)),
-                Kind::Other => text_bytes = text_bytes.saturating_add(length(text)),
-                Kind::Operator => {
+                TokenKind::Number(_) => {}
+                TokenKind::Name => name = Some(name_of(text)),
+                TokenKind::Other => text_bytes = text_bytes.saturating_add(length(text)),
+                TokenKind::Operator => {
                     self.scope.session.budget.take_operation()?;
                     let named = |kind: &[u8]| {
                         let objects = dictionary_of(entry(document, resources, kind))?;
@@ -131,16 +131,16 @@ impl Weigher<'_> {
         }
         let id = object.as_reference().ok();
         match id.and_then(|id| self.known.get(&id)) {
-            Some(Weight::Known(weight)) => return Ok(*weight),
-            Some(Weight::Open) => {
+            Some(OperatorCount::Known(weight)) => return Ok(*weight),
+            Some(OperatorCount::Open) => {
                 return Err(PdfError::Malformed { what: "a form that draws itself" });
             }
-            None => self.known.extend(id.map(|id| (id, Weight::Open))),
+            None => self.known.extend(id.map(|id| (id, OperatorCount::Open))),
         }
         let bytes = self.scope.data(stream)?;
         let own = dictionary_of(entry(document, &stream.dict, b"Resources"));
         let weight = self.content(&bytes, own.unwrap_or(resources), depth + 1)?;
-        self.known.extend(id.map(|id| (id, Weight::Known(weight))));
+        self.known.extend(id.map(|id| (id, OperatorCount::Known(weight))));
         Ok(weight)
     }
 
@@ -174,9 +174,9 @@ mod tests {
     use lopdf::{Stream, dictionary};
 
     use super::*;
-    use crate::budget::Budget;
+    use crate::budget::WorkBudget;
     use crate::load;
-    use crate::test_documents::{LIMITS, Sheet};
+    use crate::test_documents::{LIMITS, TestDocument};
 
     /// Adds a form that draws `drawn` of its own resources.
     fn form(document: &mut Document, content: &str, category: &str, drawn: Object) -> Object {
@@ -185,16 +185,16 @@ mod tests {
         document.add_object(Stream::new(head, content.as_bytes().to_vec())).into()
     }
 
-    fn weigh(sheet: Sheet, max: u64) -> Result<(), PdfError> {
+    fn weigh(sheet: TestDocument, max: u64) -> Result<(), PdfError> {
         let document = load::load(&sheet.bytes(), &LIMITS).unwrap();
         let pages = load::pages(&document, &LIMITS).unwrap();
-        let mut session = Session { budget: Budget::new(&LIMITS), spaces: HashMap::new() };
+        let mut session = DocumentSession { budget: WorkBudget::new(&LIMITS), spaces: HashMap::new() };
         check(&document, &mut session, &pages.pages[0], max)
     }
 
     /// The page draws `count` forms in each other, each twice, and in the last a rectangle.
-    fn nested(count: usize, content: &str, category: &str) -> Sheet {
-        let mut sheet = Sheet::new("/A Do");
+    fn nested(count: usize, content: &str, category: &str) -> TestDocument {
+        let mut sheet = TestDocument::new("/A Do");
         let mut inner = form(&mut sheet.document, "0 0 9 9 re f", "XObject", Object::Null);
         for _ in 0..count {
             inner = form(&mut sheet.document, content, category, inner);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_form_that_draws_itself_is_refused() {
-        let mut sheet = Sheet::new("/A Do");
+        let mut sheet = TestDocument::new("/A Do");
         let id = sheet.document.new_object_id();
         let resources = dictionary! { "XObject" => dictionary! { "A" => id } };
         let head = dictionary! { "Subtype" => "Form", "Resources" => resources };

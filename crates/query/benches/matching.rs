@@ -15,8 +15,8 @@ use jiff::tz::TimeZone;
 use model::account::AgreementId;
 use model::item::Document;
 use model::{ItemKey, MediaType};
-use query::matching::{Cover, Interest, Item, Matcher};
-use query::{Indexed, parse, words};
+use query::matching::{InterestCoverage, Interest, MatchSubject, InterestMatcher};
+use query::{IndexedDocument, parse, words};
 use serde_json::{Value, json};
 
 #[global_allocator]
@@ -123,7 +123,7 @@ fn made(draw: &mut Draw) -> Vec<Text> {
 /// An item as it is indexed, with the agreements that cover it.
 struct Owned {
     media_type: MediaType,
-    indexed: Indexed,
+    indexed: IndexedDocument,
     agreements: BTreeSet<AgreementId>,
 }
 
@@ -153,7 +153,7 @@ fn item(number: usize, text: &Text, draw: &mut Draw) -> Owned {
     });
     let Value::Object(fields) = fields else { unreachable!("an object") };
     let document = Document::from_fields(&key, fields).expect("a document of the schema");
-    let indexed = Indexed::of(&key, &document, &TimeZone::UTC);
+    let indexed = IndexedDocument::of(&key, &document, &TimeZone::UTC);
     let covered = |id: &i64| products.iter().any(|product| covers(*id, *product));
     let agreements = (0..AGREEMENTS).filter(covered).map(AgreementId).collect();
     Owned { media_type, indexed, agreements }
@@ -247,9 +247,9 @@ impl Vocabulary {
         let narrow = text.is_empty() || !draw.chance(5);
         let cover = if narrow {
             let count = 1 + draw.below(2);
-            Cover::Agreements((0..count).map(|_| AgreementId(number(draw))).collect())
+            InterestCoverage::Agreements((0..count).map(|_| AgreementId(number(draw))).collect())
         } else {
-            Cover::Everything
+            InterestCoverage::Everything
         };
         let query = parse(&text, &TimeZone::UTC).expect("a query");
         Interest { media_type, query, products, products_excluded: Vec::new(), cover }
@@ -272,11 +272,11 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 /// Matches every item once and prints what was found.
-fn measure(matcher: &mut Matcher, items: &[Owned], grown: usize) {
+fn measure(matcher: &mut InterestMatcher, items: &[Owned], grown: usize) {
     let (mut times, mut tried, mut met) = (Vec::new(), 0, 0);
     for owned in items {
         let Owned { media_type, indexed, agreements } = owned;
-        let item = Item { media_type: *media_type, indexed, agreements };
+        let item = MatchSubject { media_type: *media_type, indexed, agreements };
         let (found, time) = timed(|| matcher.matching(&item));
         times.push(time);
         tried += matcher.tried();
@@ -318,7 +318,7 @@ fn main() -> io::Result<()> {
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
     let before = resident();
     for size in sizes {
-        let mut matcher = Matcher::new();
+        let mut matcher = InterestMatcher::new();
         learned.iter().for_each(|item| matcher.learn(&item.indexed));
         let ((), filing) = timed(|| {
             for number in (0..).take(*size) {
@@ -332,7 +332,7 @@ fn main() -> io::Result<()> {
             bencher.iter(|| {
                 next = (next + 1) % items.len();
                 let Owned { media_type, indexed, agreements } = &items[next];
-                matcher.matching(&Item { media_type: *media_type, indexed, agreements })
+                matcher.matching(&MatchSubject { media_type: *media_type, indexed, agreements })
             });
         });
     }

@@ -9,7 +9,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::tz::TimeZone;
 use model::ItemKey;
 use model::item::Document;
-use query::{Indexed, parse};
+use query::{IndexedDocument, parse};
 use serde_json::{Value, json};
 
 /// Name of the case, and the query.
@@ -76,7 +76,7 @@ fn queries(criterion: &mut Criterion) {
     let key = ItemKey::parse("image/sdlv_113kUb-R0").expect("a key");
     let Value::Object(fields) = photograph() else { unreachable!("an object") };
     let document = Document::from_fields(&key, fields).expect("a document of the schema");
-    let indexed = Indexed::of(&key, &document, &zone);
+    let indexed = IndexedDocument::of(&key, &document, &zone);
 
     let mut group = criterion.benchmark_group("query");
     for (name, text) in QUERIES {
@@ -89,7 +89,7 @@ fn queries(criterion: &mut Criterion) {
         });
     }
     group.bench_function("indexed", |bencher| {
-        bencher.iter(|| Indexed::of(&key, black_box(&document), &zone));
+        bencher.iter(|| IndexedDocument::of(&key, black_box(&document), &zone));
     });
     group.finish();
 }

@@ -1,10 +1,10 @@
 //! Where in a document a query looks.
 
-use super::property::{self, Field};
+use super::property::{self, QueryField};
 
 /// The part of a document in which words are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum TextField {
     /// Everything that free words search: headline, description, body, byline, slug, persons,
     /// places, organisations, subjects, keywords.
     Anywhere,
@@ -18,8 +18,8 @@ pub enum Place {
     Named(&'static str),
 }
 
-impl Place {
-    /// The name of the field in queries, in lower case; `None` for [`Place::Anywhere`].
+impl TextField {
+    /// The name of the field in queries, in lower case; `None` for [`TextField::Anywhere`].
     #[must_use]
     pub fn as_str(self) -> Option<&'static str> {
         match self {
@@ -35,15 +35,15 @@ impl Place {
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         match property::find(name)? {
-            Field::Words(place) => Some(place),
-            Field::Ordered(_) | Field::Id => None,
+            QueryField::Words(place) => Some(place),
+            QueryField::Ordered(_) | QueryField::Id => None,
         }
     }
 
-    /// The text of [`Indexed`](super::Indexed) in which its tokens stand: `headline`,
+    /// The text of [`IndexedDocument`](super::IndexedDocument) in which its tokens stand: `headline`,
     /// `description`, `body` or `tags`.
     ///
-    /// `None` for [`Place::Anywhere`], whose tokens stand in any of `headline`, `description`,
+    /// `None` for [`TextField::Anywhere`], whose tokens stand in any of `headline`, `description`,
     /// `body` and `rest`, each phrase within one of them. Whole words never equal a token of
     /// `tags`, so that all texts may be searched for them; but a prefix such as `per` begins
     /// tokens of `tags` that are no words (`person.name=erik`), so that `tags` must be left out

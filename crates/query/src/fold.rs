@@ -27,7 +27,7 @@ pub struct Word {
 /// only that one. Letters that are no letter with an accent, but that people type as one, count as
 /// accented too: `ø` is found by `o`, `ß` by `ss`, `æ` by `ae`.
 pub fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
-    let mut fold = Fold::default();
+    let mut fold = FoldBuffer::default();
     runs(text).filter_map(move |run| fold.word(run))
 }
 
@@ -74,7 +74,7 @@ fn is_invisible(c: char) -> bool {
 
 /// The forms of one word; the texts are used again for the next one.
 #[derive(Default)]
-pub(super) struct Fold {
+pub(super) struct FoldBuffer {
     /// As [`Word::folded`].
     pub(super) folded: String,
     /// Lower case with its accents.
@@ -83,7 +83,7 @@ pub(super) struct Fold {
     accented: bool,
 }
 
-impl Fold {
+impl FoldBuffer {
     /// Folds a run; `false` when nothing of it is a letter or digit.
     pub(super) fn read(&mut self, run: &str) -> bool {
         self.folded.clear();
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn the_fast_way_folds_as_the_general_one() {
         for c in ('\u{0}'..='\u{ff}').filter(|c| latin(*c).is_some()) {
-            let (mut fast, mut general) = (Fold::default(), Fold::default());
+            let (mut fast, mut general) = (FoldBuffer::default(), FoldBuffer::default());
             assert!(fast.read_latin(&c.to_string()));
             general.read_any(&c.to_string());
             assert_eq!((fast.folded, fast.exact), (general.folded, general.exact), "{c:?}");

@@ -4,12 +4,12 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
 
 use super::facet::Facet;
-use super::field::{DateField, Place};
-use super::fold::{Fold, runs};
+use super::field::{DateField, TextField};
+use super::fold::{FoldBuffer, runs};
 use super::html;
 use super::moment;
-use super::number::{Number, NumberField};
-use super::property::{self, Property};
+use super::number::{FiniteNumber, NumberField};
+use super::property::{self, IndexedProperty};
 use super::tree;
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
@@ -32,7 +32,7 @@ use model::item::Document;
 /// letter for a letter with its mark, and in `tags` also `.`, `_` and `=`; ids have capitals and
 /// `-`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Indexed {
+pub struct IndexedDocument {
     /// Words of the headline.
     pub headline: String,
     /// Words of `description_text`.
@@ -48,7 +48,7 @@ pub struct Indexed {
     /// The dates of the document.
     pub dates: Vec<(DateField, Timestamp)>,
     /// The numbers of the document in their order; of lists, those of each entry.
-    pub numbers: Vec<(NumberField, Number)>,
+    pub numbers: Vec<(NumberField, FiniteNumber)>,
     /// `language` as it is written, a language tag such as `sv` or `en-GB`; empty where it is
     /// unknown.
     pub language: String,
@@ -60,7 +60,7 @@ const TAGS_BYTES: usize = 4096;
 /// The token between two values.
 pub(super) const GAP: &str = ".";
 
-impl Indexed {
+impl IndexedDocument {
     /// Reads the searchable content of `document`, the document of item `key`; dates without a
     /// time begin at midnight in `zone`.
     ///
@@ -68,7 +68,7 @@ impl Indexed {
     /// first, the body last.
     #[must_use]
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
-        let mut reader = Reader { tags: String::with_capacity(TAGS_BYTES), ..Reader::default() };
+        let mut reader = WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
         reader.own(key, document);
         for top in property::TOP {
             if let Some(value) = document.value(top) {
@@ -78,17 +78,17 @@ impl Indexed {
         reader.keywords(document);
         let headline = document.text("headline").unwrap_or_default();
         let description = document.text("description_text").unwrap_or_default();
-        let headline = reader.prose(Place::Headline, headline);
-        let description = reader.prose(Place::Description, description);
+        let headline = reader.prose(TextField::Headline, headline);
+        let description = reader.prose(TextField::Description, description);
         let body = match document.text("body_text") {
-            Some(text) => reader.prose(Place::Body, text),
+            Some(text) => reader.prose(TextField::Body, text),
             None => {
                 let rich = document.text("body_richhtml5");
                 let html = rich.or_else(|| document.text("body_html5"));
-                reader.prose(Place::Body, &html.map(html::text).unwrap_or_default())
+                reader.prose(TextField::Body, &html.map(html::text).unwrap_or_default())
             }
         };
-        let Reader { rest, mut tags, accents, numbers, .. } = reader;
+        let WordCollector { rest, mut tags, accents, numbers, .. } = reader;
         push_accents(&mut tags, accents);
         let facets = Facet::ALL.map(|facet| facet_values(document, facet));
         let dates = dates(document, zone);
@@ -99,20 +99,20 @@ impl Indexed {
 
 /// Gathers the words of one document.
 #[derive(Default)]
-struct Reader {
+struct WordCollector {
     rest: String,
     tags: String,
     /// The property of the last value in `tags`.
     last: Option<&'static str>,
     /// Tokens of words with accents, some of them more than once.
     accents: Vec<String>,
-    numbers: Vec<(NumberField, Number)>,
+    numbers: Vec<(NumberField, FiniteNumber)>,
     /// Words read so far.
     read: usize,
-    fold: Fold,
+    fold: FoldBuffer,
 }
 
-impl Reader {
+impl WordCollector {
     /// What the document says about the item itself; it may be left out there.
     fn own(&mut self, key: &ItemKey, document: &Document) {
         self.tags.push_str(&tree::id_token(&key.id));
@@ -138,7 +138,7 @@ impl Reader {
             Value::String(text) => self.named(path, text),
             Value::Number(number) => match NumberField::find(path) {
                 Some(field) => {
-                    let number = number.as_f64().and_then(Number::new);
+                    let number = number.as_f64().and_then(FiniteNumber::new);
                     self.numbers.extend(number.map(|number| (field, number)));
                 }
                 None => self.named(path, &number_text(number)),
@@ -168,8 +168,8 @@ impl Reader {
         }
     }
 
-    fn value(&mut self, property: Property, text: &str) {
-        let Property { name, free, code } = property;
+    fn value(&mut self, property: IndexedProperty, text: &str) {
+        let IndexedProperty { name, free, code } = property;
         let mut first = true;
         for run in runs(text) {
             if !self.read(run) {
@@ -194,11 +194,11 @@ impl Reader {
                 space(&mut self.rest);
                 self.rest.push_str(&self.fold.folded);
             }
-            self.accent(Place::Named(name), free);
+            self.accent(TextField::Named(name), free);
         }
     }
 
-    fn prose(&mut self, place: Place, text: &str) -> String {
+    fn prose(&mut self, place: TextField, text: &str) -> String {
         let mut column = String::with_capacity(text.len());
         for run in runs(text) {
             if self.read(run) {
@@ -220,11 +220,11 @@ impl Reader {
     }
 
     /// Notes where the word that was read stands, if it has an accent.
-    fn accent(&mut self, place: Place, free: bool) {
+    fn accent(&mut self, place: TextField, free: bool) {
         let Some(exact) = self.fold.exact() else { return };
         self.accents.push(tree::accent(place, exact));
         if free {
-            self.accents.push(tree::accent(Place::Anywhere, exact));
+            self.accents.push(tree::accent(TextField::Anywhere, exact));
         }
     }
 }

@@ -3,24 +3,24 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{DateField, Facet, Indexed, Number, NumberField, property};
+use super::{DateField, Facet, IndexedDocument, FiniteNumber, NumberField, property};
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
 
-fn indexed_as(key: &str, document: Value) -> Indexed {
+fn indexed_as(key: &str, document: Value) -> IndexedDocument {
     let key = ItemKey::parse(key).unwrap();
     let Value::Object(fields) = document else { panic!("an object") };
     let document = Document::from_fields(&key, fields).unwrap();
-    Indexed::of(&key, &document, &TimeZone::get("Europe/Stockholm").unwrap())
+    IndexedDocument::of(&key, &document, &TimeZone::get("Europe/Stockholm").unwrap())
 }
 
-fn indexed(document: Value) -> Indexed {
+fn indexed(document: Value) -> IndexedDocument {
     indexed_as("image/x-1", document)
 }
 
 /// The tags without what every item has.
-fn tags(indexed: &Indexed) -> String {
+fn tags(indexed: &IndexedDocument) -> String {
     let own = "i==x-1 uri=image uri=x uri=1 mediatype=image type=picture pubstatus=usable";
     let tags = spelled_out(&indexed.tags);
     let rest = tags.strip_prefix(own).expect("tags of the item itself");
@@ -77,7 +77,7 @@ fn values_are_parted_and_named() {
         subject.code=13000000 subject.name=teknik . subject.name=is version=1 keyword=is ==åsa \
         byline==åsa";
     assert_eq!(tags(&found), expected);
-    let number = |text| Number::parse(text).unwrap();
+    let number = |text| FiniteNumber::parse(text).unwrap();
     let numbers = [
         (NumberField::SubjectRelevance, number("5")),
         (NumberField::SubjectRelevance, number("70")),

@@ -4,7 +4,7 @@
 //!
 //! A query is parsed once into a tree, [`Query`]. A search index looks the leaves of the tree up;
 //! [`Query::matches`] and [`matching::Matcher`] evaluate them on one document in memory. All of
-//! them read a document through [`Indexed`], and so they agree.
+//! them read a document through [`IndexedDocument`], and so they agree.
 
 mod address;
 mod facet;
@@ -36,9 +36,9 @@ mod parse_tests;
 pub(crate) mod samples;
 
 pub use facet::Facet;
-pub use field::{DateField, Place};
+pub use field::{DateField, TextField};
 pub use fold::{Word, words};
-pub use indexed::Indexed;
-pub use number::{Number, NumberField, Numbers};
+pub use indexed::IndexedDocument;
+pub use number::{FiniteNumber, NumberField, NumericRange};
 pub use parse::{QueryError, parse, parse_with_forms};
-pub use tree::{Dates, Query, Tokens, Words, id_token, named_start};
+pub use tree::{DateRange, Query, LookupTokens, WordPattern, id_token, named_start};

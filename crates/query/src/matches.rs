@@ -1,14 +1,14 @@
 //! Evaluates a query on one document in memory.
 
-use super::field::Place;
-use super::indexed::Indexed;
-use super::tree::{Dates, Query, Words, id_token, named_start};
+use super::field::TextField;
+use super::indexed::IndexedDocument;
+use super::tree::{DateRange, Query, WordPattern, id_token, named_start};
 
 impl Query {
     /// Whether a document satisfies the query.
     ///
     /// Follows the same rules as a look-up in a search index, but words match only as they are
-    /// written ([`Words::forms`] is ignored). Costs time in proportion to the document and the
+    /// written ([`WordPattern::forms`] is ignored). Costs time in proportion to the document and the
     /// query; for many queries use [`Matcher`](crate::matching::Matcher).
     ///
     /// ```
@@ -24,7 +24,7 @@ impl Query {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn matches(&self, document: &Indexed) -> bool {
+    pub fn matches(&self, document: &IndexedDocument) -> bool {
         match self {
             Self::All => true,
             Self::Words(words) => words.stand_in(document),
@@ -46,42 +46,42 @@ impl Query {
 }
 
 /// Whether a document has a word in a place.
-fn is_present(place: Place, document: &Indexed) -> bool {
+fn is_present(place: TextField, document: &IndexedDocument) -> bool {
     let has_words = |text: &str| !text.is_empty();
     match place {
-        Place::Anywhere => true,
-        Place::Headline => has_words(&document.headline),
-        Place::Description => has_words(&document.description),
-        Place::Body => has_words(&document.body),
-        Place::Named(name) => {
+        TextField::Anywhere => true,
+        TextField::Headline => has_words(&document.headline),
+        TextField::Description => has_words(&document.description),
+        TextField::Body => has_words(&document.body),
+        TextField::Named(name) => {
             let start = named_start(name);
             document.tags.split(' ').any(|tag| tag.starts_with(&start))
         }
     }
 }
 
-impl Words {
-    fn stand_in(&self, document: &Indexed) -> bool {
+impl WordPattern {
+    fn stand_in(&self, document: &IndexedDocument) -> bool {
         let tokens = self.tokens();
         let stand = |text: &str| stands(text, &tokens.phrase, self.prefix);
         let found = match self.place {
-            Place::Anywhere => {
+            TextField::Anywhere => {
                 stand(&document.headline)
                     || stand(&document.description)
                     || stand(&document.body)
                     || stand(&document.rest)
             }
-            Place::Headline => stand(&document.headline),
-            Place::Description => stand(&document.description),
-            Place::Body => stand(&document.body),
-            Place::Named(_) => stand(&document.tags),
+            TextField::Headline => stand(&document.headline),
+            TextField::Description => stand(&document.description),
+            TextField::Body => stand(&document.body),
+            TextField::Named(_) => stand(&document.tags),
         };
         found && tokens.exact.iter().all(|exact| document.tags.split(' ').any(|tag| tag == exact))
     }
 }
 
-impl Dates {
-    fn lie_in(&self, document: &Indexed) -> bool {
+impl DateRange {
+    fn lie_in(&self, document: &IndexedDocument) -> bool {
         let mut dates = document.dates.iter().filter(|(field, _)| *field == self.field);
         dates.any(|&(_, moment)| self.contains(moment))
     }

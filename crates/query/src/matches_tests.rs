@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::samples::{indexed, plains, trees};
-use super::{Indexed, Query, parse};
+use super::{IndexedDocument, Query, parse};
 
-fn sample() -> Indexed {
+fn sample() -> IndexedDocument {
     indexed(json!({
         "headline": "Isbrytare i Strömmen",
         "description_text": "En isbrytare på måndagen. Foto: Anna Andersson",

@@ -6,12 +6,12 @@ use jiff::{Span, Timestamp};
 
 /// A year, a month, a day or a time: from its beginning, inclusive, to its end, exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct TimeInterval {
     pub(super) start: Timestamp,
     pub(super) end: Timestamp,
 }
 
-impl Moment {
+impl TimeInterval {
     /// Reads `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, or a date-time of RFC 3339. Days, and times without
     /// an offset, are those of `zone`.
     ///
@@ -91,7 +91,7 @@ mod tests {
 
     fn check(text: &str, expected: Option<(&str, &str)>) {
         let zone = TimeZone::get("Europe/Stockholm").unwrap();
-        let found = Moment::parse(text, &zone).map(|moment| (moment.start, moment.end));
+        let found = TimeInterval::parse(text, &zone).map(|moment| (moment.start, moment.end));
         let expected = expected.map(|(a, b)| (a.parse().unwrap(), b.parse().unwrap()));
         assert_eq!(found, expected, "{text}");
     }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn ok_the_last_year_ends_with_time_itself() {
         let zone = TimeZone::UTC;
-        let last = Moment::parse("9999", &zone).unwrap();
+        let last = TimeInterval::parse("9999", &zone).unwrap();
         assert_eq!(last.end, Timestamp::MAX);
     }
 }

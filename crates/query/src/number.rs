@@ -64,9 +64,9 @@ impl NumberField {
 /// A finite number, as an integer that orders as the numbers do: the bits of an IEEE 754 double
 /// with those of negative numbers reversed. Neighbouring integers are neighbouring doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Number(i64);
+pub struct FiniteNumber(i64);
 
-impl Number {
+impl FiniteNumber {
     /// The number `value`; `None` if it is not finite. Both zeros are the same number.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
@@ -107,7 +107,7 @@ fn reversed(bits: i64) -> i64 {
 }
 
 /// As short as the number can be read back exactly.
-impl Display for Number {
+impl Display for FiniteNumber {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f64::from_bits(reversed(self.0).cast_unsigned()).fmt(f)
     }
@@ -115,19 +115,19 @@ impl Display for Number {
 
 /// A range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Numbers {
+pub struct NumericRange {
     /// The property that is compared.
     pub field: NumberField,
     /// The smallest one, inclusive.
-    pub from: Option<Number>,
+    pub from: Option<FiniteNumber>,
     /// The largest one, inclusive.
-    pub until: Option<Number>,
+    pub until: Option<FiniteNumber>,
 }
 
-impl Numbers {
+impl NumericRange {
     /// Whether a number lies in the range.
     #[must_use]
-    pub fn contains(&self, number: Number) -> bool {
+    pub fn contains(&self, number: FiniteNumber) -> bool {
         self.from.is_none_or(|from| from <= number)
             && self.until.is_none_or(|until| number <= until)
     }
@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn ok_numbers_print_to_what_parses_the_same() {
         for text in ["0", "4", "-1", "0.5", "-2.25", "120000", "3.0000000000000004"] {
-            assert_eq!(Number::parse(text).unwrap().to_string(), text);
+            assert_eq!(FiniteNumber::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Number::parse("4.0"), Number::parse("4"));
-        assert_eq!(Number::parse("-0"), Number::parse("0"));
-        assert_eq!(Number::parse("007"), Number::parse("7"));
+        assert_eq!(FiniteNumber::parse("4.0"), FiniteNumber::parse("4"));
+        assert_eq!(FiniteNumber::parse("-0"), FiniteNumber::parse("0"));
+        assert_eq!(FiniteNumber::parse("007"), FiniteNumber::parse("7"));
     }
 
     #[test]
@@ -155,17 +155,17 @@ mod tests {
         for text in
             ["", "-", ".", "1.", ".5", "+1", "1e3", "1,5", "inf", "NaN", "--1", "1-", &huge]
         {
-            assert_eq!(Number::parse(text), None, "{text}");
+            assert_eq!(FiniteNumber::parse(text), None, "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn numbers_order_as_doubles_do(one in any::<f64>(), other in any::<f64>()) {
-            let (Some(a), Some(b)) = (Number::new(one), Number::new(other)) else { return Ok(()) };
+            let (Some(a), Some(b)) = (FiniteNumber::new(one), FiniteNumber::new(other)) else { return Ok(()) };
             prop_assert_eq!(a.cmp(&b), one.partial_cmp(&other).unwrap());
             prop_assert!(a.below() < a && a < a.above());
-            prop_assert_eq!(Number::parse(&a.to_string()), Some(a));
+            prop_assert_eq!(FiniteNumber::parse(&a.to_string()), Some(a));
         }
     }
 }

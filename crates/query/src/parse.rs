@@ -11,12 +11,12 @@
 use jiff::tz::TimeZone;
 
 use super::address;
-use super::field::Place;
+use super::field::TextField;
 use super::fold::{belongs, words};
-use super::property::{self, Field};
-use super::range::{Bound, Range};
-use super::scan::{Colon, Operator, Run, Scanner, is_quote};
-use super::tree::{Query, Words};
+use super::property::{self, QueryField};
+use super::range::{RangeBound, RangeLiteral};
+use super::scan::{ColonMeaning, QueryOperator, CharacterRun, QueryScanner, is_quote};
+use super::tree::{Query, WordPattern};
 use crate::limits::{
     PHRASE_WORDS_MAX, PREFIX_CHARS_MIN, QUERY_CLAUSES_MAX, QUERY_DEPTH_MAX, QUERY_PREFIXES_MAX,
 };
@@ -75,7 +75,7 @@ pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
     parse_tree(text, zone).map(Query::as_written)
 }
 
-/// Parses a query for a search that also finds inflected forms of words ([`Words::forms`]).
+/// Parses a query for a search that also finds inflected forms of words ([`WordPattern::forms`]).
 ///
 /// Forms are found for a word of letters in lower case, as it was typed, that stands alone:
 /// without quotes, `*` or a hyphen to another word, in no field or in one of `headline`,
@@ -89,8 +89,8 @@ pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError
 }
 
 fn parse_tree(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
-    let scanner = Scanner::new(text)?;
-    let mut parser = Parser { scanner, zone, depth: 0, clauses: 0, prefixes: 0 };
+    let scanner = QueryScanner::new(text)?;
+    let mut parser = QueryTreeParser { scanner, zone, depth: 0, clauses: 0, prefixes: 0 };
     parser.scanner.skip_space();
     if parser.scanner.peek().is_none() {
         return Ok(Query::All);
@@ -102,8 +102,8 @@ fn parse_tree(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
     }
 }
 
-struct Parser<'a> {
-    scanner: Scanner,
+struct QueryTreeParser<'a> {
+    scanner: QueryScanner,
     zone: &'a TimeZone,
     depth: usize,
     clauses: usize,
@@ -113,34 +113,34 @@ struct Parser<'a> {
 /// The outcome of parsing a part of a query.
 type Parsed = Result<Query, QueryError>;
 
-impl Parser<'_> {
+impl QueryTreeParser<'_> {
     /// Terms, of which one or more are to hold; values without a name are those of `field`.
-    fn any(&mut self, field: Option<Field>) -> Parsed {
+    fn any(&mut self, field: Option<QueryField>) -> Parsed {
         let mut parts = vec![self.all(field)?];
-        while self.scanner.takes(Operator::Or) {
+        while self.scanner.takes(QueryOperator::Or) {
             parts.push(self.all(field)?);
         }
         Ok(Query::or(parts))
     }
 
-    fn all(&mut self, field: Option<Field>) -> Parsed {
+    fn all(&mut self, field: Option<QueryField>) -> Parsed {
         let mut parts = Vec::new();
         loop {
             parts.push(self.term(field)?);
             self.scanner.skip_blank();
             let ends = matches!(self.scanner.peek(), None | Some(')'));
-            if ends || self.scanner.upcoming() == Some(Operator::Or) {
+            if ends || self.scanner.upcoming() == Some(QueryOperator::Or) {
                 return Ok(Query::and(parts));
             }
-            self.scanner.takes(Operator::And);
+            self.scanner.takes(QueryOperator::And);
         }
     }
 
-    fn term(&mut self, field: Option<Field>) -> Parsed {
+    fn term(&mut self, field: Option<QueryField>) -> Parsed {
         let mut negated = false;
         loop {
             self.scanner.skip_blank();
-            if self.scanner.takes(Operator::Not) {
+            if self.scanner.takes(QueryOperator::Not) {
                 negated = !negated;
                 continue;
             }
@@ -159,10 +159,10 @@ impl Parser<'_> {
         Ok(if negated { Query::negated(term) } else { term })
     }
 
-    fn primary(&mut self, field: Option<Field>) -> Parsed {
+    fn primary(&mut self, field: Option<QueryField>) -> Parsed {
         let colon = match field {
-            None | Some(Field::Words(_) | Field::Id) => Colon::EndsName,
-            Some(Field::Ordered(_)) => Colon::Character,
+            None | Some(QueryField::Words(_) | QueryField::Id) => ColonMeaning::EndsName,
+            Some(QueryField::Ordered(_)) => ColonMeaning::Character,
         };
         match self.scanner.peek() {
             None => Err(self.scanner.error("expected a word")),
@@ -186,9 +186,9 @@ impl Parser<'_> {
     }
 
     /// The rest of `*:*`, of which `star` is the beginning.
-    fn every_field(&mut self, star: &Run) -> Parsed {
+    fn every_field(&mut self, star: &CharacterRun) -> Parsed {
         self.scanner.next();
-        let value = self.scanner.run(Colon::Character)?;
+        let value = self.scanner.run(ColonMeaning::Character)?;
         if value.text.is_empty() && value.star.is_some() {
             return self.everything(None, star.start);
         }
@@ -197,20 +197,20 @@ impl Parser<'_> {
     }
 
     /// What stands behind `name:`.
-    fn value(&mut self, field: Field, name: &str) -> Parsed {
+    fn value(&mut self, field: QueryField, name: &str) -> Parsed {
         match self.scanner.peek() {
             None | Some(')') => Err(self.no_value(name)),
             Some(c) if c.is_whitespace() => Err(self.no_value(name)),
             Some('(' | '[' | ']' | '{' | '}') => self.bracket(Some(field)),
             Some('<' | '>') => self.comparison(Some(field)),
-            Some(sign @ ('-' | '!')) if matches!(field, Field::Words(_)) => {
+            Some(sign @ ('-' | '!')) if matches!(field, QueryField::Words(_)) => {
                 let name = excerpt(name);
                 let what = format!("{sign} stands before the field, as in {sign}{name}:word");
                 Err(self.scanner.error(what))
             }
             Some(c) if is_quote(c) => self.phrase(Some(field)),
             Some(_) => {
-                let run = self.scanner.run(Colon::Character)?;
+                let run = self.scanner.run(ColonMeaning::Character)?;
                 self.run(Some(field), &run)
             }
         }
@@ -226,12 +226,12 @@ impl Parser<'_> {
         self.scanner.error(format!("only fields of dates and numbers have ranges, {forms}"))
     }
 
-    fn bracket(&mut self, field: Option<Field>) -> Parsed {
+    fn bracket(&mut self, field: Option<QueryField>) -> Parsed {
         match (self.scanner.peek(), field) {
             (Some('('), _) => self.group(field),
-            (Some('[' | '{'), Some(Field::Ordered(field))) => {
+            (Some('[' | '{'), Some(QueryField::Ordered(field))) => {
                 self.count(self.scanner.position())?;
-                Range::bracketed(&mut self.scanner, field.kind())?.query(field, self.zone)
+                RangeLiteral::bracketed(&mut self.scanner, field.kind())?.query(field, self.zone)
             }
             (Some('[' | '{'), _) => Err(self.unordered()),
             (Some(')'), _) => Err(self.scanner.error("expected a word before )")),
@@ -240,8 +240,8 @@ impl Parser<'_> {
     }
 
     /// A value behind `>`, `>=`, `<` or `<=`.
-    fn comparison(&mut self, field: Option<Field>) -> Parsed {
-        let Some(Field::Ordered(field)) = field else { return Err(self.unordered()) };
+    fn comparison(&mut self, field: Option<QueryField>) -> Parsed {
+        let Some(QueryField::Ordered(field)) = field else { return Err(self.unordered()) };
         let start = self.scanner.position();
         self.count(start)?;
         let is_lower = self.scanner.next() == Some('>');
@@ -257,15 +257,15 @@ impl Parser<'_> {
             let what = format!("expected a {} after {sign}{equal}", field.kind());
             return Err(self.scanner.error(what));
         }
-        let bound = Some(Bound { text, position, inclusive });
+        let bound = Some(RangeBound { text, position, inclusive });
         let range = match is_lower {
-            true => Range { from: bound, until: None, start },
-            false => Range { from: None, until: bound, start },
+            true => RangeLiteral { from: bound, until: None, start },
+            false => RangeLiteral { from: None, until: bound, start },
         };
         range.query(field, self.zone)
     }
 
-    fn group(&mut self, field: Option<Field>) -> Parsed {
+    fn group(&mut self, field: Option<QueryField>) -> Parsed {
         if self.depth == QUERY_DEPTH_MAX {
             let what = format!("parentheses lie deeper than {QUERY_DEPTH_MAX}");
             return Err(self.scanner.error(what));
@@ -281,16 +281,16 @@ impl Parser<'_> {
         Ok(query)
     }
 
-    fn phrase(&mut self, field: Option<Field>) -> Parsed {
+    fn phrase(&mut self, field: Option<QueryField>) -> Parsed {
         let start = self.scanner.position();
         let text = self.scanner.quoted()?;
         let (star, comparison) = (None, None);
         let phrase =
-            self.leaf(field, &Run { text, start, star, comparison, is_address: false })?;
+            self.leaf(field, &CharacterRun { text, start, star, comparison, is_address: false })?;
         Ok(phrase.as_written())
     }
 
-    fn run(&mut self, field: Option<Field>, run: &Run) -> Parsed {
+    fn run(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
         if field.is_none() && !run.is_address {
             check_comparison(run)?;
         }
@@ -310,7 +310,7 @@ impl Parser<'_> {
     }
 
     /// A run without a star.
-    fn whole(&mut self, field: Option<Field>, run: &Run) -> Parsed {
+    fn whole(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
         if field.is_some() {
             return self.leaf(field, run);
         }
@@ -329,38 +329,38 @@ impl Parser<'_> {
     }
 
     /// What a star alone, at `position`, stands for: every document, or those with a value.
-    fn everything(&mut self, field: Option<Field>, position: usize) -> Parsed {
+    fn everything(&mut self, field: Option<QueryField>, position: usize) -> Parsed {
         self.count(position)?;
         Ok(match field {
-            None | Some(Field::Id) => Query::All,
-            Some(Field::Words(Place::Named(name))) if property::is_in_every_item(name) => {
+            None | Some(QueryField::Id) => Query::All,
+            Some(QueryField::Words(TextField::Named(name))) if property::is_in_every_item(name) => {
                 Query::All
             }
-            Some(Field::Words(place)) => {
+            Some(QueryField::Words(place)) => {
                 self.count_prefix(position)?;
                 Query::Present(place)
             }
-            Some(Field::Ordered(field)) => {
-                Range { from: None, until: None, start: position }.query(field, self.zone)?
+            Some(QueryField::Ordered(field)) => {
+                RangeLiteral { from: None, until: None, start: position }.query(field, self.zone)?
             }
         })
     }
 
     /// A term of which all characters are known.
-    fn leaf(&mut self, field: Option<Field>, run: &Run) -> Parsed {
+    fn leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
         // Ids are as many as the text has room for: each word that could be one comes with one.
-        if field != Some(Field::Id) {
+        if field != Some(QueryField::Id) {
             self.count(run.start)?;
         }
         match field {
-            None => find_words(Place::Anywhere, run).map(Query::Words),
-            Some(Field::Words(place)) => find_words(place, run).map(Query::Words),
-            Some(Field::Ordered(field)) => {
+            None => find_words(TextField::Anywhere, run).map(Query::Words),
+            Some(QueryField::Words(place)) => find_words(place, run).map(Query::Words),
+            Some(QueryField::Ordered(field)) => {
                 let star = if run.star.is_some() { "*" } else { "" };
                 let value = format!("{}{star}", run.text);
-                Range::of(&value, run.start).query(field, self.zone)
+                RangeLiteral::of(&value, run.start).query(field, self.zone)
             }
-            Some(Field::Id) => find_id(run).map(Query::Item),
+            Some(QueryField::Id) => find_id(run).map(Query::Item),
         }
     }
 
@@ -386,7 +386,7 @@ impl Parser<'_> {
 }
 
 /// Refuses `urgency>3` and `source=TT`, which are no words.
-fn check_comparison(run: &Run) -> Result<(), QueryError> {
+fn check_comparison(run: &CharacterRun) -> Result<(), QueryError> {
     let Some((at, position)) = run.comparison else { return Ok(()) };
     let name = run.text[..at].trim_end_matches('!');
     match property::find(name) {
@@ -397,13 +397,13 @@ fn check_comparison(run: &Run) -> Result<(), QueryError> {
 
 /// The query for one item.
 fn item(key: ItemKey) -> Query {
-    let place = Place::Named(property::MEDIA_TYPE);
+    let place = TextField::Named(property::MEDIA_TYPE);
     let words = words(key.media_type.as_str()).collect();
-    let media_type = Query::Words(Words { place, words, prefix: false, forms: false });
+    let media_type = Query::Words(WordPattern { place, words, prefix: false, forms: false });
     Query::and(vec![media_type, Query::Item(key.id)])
 }
 
-fn find_id(run: &Run) -> Result<ItemId, QueryError> {
+fn find_id(run: &CharacterRun) -> Result<ItemId, QueryError> {
     let error = |what: String, position| QueryError { what, position };
     if let Some(star) = run.star {
         return Err(error("an id has no * at its end".to_owned(), star));
@@ -412,7 +412,7 @@ fn find_id(run: &Run) -> Result<ItemId, QueryError> {
 }
 
 /// The field that a name before a colon means.
-fn find(name: &Run) -> Result<Field, QueryError> {
+fn find(name: &CharacterRun) -> Result<QueryField, QueryError> {
     let error = |what: String| QueryError { what, position: name.start };
     if name.text.is_empty() {
         return Err(error("expected a field before :".to_owned()));
@@ -425,7 +425,7 @@ fn find(name: &Run) -> Result<Field, QueryError> {
     plain.flatten().ok_or_else(unknown)
 }
 
-fn find_words(place: Place, run: &Run) -> Result<Words, QueryError> {
+fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, QueryError> {
     let error = |what: String, position| Err(QueryError { what, position });
     let name = place.as_str();
     let text = match name {
@@ -450,16 +450,16 @@ fn find_words(place: Place, run: &Run) -> Result<Words, QueryError> {
         );
     }
     let forms = found.len() == 1 && !prefix && may_have_forms(place, &run.text);
-    Ok(Words { place, words: found, prefix, forms })
+    Ok(WordPattern { place, words: found, prefix, forms })
 }
 
 /// Whether a word that was typed like this in a place may match in other forms.
-fn may_have_forms(place: Place, typed: &str) -> bool {
+fn may_have_forms(place: TextField, typed: &str) -> bool {
     match place {
-        Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
+        TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
             !typed.chars().any(|c| c.is_uppercase() || c.is_numeric())
         }
-        Place::Named(_) => false,
+        TextField::Named(_) => false,
     }
 }
 

@@ -3,11 +3,11 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::address;
-use super::field::Place;
+use super::field::TextField;
 use super::fold::{Word, words};
-use super::number::Numbers;
+use super::number::NumericRange;
 use super::property;
-use super::tree::{Dates, Query, Words};
+use super::tree::{DateRange, Query, WordPattern};
 use model::ItemId;
 
 /// The canonical spelling: it parses to the same query in any time zone, as long as it is not longer
@@ -71,14 +71,14 @@ fn list(f: &mut Formatter<'_>, parts: &[Query], between: &str) -> fmt::Result {
 /// parentheses may be nested no deeper than they were.
 fn pasted(parts: &[Query]) -> Option<&ItemId> {
     let [Query::Words(found), Query::Item(id)] = parts else { return None };
-    let is_same = found.place == Place::Anywhere && !found.prefix;
+    let is_same = found.place == TextField::Anywhere && !found.prefix;
     (is_same
         && address::pasted_id(id.as_str()).is_some()
         && words(id.as_str()).eq(found.words.iter().cloned()))
     .then_some(id)
 }
 
-impl Display for Words {
+impl Display for WordPattern {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(name) = self.place.as_str() {
             write!(f, "{name}:")?;
@@ -86,7 +86,7 @@ impl Display for Words {
         // A star within quotes is none, and what is no letter parts words without quotes too. In quotes no
         // word is an id.
         let is_id = |word: &Word| address::pasted_id(&word.folded).is_some();
-        let may_be_id = self.place == Place::Anywhere && self.words.iter().any(is_id);
+        let may_be_id = self.place == TextField::Anywhere && self.words.iter().any(is_id);
         let quoted = (self.words.len() > 1 || may_be_id) && !self.prefix;
         f.write_str(if quoted { "\"" } else { "" })?;
         for (index, word) in self.words.iter().enumerate() {
@@ -99,7 +99,7 @@ impl Display for Words {
     }
 }
 
-impl Display for Dates {
+impl Display for DateRange {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:[", self.field.as_str())?;
         match self.from {
@@ -113,7 +113,7 @@ impl Display for Dates {
     }
 }
 
-impl Display for Numbers {
+impl Display for NumericRange {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.field.as_str())?;
         match (self.from, self.until) {

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::address;
-use super::field::{DateField, Place};
+use super::field::{DateField, TextField};
 use super::number::NumberField;
-use super::range::Ordered;
+use super::range::OrderedField;
 
 /// A property whose words are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Property {
+pub(super) struct IndexedProperty {
     /// Its path in the document, without the places in lists.
     pub(super) name: &'static str,
     /// Whether free words search it.
@@ -20,16 +20,16 @@ pub(super) struct Property {
 
 /// What stands before a colon in a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum QueryField {
     /// Words of a place.
-    Words(Place),
+    Words(TextField),
     /// A date or number.
-    Ordered(Ordered),
+    Ordered(OrderedField),
     /// The id of the item, as a whole.
     Id,
 }
 
-/// What queries call [`Field::Id`]; no property of documents.
+/// What queries call [`QueryField::Id`]; no property of documents.
 pub(super) const ID: &str = "id";
 
 /// The item's own identity, `<mediaType>/<id>`.
@@ -46,11 +46,11 @@ pub(super) const KEYWORD: &str = "keyword";
 pub(super) const GEOMETRY: &str = "geometry_geojson";
 
 /// Finds the property with this path.
-pub(super) fn property(path: &str) -> Option<Property> {
+pub(super) fn property(path: &str) -> Option<IndexedProperty> {
     let order = (path.len(), path);
     let at = PROPERTIES.binary_search_by(|(name, _)| (name.len(), *name).cmp(&order)).ok()?;
     let (name, free) = PROPERTIES[at];
-    Some(Property { name, free, code: letters(at) })
+    Some(IndexedProperty { name, free, code: letters(at) })
 }
 
 /// The names of all properties.
@@ -74,19 +74,19 @@ const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
 const CODES_MAX: usize = LETTERS.len() * LETTERS.len();
 
 /// Finds what a query calls `name`, in any case.
-pub(super) fn find(name: &str) -> Option<Field> {
+pub(super) fn find(name: &str) -> Option<QueryField> {
     let name = name.to_ascii_lowercase();
-    let date = DateField::ALL.into_iter().find(|date| date.as_str() == name).map(Ordered::Date);
-    let ordered = date.or_else(|| NumberField::find(&name).map(Ordered::Number));
+    let date = DateField::ALL.into_iter().find(|date| date.as_str() == name).map(OrderedField::Date);
+    let ordered = date.or_else(|| NumberField::find(&name).map(OrderedField::Number));
     if let Some(ordered) = ordered {
-        return Some(Field::Ordered(ordered));
+        return Some(QueryField::Ordered(ordered));
     }
-    Some(Field::Words(match name.as_str() {
-        ID => return Some(Field::Id),
-        "headline" => Place::Headline,
-        "description_text" => Place::Description,
-        "body_text" | "body_html5" | "body_richhtml5" => Place::Body,
-        name => Place::Named(property(name)?.name),
+    Some(QueryField::Words(match name.as_str() {
+        ID => return Some(QueryField::Id),
+        "headline" => TextField::Headline,
+        "description_text" => TextField::Description,
+        "body_text" | "body_html5" | "body_richhtml5" => TextField::Body,
+        name => TextField::Named(property(name)?.name),
     }))
 }
 
@@ -426,10 +426,10 @@ mod tests {
 
     #[test]
     fn names_are_found_in_any_case() {
-        assert_eq!(find("Person.NAME"), Some(Field::Words(Place::Named("person.name"))));
-        assert_eq!(find("body_richhtml5"), Some(Field::Words(Place::Body)));
-        assert_eq!(find("DateTime"), Some(Field::Ordered(Ordered::Date(DateField::DateTime))));
-        let urgency = Field::Ordered(Ordered::Number(NumberField::Urgency));
+        assert_eq!(find("Person.NAME"), Some(QueryField::Words(TextField::Named("person.name"))));
+        assert_eq!(find("body_richhtml5"), Some(QueryField::Words(TextField::Body)));
+        assert_eq!(find("DateTime"), Some(QueryField::Ordered(OrderedField::Date(DateField::DateTime))));
+        let urgency = QueryField::Ordered(OrderedField::Number(NumberField::Urgency));
         assert_eq!(find("Urgency"), Some(urgency));
         assert_eq!(find("person"), None);
         assert_eq!(find("renditions.r00.href"), None);

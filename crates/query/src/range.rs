@@ -3,20 +3,20 @@
 use jiff::tz::TimeZone;
 
 use super::field::DateField;
-use super::moment::Moment;
-use super::number::{Number, NumberField, Numbers};
+use super::moment::TimeInterval;
+use super::number::{FiniteNumber, NumberField, NumericRange};
 use super::parse::{QueryError, excerpt};
-use super::scan::Scanner;
-use super::tree::{Dates, Query};
+use super::scan::QueryScanner;
+use super::tree::{DateRange, Query};
 
 /// A property of which ranges can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ordered {
+pub(super) enum OrderedField {
     Date(DateField),
     Number(NumberField),
 }
 
-impl Ordered {
+impl OrderedField {
     /// What a value of it is called.
     pub(super) fn kind(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Ordered {
 
 /// One end of a range, as it is written.
 #[derive(Clone, Debug)]
-pub(super) struct Bound {
+pub(super) struct RangeBound {
     pub(super) text: String,
     /// Where it begins.
     pub(super) position: usize,
@@ -38,16 +38,16 @@ pub(super) struct Bound {
 
 /// A range as it is written; an end that is not there is open.
 #[derive(Clone, Debug)]
-pub(super) struct Range {
-    pub(super) from: Option<Bound>,
-    pub(super) until: Option<Bound>,
+pub(super) struct RangeLiteral {
+    pub(super) from: Option<RangeBound>,
+    pub(super) until: Option<RangeBound>,
     /// Where it begins.
     pub(super) start: usize,
 }
 
-impl Range {
+impl RangeLiteral {
     /// Reads what stands in brackets, of which the first comes next; `kind` is what its values are called.
-    pub(super) fn bracketed(scanner: &mut Scanner, kind: &str) -> Result<Self, QueryError> {
+    pub(super) fn bracketed(scanner: &mut QueryScanner, kind: &str) -> Result<Self, QueryError> {
         let start = scanner.position();
         let from_inclusive = scanner.next() == Some('[');
         let from = read_bound(scanner, kind, from_inclusive)?;
@@ -64,27 +64,27 @@ impl Range {
             _ => return Err(scanner.error("expected ]")),
         };
         scanner.next();
-        let until = until.map(|bound| Bound { inclusive, ..bound });
+        let until = until.map(|bound| RangeBound { inclusive, ..bound });
         Ok(Self { from, until, start })
     }
 
     /// The range of one value.
     pub(super) fn of(text: &str, position: usize) -> Self {
-        let bound = Some(Bound { text: text.to_owned(), position, inclusive: true });
+        let bound = Some(RangeBound { text: text.to_owned(), position, inclusive: true });
         Self { from: bound.clone(), until: bound, start: position }
     }
 
     /// The query for values of `field` in the range; days, and times without an offset, are those of `zone`.
     ///
     /// Fails when a bound is no value of the field, and when nothing can lie in the range.
-    pub(super) fn query(&self, field: Ordered, zone: &TimeZone) -> Result<Query, QueryError> {
+    pub(super) fn query(&self, field: OrderedField, zone: &TimeZone) -> Result<Query, QueryError> {
         let (query, is_empty) = match field {
-            Ordered::Date(field) => {
+            OrderedField::Date(field) => {
                 let dates = self.dates(field, zone)?;
                 let ends = dates.from.zip(dates.until);
                 (Query::Dates(dates), ends.is_some_and(|(from, until)| until <= from))
             }
-            Ordered::Number(field) => {
+            OrderedField::Number(field) => {
                 let numbers = self.numbers(field)?;
                 let ends = numbers.from.zip(numbers.until);
                 (Query::Numbers(numbers), ends.is_some_and(|(from, until)| until < from))
@@ -97,9 +97,9 @@ impl Range {
         Ok(query)
     }
 
-    fn dates(&self, field: DateField, zone: &TimeZone) -> Result<Dates, QueryError> {
-        let moment = |bound: &Bound| {
-            Moment::parse(&bound.text, zone).ok_or_else(|| no_date(&bound.text, bound.position))
+    fn dates(&self, field: DateField, zone: &TimeZone) -> Result<DateRange, QueryError> {
+        let moment = |bound: &RangeBound| {
+            TimeInterval::parse(&bound.text, zone).ok_or_else(|| no_date(&bound.text, bound.position))
         };
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(moment(bound)?.start),
@@ -111,12 +111,12 @@ impl Range {
             Some(bound) => Some(moment(bound)?.start),
             None => None,
         };
-        Ok(Dates { field, from, until })
+        Ok(DateRange { field, from, until })
     }
 
-    fn numbers(&self, field: NumberField) -> Result<Numbers, QueryError> {
-        let number = |bound: &Bound| {
-            Number::parse(&bound.text).ok_or_else(|| no_number(&bound.text, bound.position))
+    fn numbers(&self, field: NumberField) -> Result<NumericRange, QueryError> {
+        let number = |bound: &RangeBound| {
+            FiniteNumber::parse(&bound.text).ok_or_else(|| no_number(&bound.text, bound.position))
         };
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(number(bound)?),
@@ -128,16 +128,16 @@ impl Range {
             Some(bound) => Some(number(bound)?.below()),
             None => None,
         };
-        Ok(Numbers { field, from, until })
+        Ok(NumericRange { field, from, until })
     }
 }
 
 /// A bound in brackets; none when it is open.
 fn read_bound(
-    scanner: &mut Scanner,
+    scanner: &mut QueryScanner,
     kind: &str,
     inclusive: bool,
-) -> Result<Option<Bound>, QueryError> {
+) -> Result<Option<RangeBound>, QueryError> {
     scanner.skip_space();
     let position = scanner.position();
     match scanner.bound() {
@@ -146,7 +146,7 @@ fn read_bound(
             let what = format!("expected a {kind} or *");
             Err(QueryError { what, position })
         }
-        text => Ok(Some(Bound { text, position, inclusive })),
+        text => Ok(Some(RangeBound { text, position, inclusive })),
     }
 }
 

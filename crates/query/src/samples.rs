@@ -4,16 +4,16 @@ use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::Indexed;
+use super::IndexedDocument;
 use model::ItemKey;
 use model::item::Document;
 
 /// What of the document of an image is searched.
-pub(crate) fn indexed(document: Value) -> Indexed {
+pub(crate) fn indexed(document: Value) -> IndexedDocument {
     let key = ItemKey::parse("image/x-1").unwrap();
     let Value::Object(fields) = document else { panic!("an object") };
     let document = Document::from_fields(&key, fields).unwrap();
-    Indexed::of(&key, &document, &TimeZone::UTC)
+    IndexedDocument::of(&key, &document, &TimeZone::UTC)
 }
 
 /// A word of the test language: as it is written, folded, and whether it has an accent.
@@ -58,7 +58,7 @@ const NUMBERS: [(&str, f64); 7] = [
 /// A document as lists of values: headline, description, body, persons, a day of March 2026, and numbers: the
 /// urgency and the relevance of subjects. It is that of the image `x-1`.
 #[derive(Clone, Debug)]
-pub(crate) struct Plain {
+pub(crate) struct SampleDocument {
     headline: Vec<Term>,
     description: Vec<Term>,
     body: Vec<Term>,
@@ -68,7 +68,7 @@ pub(crate) struct Plain {
     relevances: Vec<u8>,
 }
 
-impl Plain {
+impl SampleDocument {
     pub(crate) fn document(&self) -> Value {
         let text = |terms: &[Term], between: &str| {
             terms.iter().map(|term| term.0).collect::<Vec<_>>().join(between)
@@ -119,7 +119,7 @@ impl Plain {
 
 /// A query of the test language; an operator is how it is written.
 #[derive(Clone, Debug)]
-pub(crate) enum Tree {
+pub(crate) enum SampleQuery {
     All(&'static str),
     Words(&'static str, Vec<Term>),
     Prefix(&'static str, &'static str),
@@ -128,9 +128,9 @@ pub(crate) enum Tree {
     Number(&'static str, NumberRange),
     /// How an item is named, and whether it is the one of the document.
     Item(&'static str, bool),
-    And(&'static str, Vec<Tree>),
-    Or(&'static str, Vec<Tree>),
-    Not(&'static str, Box<Tree>),
+    And(&'static str, Vec<SampleQuery>),
+    Or(&'static str, Vec<SampleQuery>),
+    Not(&'static str, Box<SampleQuery>),
 }
 
 type SampleNumber = (&'static str, f64);
@@ -171,7 +171,7 @@ impl NumberRange {
     }
 }
 
-impl Tree {
+impl SampleQuery {
     pub(crate) fn text(&self) -> String {
         let list = |parts: &[Self], between: &str| {
             let parts: Vec<_> = parts.iter().map(|part| format!("({})", part.text())).collect();
@@ -192,7 +192,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn holds(&self, plain: &Plain) -> bool {
+    pub(crate) fn holds(&self, plain: &SampleDocument) -> bool {
         match self {
             Self::All(_) => true,
             Self::Words(place, terms) => {
@@ -234,7 +234,7 @@ fn terms(most: usize) -> impl Strategy<Value = Vec<Term>> {
     prop::collection::vec(prop::sample::select(TERMS.to_vec()), 1..=most)
 }
 
-pub(crate) fn plains() -> impl Strategy<Value = Plain> {
+pub(crate) fn plains() -> impl Strategy<Value = SampleDocument> {
     let persons = prop::collection::vec(terms(3), 0..3);
     let day = prop::option::of(1..=9_i8);
     let body = prop::collection::vec(prop::sample::select(TERMS.to_vec()), 0..=6);
@@ -244,7 +244,7 @@ pub(crate) fn plains() -> impl Strategy<Value = Plain> {
         prop::collection::vec(prop::sample::select(vec![0, 3, 70]), 0..3),
     );
     (terms(4), terms(5), body, persons, day, numbers).prop_map(
-        |(headline, description, body, persons, day, (urgency, relevances))| Plain {
+        |(headline, description, body, persons, day, (urgency, relevances))| SampleDocument {
             headline,
             description,
             body,
@@ -275,7 +275,7 @@ fn number_ranges() -> impl Strategy<Value = NumberRange> {
     ]
 }
 
-fn items() -> impl Strategy<Value = Tree> {
+fn items() -> impl Strategy<Value = SampleQuery> {
     let named = prop::sample::select(vec![
         ("x-1", true),
         ("id:x-1", true),
@@ -289,10 +289,10 @@ fn items() -> impl Strategy<Value = Tree> {
         ("http://a.b/media/image/x", false),
         ("http://a.b/other/image/x-1", false),
     ]);
-    named.prop_map(|(text, is_this)| Tree::Item(text, is_this))
+    named.prop_map(|(text, is_this)| SampleQuery::Item(text, is_this))
 }
 
-pub(crate) fn trees() -> impl Strategy<Value = Tree> {
+pub(crate) fn trees() -> impl Strategy<Value = SampleQuery> {
     let place = || {
         prop::sample::select(vec!["", "headline", "description_text", "body_text", "person.name"])
     };
@@ -300,13 +300,13 @@ pub(crate) fn trees() -> impl Strategy<Value = Tree> {
     let present = prop::sample::select(vec!["headline", "body_text", "person.name"]);
     let field = prop::sample::select(vec!["urgency", "subject.relevance"]);
     let leaf = prop_oneof![
-        8 => (place(), terms(3)).prop_map(|(place, terms)| Tree::Words(place, terms)),
-        2 => (place(), prefix).prop_map(|(place, prefix)| Tree::Prefix(place, prefix)),
-        2 => (1..=9_i8, 0..5_i8).prop_map(|(from, days)| Tree::Days(from, from + days)),
-        4 => (field, number_ranges()).prop_map(|(field, range)| Tree::Number(field, range)),
-        1 => present.prop_map(Tree::Present),
+        8 => (place(), terms(3)).prop_map(|(place, terms)| SampleQuery::Words(place, terms)),
+        2 => (place(), prefix).prop_map(|(place, prefix)| SampleQuery::Prefix(place, prefix)),
+        2 => (1..=9_i8, 0..5_i8).prop_map(|(from, days)| SampleQuery::Days(from, from + days)),
+        4 => (field, number_ranges()).prop_map(|(field, range)| SampleQuery::Number(field, range)),
+        1 => present.prop_map(SampleQuery::Present),
         2 => items(),
-        1 => prop::sample::select(vec!["*", "*:*"]).prop_map(Tree::All),
+        1 => prop::sample::select(vec!["*", "*:*"]).prop_map(SampleQuery::All),
     ];
     leaf.prop_recursive(4, 16, 3, |inner| {
         let parts = prop::collection::vec(inner.clone(), 1..4);
@@ -314,9 +314,9 @@ pub(crate) fn trees() -> impl Strategy<Value = Tree> {
         let or = prop::sample::select(vec![" OR ", " || ", "||"]);
         let not = prop::sample::select(vec!["NOT ", "!", "-"]);
         prop_oneof![
-            (and, parts.clone()).prop_map(|(operator, parts)| Tree::And(operator, parts)),
-            (or, parts).prop_map(|(operator, parts)| Tree::Or(operator, parts)),
-            (not, inner).prop_map(|(operator, part)| Tree::Not(operator, Box::new(part))),
+            (and, parts.clone()).prop_map(|(operator, parts)| SampleQuery::And(operator, parts)),
+            (or, parts).prop_map(|(operator, parts)| SampleQuery::Or(operator, parts)),
+            (not, inner).prop_map(|(operator, part)| SampleQuery::Not(operator, Box::new(part))),
         ]
     })
 }

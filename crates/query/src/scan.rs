@@ -7,13 +7,13 @@ use crate::limits::QUERY_TEXT_BYTES_MAX;
 
 /// A word between two terms that is no term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum QueryOperator {
     And,
     Or,
     Not,
 }
 
-impl Operator {
+impl QueryOperator {
     /// How they are written. A `!` is read like the sign `-`.
     const SPELLINGS: [(&str, Self); 5] = [
         ("AND", Self::And),
@@ -26,7 +26,7 @@ impl Operator {
 
 /// What a colon in a run of characters is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colon {
+pub(super) enum ColonMeaning {
     /// The end of a field's name.
     EndsName,
     /// A character like others.
@@ -35,7 +35,7 @@ pub(super) enum Colon {
 
 /// Characters without a space between them, of which a term is read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct CharacterRun {
     /// The characters, without backslashes and the star at the end.
     pub(super) text: String,
     /// Where it begins.
@@ -49,12 +49,12 @@ pub(super) struct Run {
 }
 
 /// Reads a query from its first character on. Positions are in characters; the first is 1.
-pub(super) struct Scanner {
+pub(super) struct QueryScanner {
     chars: Vec<char>,
     at: usize,
 }
 
-impl Scanner {
+impl QueryScanner {
     /// Fails when the text is too long or has a character that no text has.
     pub(super) fn new(text: &str) -> Result<Self, QueryError> {
         if text.len() > QUERY_TEXT_BYTES_MAX {
@@ -120,9 +120,9 @@ impl Scanner {
     }
 
     /// The operator that comes next with the number of its characters, if one does.
-    fn operator_ahead(&self) -> Option<(Operator, usize)> {
+    fn operator_ahead(&self) -> Option<(QueryOperator, usize)> {
         let rest = &self.chars[self.at..];
-        Operator::SPELLINGS.into_iter().find_map(|(name, operator)| {
+        QueryOperator::SPELLINGS.into_iter().find_map(|(name, operator)| {
             let is_word = name.starts_with(char::is_alphabetic);
             let ends = !is_word || rest.get(name.len()).is_none_or(|&c| is_delimiter(c));
             (begins(rest, name) && ends).then_some((operator, name.len()))
@@ -136,12 +136,12 @@ impl Scanner {
     }
 
     /// The operator that comes next, if one does.
-    pub(super) fn upcoming(&self) -> Option<Operator> {
+    pub(super) fn upcoming(&self) -> Option<QueryOperator> {
         self.operator_ahead().map(|(operator, _)| operator)
     }
 
     /// Takes the operator if it comes next.
-    pub(super) fn takes(&mut self, operator: Operator) -> bool {
+    pub(super) fn takes(&mut self, operator: QueryOperator) -> bool {
         let found = self.operator_ahead().filter(|(found, _)| *found == operator);
         self.at += found.map_or(0, |(_, length)| length);
         found.is_some()
@@ -157,16 +157,16 @@ impl Scanner {
     ///
     /// A backslash makes the next character one without a meaning. Fails on a star that is not at
     /// the end, and on what other query languages give a meaning that this one does not know.
-    pub(super) fn run(&mut self, colon: Colon) -> Result<Run, QueryError> {
+    pub(super) fn run(&mut self, colon: ColonMeaning) -> Result<CharacterRun, QueryError> {
         let is_address = address::is_absolute(&self.chars[self.at..]);
         let start = self.position();
         let text = String::new();
-        let mut run = Run { text, start, star: None, comparison: None, is_address };
+        let mut run = CharacterRun { text, start, star: None, comparison: None, is_address };
         while let Some(c) = self.peek() {
             let ends = match is_address {
                 true => is_delimiter(c) && !matches!(c, '[' | ']' | '{' | '}'),
                 false => {
-                    let ends_name = c == ':' && colon == Colon::EndsName;
+                    let ends_name = c == ':' && colon == ColonMeaning::EndsName;
                     is_delimiter(c) || ends_name || self.is_operator_sign()
                 }
             };
@@ -200,7 +200,7 @@ impl Scanner {
     }
 
     /// Fails when the next character `c` of `run` has a meaning in other query languages.
-    fn check_meaning(&self, c: char, run: &Run) -> Result<(), QueryError> {
+    fn check_meaning(&self, c: char, run: &CharacterRun) -> Result<(), QueryError> {
         let rest = &self.chars[self.at..];
         let is_first = self.position() == run.start;
         let what = match c {

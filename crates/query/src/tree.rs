@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::field::{DateField, Place};
+use super::field::{DateField, TextField};
 use super::fold::Word;
-use super::number::Numbers;
+use super::number::NumericRange;
 use super::property;
 use model::ItemId;
 
@@ -17,13 +17,13 @@ pub enum Query {
     /// Matches every document.
     All,
     /// Documents with these words.
-    Words(Words),
+    Words(WordPattern),
     /// Documents with a date in this range.
-    Dates(Dates),
+    Dates(DateRange),
     /// Documents with a number in this range.
-    Numbers(Numbers),
-    /// Documents with a word in this place, which is not [`Place::Anywhere`].
-    Present(Place),
+    Numbers(NumericRange),
+    /// Documents with a word in this place, which is not [`TextField::Anywhere`].
+    Present(TextField),
     /// Items with this id, of any media type.
     Item(ItemId),
     /// Documents that satisfy all of these, at least one.
@@ -105,7 +105,7 @@ impl Query {
             Self::All | Self::Dates(_) | Self::Numbers(_) | Self::Present(_) | Self::Item(_) => {
                 self
             }
-            Self::Words(words) => Self::Words(Words { forms: false, ..words }),
+            Self::Words(words) => Self::Words(WordPattern { forms: false, ..words }),
             Self::And(parts) => Self::And(all(parts)),
             Self::Or(parts) => Self::Or(all(parts)),
             Self::Not(inner) => Self::Not(Box::new(inner.as_written())),
@@ -132,9 +132,9 @@ impl Query {
 
 /// A word, a phrase, or the beginning of a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Words {
+pub struct WordPattern {
     /// The part of a document in which they stand.
-    pub place: Place,
+    pub place: TextField,
     /// One word, or several that stand side by side within one value; at least one.
     pub words: Vec<Word>,
     /// Whether the last word is a prefix, which matches every word that begins with it.
@@ -145,18 +145,18 @@ pub struct Words {
     pub forms: bool,
 }
 
-/// [`Words`] in the spelling of the index: the tokens to look up.
+/// [`WordPattern`] in the spelling of the index: the tokens to look up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Tokens {
-    /// Tokens that stand side by side in the text that [`Place::column`] names; of the last one
-    /// only the beginning when [`Words::prefix`] is set.
+pub struct LookupTokens {
+    /// Tokens that stand side by side in the text that [`TextField::column`] names; of the last one
+    /// only the beginning when [`WordPattern::prefix`] is set.
     pub phrase: Vec<String>,
     /// Tokens that all stand somewhere in `tags`: one for each word with an accent, once each.
     pub exact: Vec<String>,
 }
 
-impl Words {
-    /// The tokens to look up in the texts of [`Indexed`](super::Indexed).
+impl WordPattern {
+    /// The tokens to look up in the texts of [`IndexedDocument`](super::IndexedDocument).
     ///
     /// A word with an accent is looked up by its folded form, and its spelling must stand in the
     /// same place somewhere, not necessarily where the phrase stands: `"café röd"` is also found
@@ -166,10 +166,10 @@ impl Words {
     /// An index of both spellings of every word would find such phrases exactly and be twice as
     /// large; searches for phrases that differ by accents alone are too rare for that.
     #[must_use]
-    pub fn tokens(&self) -> Tokens {
+    pub fn tokens(&self) -> LookupTokens {
         let folded = |word: &Word| match self.place {
-            Place::Named(name) => named(name, &word.folded),
-            Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
+            TextField::Named(name) => named(name, &word.folded),
+            TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
                 word.folded.clone()
             }
         };
@@ -181,7 +181,7 @@ impl Words {
                 exact.push(token);
             }
         }
-        Tokens { phrase: self.words.iter().map(folded).collect(), exact }
+        LookupTokens { phrase: self.words.iter().map(folded).collect(), exact }
     }
 }
 
@@ -206,13 +206,13 @@ pub fn id_token(id: &ItemId) -> String {
 }
 
 /// The token that a word with an accent stands in a place.
-pub(super) fn accent(place: Place, exact: &str) -> String {
+pub(super) fn accent(place: TextField, exact: &str) -> String {
     let mut token = match place {
-        Place::Anywhere => String::new(),
-        Place::Headline => "h".to_owned(),
-        Place::Description => "d".to_owned(),
-        Place::Body => "b".to_owned(),
-        Place::Named(name) => String::from_iter(property::code(name)),
+        TextField::Anywhere => String::new(),
+        TextField::Headline => "h".to_owned(),
+        TextField::Description => "d".to_owned(),
+        TextField::Body => "b".to_owned(),
+        TextField::Named(name) => String::from_iter(property::code(name)),
     };
     token.push_str("==");
     token.push_str(exact);
@@ -221,7 +221,7 @@ pub(super) fn accent(place: Place, exact: &str) -> String {
 
 /// A range of dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dates {
+pub struct DateRange {
     /// The date that is compared.
     pub field: DateField,
     /// Start of the range, inclusive; `None` for an open start.
@@ -230,7 +230,7 @@ pub struct Dates {
     pub until: Option<Timestamp>,
 }
 
-impl Dates {
+impl DateRange {
     /// Whether a moment lies in the range. Moments are compared in whole milliseconds, the unit of
     /// the index.
     #[must_use]

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 use model::item::{Document, PubStatus};
 use model::{ItemKey, MediaType};
-use query::{Facet, Indexed, Query, QueryError, parse, parse_with_forms};
+use query::{Facet, IndexedDocument, Query, QueryError, parse, parse_with_forms};
 use search_index::{
-    ANALYSIS, Coverage, Filter, Index, Item, Page, Position, Snapshot, Sort, SortDate,
+    ANALYSIS, Coverage, SearchFilter, SearchIndex, ItemVersion, ResultPage, CommitPosition, IndexSnapshot, SortOrder, SortDate,
 };
 use serde_json::Value;
 
@@ -46,9 +46,9 @@ macro_rules! say {
     ($($what:tt)*) => { drop(writeln!(io::stdout(), $($what)*)) };
 }
 
-struct Search {
-    filter: Filter,
-    page: Page,
+struct ExampleSearch {
+    filter: SearchFilter,
+    page: ResultPage,
     facets: Vec<Facet>,
     line: String,
 }
@@ -64,7 +64,7 @@ fn main() -> Outcome<()> {
         take_in(Path::new(items), folder, &zone)?;
     }
     let watch = Instant::now();
-    let index = Index::open(folder, MEMORY_BYTES)?;
+    let index = SearchIndex::open(folder, MEMORY_BYTES)?;
     let snapshot = index.snapshot();
     say!("opened in {:.1?}: {} items, {} MB", watch.elapsed(), snapshot.len(), resident_mb());
     let parse = if totals.len() > 1 { parse_with_forms } else { parse };
@@ -107,10 +107,10 @@ fn main() -> Outcome<()> {
 }
 
 fn take_in(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
-    let index = Index::create(folder, 0)?;
+    let index = SearchIndex::create(folder, 0)?;
     let mut writer = index.writer()?;
     let watch = Instant::now();
-    let position = |row: u32| Position {
+    let position = |row: u32| CommitPosition {
         archive: "bench".to_owned(),
         analysis: ANALYSIS,
         row: i64::from(row),
@@ -124,9 +124,9 @@ fn take_in(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
         let path: Vec<&str> = uri.rsplitn(3, '/').collect();
         let [id, media_type, ..] = path.as_slice() else { return Err("no uri".into()) };
         let key = ItemKey::parse(&format!("{media_type}/{id}"))?;
-        let indexed = Indexed::of(&key, &document, zone);
+        let indexed = IndexedDocument::of(&key, &document, zone);
         let order: Timestamp = document.text("versioncreated").unwrap_or_default().parse()?;
-        writer.add(&Item {
+        writer.add(&ItemVersion {
             number,
             key: &key,
             stored_ms: i64::from(number),
@@ -146,7 +146,7 @@ fn take_in(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
     Ok(())
 }
 
-fn read_searches(text: &str, zone: &TimeZone, parse: Parse) -> Outcome<Vec<Search>> {
+fn read_searches(text: &str, zone: &TimeZone, parse: Parse) -> Outcome<Vec<ExampleSearch>> {
     let made: Value = serde_json::from_str(text)?;
     let products: Vec<String> = serde_json::from_value(made["products"].clone())?;
     let queries = made["queries"].as_array().ok_or("no queries")?;
@@ -158,7 +158,7 @@ fn read_search(
     products: &[String],
     zone: &TimeZone,
     parse: Parse,
-) -> Outcome<Search> {
+) -> Outcome<ExampleSearch> {
     let parameter = |name: &str| one["parameters"][name].as_str();
     let midnight = |day: &str| -> Outcome<Timestamp> {
         Ok(day.parse::<Date>()?.to_zoned(zone.clone())?.timestamp())
@@ -171,7 +171,7 @@ fn read_search(
         Some("m") => Some(now.checked_sub(1.month())?.timestamp()),
         _ => None,
     };
-    let filter = Filter {
+    let filter = SearchFilter {
         media_type: match media_type {
             "_all" => None,
             name => MediaType::ALL.into_iter().find(|one| one.as_str() == name),
@@ -194,9 +194,9 @@ fn read_search(
         after: None,
         newer_than: None,
     };
-    let by = |date, descending| Sort::By { date, descending };
+    let by = |date, descending| SortOrder::By { date, descending };
     let sort = match parameter("sort").unwrap_or_default() {
-        "relevance" => Sort::Relevance,
+        "relevance" => SortOrder::Relevance,
         "date:desc" => by(SortDate::Date, true),
         "versioncreated:asc" => by(SortDate::VersionCreated, false),
         "default:asc" => by(SortDate::Order, false),
@@ -206,11 +206,11 @@ fn read_search(
     let skip = parameter("fr").map_or(Ok(0), str::parse)?;
     let facets = if parameter("facets").is_some() { Facet::ALL.to_vec() } else { Vec::new() };
     let line = format!("{} {}", one["path"], one["parameters"]);
-    Ok(Search { filter, page: Page { sort, skip, size: PAGE }, facets, line })
+    Ok(ExampleSearch { filter, page: ResultPage { sort, skip, size: PAGE }, facets, line })
 }
 
 /// Answers a search as a server does; gives the total.
-fn answer(snapshot: &Snapshot, search: &Search) -> Outcome<u64> {
+fn answer(snapshot: &IndexSnapshot, search: &ExampleSearch) -> Outcome<u64> {
     let never = &|| false;
     let found = snapshot.find(&search.filter, &[], never)?;
     let hits = found.page(search.page, &search.filter.query, never)?;

@@ -5,31 +5,31 @@ use std::ops::{BitAndAssign, SubAssign};
 use std::sync::Arc;
 
 use model::item::PubStatus;
-use query::{DateField, Dates, Facet, Number, Numbers, Query, Words, id_token};
+use query::{DateField, DateRange, Facet, FiniteNumber, NumericRange, Query, WordPattern, id_token};
 use roaring::{MultiOps, RoaringBitmap};
 use tantivy::columnar::Column;
 
 use crate::error::{IndexError, Result};
-use crate::index::Snapshot;
-use crate::request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
-use crate::segment::Segment;
-use crate::sets::Condition;
-use crate::words::{IsOver, Look};
+use crate::index::IndexSnapshot;
+use crate::request::{Coverage, FacetCounts, SearchFilter, ResultPage, OrderPosition, SortOrder, SortDate};
+use crate::segment::IndexSegment;
+use crate::sets::FilterCondition;
+use crate::words::{DeadlineCheck, TermLookup};
 use crate::{facets, order, rank, stems};
 
 /// What a filter found in a snapshot.
-pub struct Found<'a> {
-    pub(crate) snapshot: &'a Snapshot,
+pub struct MatchedDocuments<'a> {
+    pub(crate) snapshot: &'a IndexSnapshot,
     /// The documents of each segment.
     pub(crate) sets: Vec<RoaringBitmap>,
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     /// The versions that match `filter`, without those numbered in `gone`, which the index may still
     /// have.
     ///
     /// Fails with [`IndexError::TimedOut`] soon after `is_over` says so.
-    pub fn find(&self, filter: &Filter, gone: &[u32], is_over: IsOver<'_>) -> Result<Found<'_>> {
+    pub fn find(&self, filter: &SearchFilter, gone: &[u32], is_over: DeadlineCheck<'_>) -> Result<MatchedDocuments<'_>> {
         let mut sets = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             if is_over() {
@@ -40,7 +40,7 @@ impl Snapshot {
                 sets.push(RoaringBitmap::new());
                 continue;
             }
-            let evaluation = Evaluation { snapshot: self, segment, is_over };
+            let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
             let mut found = evaluation.matching(filter)?;
             for number in gone {
                 if let Some(doc) = segment.find(self.shared.fields.number, *number)? {
@@ -49,26 +49,26 @@ impl Snapshot {
             }
             sets.push(found);
         }
-        Ok(Found { snapshot: self, sets })
+        Ok(MatchedDocuments { snapshot: self, sets })
     }
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     /// The documents of each segment that hold `words`, and some that were removed.
     pub(crate) fn holding(
         &self,
-        words: &Words,
-        is_over: IsOver<'_>,
+        words: &WordPattern,
+        is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<Arc<RoaringBitmap>>> {
         let of = |segment| {
-            let evaluation = Evaluation { snapshot: self, segment, is_over };
-            evaluation.find_kept(Condition::Words(words.clone()))
+            let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
+            evaluation.find_kept(FilterCondition::Words(words.clone()))
         };
         self.segments.iter().map(of).collect()
     }
 }
 
-impl Found<'_> {
+impl MatchedDocuments<'_> {
     /// How many versions match.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -79,23 +79,23 @@ impl Found<'_> {
     pub(crate) fn satisfying(
         &self,
         query: &Query,
-        is_over: IsOver<'_>,
+        is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<RoaringBitmap>> {
-        let of = |(segment, found): (&Segment, &RoaringBitmap)| {
-            let evaluation = Evaluation { snapshot: self.snapshot, segment, is_over };
+        let of = |(segment, found): (&IndexSegment, &RoaringBitmap)| {
+            let evaluation = SegmentEvaluation { snapshot: self.snapshot, segment, is_over };
             Ok(found & evaluation.set(query)?.as_ref())
         };
         self.snapshot.segments.iter().zip(&self.sets).map(of).collect()
     }
 
     /// The numbers of the versions on a page; `query` says what is relevant.
-    pub fn page(&self, page: Page, query: &Query, is_over: IsOver<'_>) -> Result<Vec<u32>> {
+    pub fn page(&self, page: ResultPage, query: &Query, is_over: DeadlineCheck<'_>) -> Result<Vec<u32>> {
         match page.sort {
-            Sort::Relevance => rank::by_relevance(self, query, page, is_over),
-            Sort::By { date: SortDate::Order, descending } => {
+            SortOrder::Relevance => rank::by_relevance(self, query, page, is_over),
+            SortOrder::By { date: SortDate::Order, descending } => {
                 Ok(order::by_order(self, descending, page))
             }
-            Sort::By { date, descending } => {
+            SortOrder::By { date, descending } => {
                 let date = match date {
                     SortDate::Date => DateField::Date,
                     SortDate::VersionStored => DateField::VersionStored,
@@ -107,7 +107,7 @@ impl Found<'_> {
     }
 
     /// The most frequent values of each facet among the matches.
-    pub fn facets(&self, facets: &[Facet], is_over: IsOver<'_>) -> Result<Vec<FacetCounts>> {
+    pub fn facets(&self, facets: &[Facet], is_over: DeadlineCheck<'_>) -> Result<Vec<FacetCounts>> {
         facets.iter().map(|facet| Ok((*facet, facets::count(self, *facet, is_over)?))).collect()
     }
 }
@@ -115,19 +115,19 @@ impl Found<'_> {
 type Set<'a> = Cow<'a, RoaringBitmap>;
 
 /// Evaluates in one segment.
-struct Evaluation<'a> {
-    snapshot: &'a Snapshot,
-    segment: &'a Segment,
-    is_over: IsOver<'a>,
+struct SegmentEvaluation<'a> {
+    snapshot: &'a IndexSnapshot,
+    segment: &'a IndexSegment,
+    is_over: DeadlineCheck<'a>,
 }
 
 /// A set that is kept, or one that is borrowed for this search.
-enum Part<'a> {
+enum ConditionSet<'a> {
     Kept(Arc<RoaringBitmap>),
     Set(Set<'a>),
 }
 
-impl AsRef<RoaringBitmap> for Part<'_> {
+impl AsRef<RoaringBitmap> for ConditionSet<'_> {
     fn as_ref(&self) -> &RoaringBitmap {
         match self {
             Self::Kept(set) => set,
@@ -136,12 +136,12 @@ impl AsRef<RoaringBitmap> for Part<'_> {
     }
 }
 
-impl<'a> Evaluation<'a> {
+impl<'a> SegmentEvaluation<'a> {
     /// The documents that match and were not removed.
-    fn matching(&self, filter: &Filter) -> Result<RoaringBitmap> {
-        let mut required = vec![Part::Set(Cow::Borrowed(&*self.segment.live))];
+    fn matching(&self, filter: &SearchFilter) -> Result<RoaringBitmap> {
+        let mut required = vec![ConditionSet::Set(Cow::Borrowed(&*self.segment.live))];
         if let Some(media_type) = filter.media_type {
-            required.push(self.kept(Condition::MediaType(media_type))?);
+            required.push(self.kept(FilterCondition::MediaType(media_type))?);
         }
         required.push(self.statuses(&filter.statuses)?);
         if let Coverage::Products(codes) = &filter.coverage {
@@ -169,7 +169,7 @@ impl<'a> Evaluation<'a> {
         }
         if let Some(now) = filter.hides_embargoed_at {
             let hidden = self.segment.hidden(now.as_millisecond());
-            excluded.push(Part::Set(Cow::Owned(hidden)));
+            excluded.push(ConditionSet::Set(Cow::Owned(hidden)));
         }
         let mut found = combine(required, &excluded);
         self.restrict(&mut found, filter);
@@ -177,7 +177,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Takes out what lies outside the range of `_tstamp`.
-    fn restrict(&self, found: &mut RoaringBitmap, filter: &Filter) {
+    fn restrict(&self, found: &mut RoaringBitmap, filter: &SearchFilter) {
         let segment = self.segment;
         if let Some(from) = filter.from {
             found.remove_range(segment.later_or_at(from.as_millisecond())..);
@@ -191,7 +191,7 @@ impl<'a> Evaluation<'a> {
             *found -= RoaringBitmap::from_sorted_iter(old).unwrap_or_default();
         }
         if let Some(after) = filter.after {
-            let Place { order_ms, .. } = after;
+            let OrderPosition { order_ms, .. } = after;
             let (later, end) = (segment.later(order_ms), segment.later_or_at(order_ms));
             found.remove_range(end..);
             for doc in later..end {
@@ -206,8 +206,8 @@ impl<'a> Evaluation<'a> {
     fn split(
         &self,
         parts: &[Query],
-        required: &mut Vec<Part<'a>>,
-        excluded: &mut Vec<Part<'a>>,
+        required: &mut Vec<ConditionSet<'a>>,
+        excluded: &mut Vec<ConditionSet<'a>>,
     ) -> Result<()> {
         for part in parts {
             match part {
@@ -226,72 +226,72 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The documents that satisfy a query, and some that were removed.
-    fn set(&self, query: &Query) -> Result<Part<'a>> {
-        let live = || Part::Set(Cow::Borrowed(&*self.segment.live));
+    fn set(&self, query: &Query) -> Result<ConditionSet<'a>> {
+        let live = || ConditionSet::Set(Cow::Borrowed(&*self.segment.live));
         match query {
             Query::All => Ok(live()),
-            Query::Words(words) => self.kept(Condition::Words(words.clone())),
-            Query::Dates(dates) => self.kept(Condition::Dates(*dates)),
-            Query::Numbers(numbers) => self.kept(Condition::Numbers(*numbers)),
-            Query::Present(place) => self.kept(Condition::Present(*place)),
-            Query::Item(id) => self.kept(Condition::Item(id.clone())),
+            Query::Words(words) => self.kept(FilterCondition::Words(words.clone())),
+            Query::Dates(dates) => self.kept(FilterCondition::Dates(*dates)),
+            Query::Numbers(numbers) => self.kept(FilterCondition::Numbers(*numbers)),
+            Query::Present(place) => self.kept(FilterCondition::Present(*place)),
+            Query::Item(id) => self.kept(FilterCondition::Item(id.clone())),
             Query::And(parts) => {
                 let (mut required, mut excluded) = (vec![live()], Vec::new());
                 self.split(parts, &mut required, &mut excluded)?;
-                Ok(Part::Set(Cow::Owned(combine(required, &excluded))))
+                Ok(ConditionSet::Set(Cow::Owned(combine(required, &excluded))))
             }
             Query::Or(parts) => {
                 let sets: Vec<_> =
                     parts.iter().map(|part| self.set(part)).collect::<Result<_>>()?;
-                Ok(Part::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
+                Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
             }
             Query::Not(part) => {
                 let set = &*self.segment.live - self.set(part)?.as_ref();
-                Ok(Part::Set(Cow::Owned(set)))
+                Ok(ConditionSet::Set(Cow::Owned(set)))
             }
         }
     }
 
-    fn statuses(&self, statuses: &[PubStatus]) -> Result<Part<'a>> {
+    fn statuses(&self, statuses: &[PubStatus]) -> Result<ConditionSet<'a>> {
         if let [one] = statuses {
-            return self.kept(Condition::Status(*one));
+            return self.kept(FilterCondition::Status(*one));
         }
-        let sets = statuses.iter().map(|status| self.kept(Condition::Status(*status)));
+        let sets = statuses.iter().map(|status| self.kept(FilterCondition::Status(*status)));
         let sets: Vec<_> = sets.collect::<Result<_>>()?;
-        Ok(Part::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
+        Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
     }
 
     /// Documents with one of these product codes.
-    fn products(&self, codes: &[String]) -> Result<Part<'a>> {
+    fn products(&self, codes: &[String]) -> Result<ConditionSet<'a>> {
         let mut codes = codes.to_vec();
         codes.sort_unstable();
         codes.dedup();
-        self.kept(Condition::Products(codes.into()))
+        self.kept(FilterCondition::Products(codes.into()))
     }
 
     /// The documents of a condition, looked up where they are not kept.
-    fn kept(&self, condition: Condition) -> Result<Part<'a>> {
-        self.find_kept(condition).map(Part::Kept)
+    fn kept(&self, condition: FilterCondition) -> Result<ConditionSet<'a>> {
+        self.find_kept(condition).map(ConditionSet::Kept)
     }
 
-    fn find_kept(&self, condition: Condition) -> Result<Arc<RoaringBitmap>> {
+    fn find_kept(&self, condition: FilterCondition) -> Result<Arc<RoaringBitmap>> {
         let kept = &self.snapshot.shared.kept;
         kept.get(self.segment.id(), condition, |condition| self.look_up(condition))
     }
 
-    fn look_up(&self, condition: &Condition) -> Result<RoaringBitmap> {
+    fn look_up(&self, condition: &FilterCondition) -> Result<RoaringBitmap> {
         let fields = &self.snapshot.shared.fields;
-        let look = Look::new(self.snapshot, self.segment, self.is_over);
+        let look = TermLookup::new(self.snapshot, self.segment, self.is_over);
         match condition {
-            Condition::Words(words) if words.forms => self.forms(words, look),
-            Condition::Words(words) => look.words(words),
-            Condition::Dates(dates) => self.dates(*dates),
-            Condition::Numbers(numbers) => self.numbers(*numbers),
-            Condition::Present(place) => look.present(*place),
-            Condition::Item(id) => look.any_of(fields.accents, [id_token(id).as_str()]),
-            Condition::MediaType(one) => look.any_of(fields.media_type, [one.as_str()]),
-            Condition::Status(one) => look.any_of(fields.status, [one.as_str()]),
-            Condition::Products(codes) => {
+            FilterCondition::Words(words) if words.forms => self.forms(words, look),
+            FilterCondition::Words(words) => look.words(words),
+            FilterCondition::Dates(dates) => self.dates(*dates),
+            FilterCondition::Numbers(numbers) => self.numbers(*numbers),
+            FilterCondition::Present(place) => look.present(*place),
+            FilterCondition::Item(id) => look.any_of(fields.accents, [id_token(id).as_str()]),
+            FilterCondition::MediaType(one) => look.any_of(fields.media_type, [one.as_str()]),
+            FilterCondition::Status(one) => look.any_of(fields.status, [one.as_str()]),
+            FilterCondition::Products(codes) => {
                 let field = fields.facet(Facet::ProductCode);
                 look.any_of(field, codes.iter().map(String::as_str))
             }
@@ -299,8 +299,8 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Documents with a word, or with another form of it.
-    fn forms(&self, words: &Words, look: Look<'_>) -> Result<RoaringBitmap> {
-        let written = Condition::Words(Words { forms: false, ..words.clone() });
+    fn forms(&self, words: &WordPattern, look: TermLookup<'_>) -> Result<RoaringBitmap> {
+        let written = FilterCondition::Words(WordPattern { forms: false, ..words.clone() });
         let written = self.find_kept(written)?;
         let terms = stems::terms_for(words);
         let field = self.snapshot.shared.fields.stems;
@@ -308,7 +308,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Documents with a date in a range.
-    fn dates(&self, dates: Dates) -> Result<RoaringBitmap> {
+    fn dates(&self, dates: DateRange) -> Result<RoaringBitmap> {
         let from = dates.from.map_or(i64::MIN, |from| from.as_millisecond());
         let Some(last) =
             dates.until.map_or(Some(i64::MAX), |end| end.as_millisecond().checked_sub(1))
@@ -319,9 +319,9 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Documents with a number in a range.
-    fn numbers(&self, numbers: Numbers) -> Result<RoaringBitmap> {
-        let from = numbers.from.map_or(i64::MIN, Number::key);
-        let last = numbers.until.map_or(i64::MAX, Number::key);
+    fn numbers(&self, numbers: NumericRange) -> Result<RoaringBitmap> {
+        let from = numbers.from.map_or(i64::MIN, FiniteNumber::key);
+        let last = numbers.until.map_or(i64::MAX, FiniteNumber::key);
         Ok(self.in_range(&self.segment.numbers(numbers.field)?, from, last))
     }
 
@@ -339,7 +339,7 @@ impl<'a> Evaluation<'a> {
 
 /// What all of `required`, at least one, hold and none of `excluded` does. The smallest comes
 /// first, so that every step handles as little as it can.
-fn combine(mut required: Vec<Part<'_>>, excluded: &[Part<'_>]) -> RoaringBitmap {
+fn combine(mut required: Vec<ConditionSet<'_>>, excluded: &[ConditionSet<'_>]) -> RoaringBitmap {
     required.sort_by_key(|set| set.as_ref().len());
     let mut sets = required.iter().map(AsRef::as_ref);
     let mut found = match (sets.next(), sets.next()) {

@@ -13,35 +13,35 @@ use roaring::RoaringBitmap;
 use tantivy::columnar::{Cardinality, Column};
 
 use crate::error::{IndexError, Result};
-use crate::evaluate::Found;
+use crate::evaluate::MatchedDocuments;
 use crate::schema::facet_column;
-use crate::segment::Segment;
+use crate::segment::IndexSegment;
 use crate::sets::usize_of;
-use crate::words::IsOver;
+use crate::words::DeadlineCheck;
 
 /// Documents that are counted between two looks at the time.
 const DOCS_BETWEEN_LOOKS: usize = 65_536;
 
 /// The values of every facet in the whole index, by their numbers.
 #[derive(Default)]
-pub(crate) struct Dictionaries([RwLock<Dictionary>; Facet::ALL.len()]);
+pub(crate) struct FacetDictionaries([RwLock<FacetDictionary>; Facet::ALL.len()]);
 
 /// The values of one facet.
 #[derive(Default)]
-struct Dictionary {
+struct FacetDictionary {
     values: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32>,
 }
 
 /// The numbers of the values of one facet in one segment, by their place in its dictionary.
-pub(crate) struct Values {
+pub(crate) struct SegmentFacetValues {
     numbers: Vec<u32>,
     /// How many documents of the segment, removed ones too, have each value.
     counts: Vec<u32>,
     column: Column<u64>,
 }
 
-impl Dictionary {
+impl FacetDictionary {
     fn number(&mut self, value: &str) -> u32 {
         if let Some(number) = self.numbers.get(value) {
             return *number;
@@ -57,9 +57,9 @@ impl Dictionary {
 /// The most frequent values of `facet` among the matches, the most frequent first, equally frequent
 /// ones by their text.
 pub(crate) fn count(
-    found: &Found<'_>,
+    found: &MatchedDocuments<'_>,
     facet: Facet,
-    is_over: IsOver<'_>,
+    is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<(String, u64)>> {
     let dictionaries = &found.snapshot.shared.dictionaries;
     let mut counts: Vec<u64> = Vec::new();
@@ -84,13 +84,13 @@ pub(crate) fn count(
     Ok(dictionaries.most_frequent(facet, &counts))
 }
 
-impl Dictionaries {
+impl FacetDictionaries {
     /// Numbers the values of a segment.
-    fn read(&self, segment: &Segment, facet: Facet) -> Result<Values> {
+    fn read(&self, segment: &IndexSegment, facet: Facet) -> Result<SegmentFacetValues> {
         let column = segment.reader.fast_fields().str(facet_column(facet))?;
         let Some(column) = column else {
             let column = Column::build_empty_column(segment.max_doc());
-            return Ok(Values { numbers: Vec::new(), counts: Vec::new(), column });
+            return Ok(SegmentFacetValues { numbers: Vec::new(), counts: Vec::new(), column });
         };
         let mut numbers = Vec::with_capacity(column.num_terms());
         {
@@ -106,7 +106,7 @@ impl Dictionaries {
         for place in column.values.iter() {
             add(&mut counts, place);
         }
-        Ok(Values { numbers, counts, column })
+        Ok(SegmentFacetValues { numbers, counts, column })
     }
 
     /// The most frequent of the values that were counted.
@@ -138,13 +138,13 @@ fn add(counts: &mut [u32], place: u64) {
     }
 }
 
-impl Values {
+impl SegmentFacetValues {
     /// How many documents of `set` have each value, by its place in the segment's dictionary.
     fn count(
         &self,
-        segment: &Segment,
+        segment: &IndexSegment,
         set: &RoaringBitmap,
-        is_over: IsOver<'_>,
+        is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<u32>> {
         // Of nearly all documents, those that are left out are counted instead.
         let all = u64::from(segment.max_doc());
@@ -169,7 +169,7 @@ impl Values {
     fn each(
         &self,
         set: &RoaringBitmap,
-        is_over: IsOver<'_>,
+        is_over: DeadlineCheck<'_>,
         mut each: impl FnMut(u64),
     ) -> Result<()> {
         let single = matches!(self.column.get_cardinality(), Cardinality::Full);

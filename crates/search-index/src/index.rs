@@ -12,43 +12,43 @@ use tantivy::{
 };
 
 use crate::error::Result;
-use crate::facets::Dictionaries;
-use crate::schema::{Fields, ORDER, schema, tokenizers};
-use crate::segment::{Known, Segment};
-use crate::sets::KeptSets;
-use crate::writer::{Position, Writer};
+use crate::facets::FacetDictionaries;
+use crate::schema::{SchemaFields, ORDER, schema, tokenizers};
+use crate::segment::{SegmentColumns, IndexSegment};
+use crate::sets::SetCache;
+use crate::writer::{CommitPosition, IndexWriter};
 
 /// An index in a folder; cheap to clone.
 #[derive(Clone)]
-pub struct Index {
-    inner: Arc<Inner>,
+pub struct SearchIndex {
+    inner: Arc<IndexInner>,
 }
 
-struct Inner {
+struct IndexInner {
     engine: tantivy::Index,
     reader: IndexReader,
-    shared: Arc<Shared>,
-    current: RwLock<Arc<Snapshot>>,
+    shared: Arc<SharedIndexState>,
+    current: RwLock<Arc<IndexSnapshot>>,
 }
 
 /// What all commits of an index share.
-pub(crate) struct Shared {
-    pub(crate) fields: Fields,
-    pub(crate) kept: KeptSets,
-    pub(crate) dictionaries: Dictionaries,
+pub(crate) struct SharedIndexState {
+    pub(crate) fields: SchemaFields,
+    pub(crate) kept: SetCache,
+    pub(crate) dictionaries: FacetDictionaries,
     /// The segments of the newest commit.
-    segments: Mutex<HashMap<SegmentId, (Option<Opstamp>, Segment)>>,
+    segments: Mutex<HashMap<SegmentId, (Option<Opstamp>, IndexSegment)>>,
 }
 
 /// An index as of one commit.
-pub struct Snapshot {
-    pub(crate) shared: Arc<Shared>,
+pub struct IndexSnapshot {
+    pub(crate) shared: Arc<SharedIndexState>,
     pub(crate) searcher: Searcher,
-    pub(crate) segments: Vec<Segment>,
-    position: Option<Position>,
+    pub(crate) segments: Vec<IndexSegment>,
+    position: Option<CommitPosition>,
 }
 
-impl Index {
+impl SearchIndex {
     /// Makes an empty index in the folder `path`, which is there and empty; sets of documents are
     /// kept within `memory_bytes`.
     pub fn create(path: &Path, memory_bytes: u64) -> Result<Self> {
@@ -77,29 +77,29 @@ impl Index {
         Self::of(engine, fields, memory_bytes)
     }
 
-    fn of(engine: tantivy::Index, fields: Fields, memory_bytes: u64) -> Result<Self> {
+    fn of(engine: tantivy::Index, fields: SchemaFields, memory_bytes: u64) -> Result<Self> {
         let position = position(&engine)?;
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual);
         let reader: IndexReader = reader.try_into()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedIndexState {
             fields,
-            kept: KeptSets::new(memory_bytes),
-            dictionaries: Dictionaries::default(),
+            kept: SetCache::new(memory_bytes),
+            dictionaries: FacetDictionaries::default(),
             segments: Mutex::default(),
         });
-        let current = Arc::new(Snapshot::of(&shared, reader.searcher(), position)?);
-        let inner = Inner { engine, reader, shared, current: RwLock::new(current) };
+        let current = Arc::new(IndexSnapshot::of(&shared, reader.searcher(), position)?);
+        let inner = IndexInner { engine, reader, shared, current: RwLock::new(current) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The only writer of the index. Fails while there is another one, in any process.
-    pub fn writer(&self) -> Result<Writer> {
-        Writer::following(&self.inner.engine, self.inner.shared.fields.clone())
+    pub fn writer(&self) -> Result<IndexWriter> {
+        IndexWriter::following(&self.inner.engine, self.inner.shared.fields.clone())
     }
 
     /// The same for an index that is built: faster, in more memory.
-    pub fn building_writer(&self) -> Result<Writer> {
-        Writer::building(&self.inner.engine, self.inner.shared.fields.clone())
+    pub fn building_writer(&self) -> Result<IndexWriter> {
+        IndexWriter::building(&self.inner.engine, self.inner.shared.fields.clone())
     }
 
     /// Makes what was committed visible.
@@ -108,14 +108,14 @@ impl Index {
         let position = position(&self.inner.engine)?;
         self.inner.reader.reload()?;
         let shared = &self.inner.shared;
-        let snapshot = Arc::new(Snapshot::of(shared, self.inner.reader.searcher(), position)?);
+        let snapshot = Arc::new(IndexSnapshot::of(shared, self.inner.reader.searcher(), position)?);
         *self.inner.current.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
         Ok(())
     }
 
     /// What is visible now.
     #[must_use]
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    pub fn snapshot(&self) -> Arc<IndexSnapshot> {
         Arc::clone(&self.inner.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -130,13 +130,13 @@ impl Index {
 }
 
 /// What the last commit says of itself; nothing before the first one.
-fn position(engine: &tantivy::Index) -> Result<Option<Position>> {
+fn position(engine: &tantivy::Index) -> Result<Option<CommitPosition>> {
     let payload = engine.load_metas()?.payload;
     Ok(payload.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-impl Snapshot {
-    fn of(shared: &Arc<Shared>, searcher: Searcher, position: Option<Position>) -> Result<Self> {
+impl IndexSnapshot {
+    fn of(shared: &Arc<SharedIndexState>, searcher: Searcher, position: Option<CommitPosition>) -> Result<Self> {
         let mut known = shared.segments.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = HashMap::with_capacity(searcher.segment_readers().len());
         let mut segments = Vec::with_capacity(searcher.segment_readers().len());
@@ -147,9 +147,9 @@ impl Snapshot {
                 before => {
                     let facts = match before {
                         Some((_, segment)) => Arc::clone(&segment.known),
-                        None => Arc::new(Known::read(reader)?),
+                        None => Arc::new(SegmentColumns::read(reader)?),
                     };
-                    Segment { reader: reader.clone(), known: facts, live: Arc::new(live(reader)) }
+                    IndexSegment { reader: reader.clone(), known: facts, live: Arc::new(live(reader)) }
                 }
             };
             next.insert(id, (removed, segment.clone()));
@@ -167,7 +167,7 @@ impl Snapshot {
     /// Up to where everything is in it, and of what archive; nothing of an index that nothing was
     /// committed to.
     #[must_use]
-    pub fn position(&self) -> Option<&Position> {
+    pub fn position(&self) -> Option<&CommitPosition> {
         self.position.as_ref()
     }
 
@@ -191,7 +191,7 @@ impl Snapshot {
 
     /// The number of each version that is in it with its [`stamp`](crate::stamp), in no order.
     pub fn versions(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let of = |segment: &'_ Segment| {
+        let of = |segment: &'_ IndexSegment| {
             let version = |doc| (segment.number(doc), segment.stamp(doc));
             segment.live.iter().map(version).collect::<Vec<_>>()
         };

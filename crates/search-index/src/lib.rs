@@ -2,8 +2,8 @@
 //!
 //! # How it is made
 //!
-//! An index is a folder. One [`Writer`] adds versions of items and removes them; [`Index::refresh`]
-//! makes what was committed visible, and a [`Snapshot`] answers from exactly one commit, however
+//! An index is a folder. One [`IndexWriter`] adds versions of items and removes them; [`SearchIndex::refresh`]
+//! makes what was committed visible, and a [`IndexSnapshot`] answers from exactly one commit, however
 //! long it is kept. Nothing of an item is stored but what it is searched, ordered and counted by:
 //! the answer to a search is numbers of versions.
 //!
@@ -36,9 +36,9 @@ mod words;
 mod writer;
 
 pub use error::{IndexError, Result};
-pub use index::{Index, Snapshot};
-pub use request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
-pub use writer::{Adder, Item, Position, Writer, stamp};
+pub use index::{SearchIndex, IndexSnapshot};
+pub use request::{Coverage, FacetCounts, SearchFilter, ResultPage, OrderPosition, SortOrder, SortDate};
+pub use writer::{VersionAdder, ItemVersion, CommitPosition, IndexWriter, stamp};
 
 /// The version of what is made of a document. It rises whenever the schema or the spelling of a
 /// term changes, and with the algorithms of stems; an index of another version has to be rebuilt.

@@ -3,19 +3,19 @@
 use query::DateField;
 
 use crate::error::{IndexError, Result};
-use crate::evaluate::Found;
-use crate::request::Page;
-use crate::words::IsOver;
+use crate::evaluate::MatchedDocuments;
+use crate::request::ResultPage;
+use crate::words::DeadlineCheck;
 
 /// Documents between two looks at the time.
 const DOCS_BETWEEN_LOOKS: usize = 65_536;
 
 /// The numbers of a page in the order of `_tstamp`, in which each segment lies.
-pub(crate) fn by_order(found: &Found<'_>, descending: bool, page: Page) -> Vec<u32> {
+pub(crate) fn by_order(found: &MatchedDocuments<'_>, descending: bool, page: ResultPage) -> Vec<u32> {
     let Some(wanted) = wanted(found, page) else { return Vec::new() };
     let mut places = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
-        let mut taken = Least::new(wanted);
+        let mut taken = LowestRanks::new(wanted);
         // Those that are equally late lie in no order, so the last ones are all looked at.
         let mut docs: Box<dyn Iterator<Item = u32>> =
             if descending { Box::new(set.iter()) } else { Box::new(set.iter().rev()) };
@@ -37,14 +37,14 @@ pub(crate) fn by_order(found: &Found<'_>, descending: bool, page: Page) -> Vec<u
 
 /// The numbers of a page in the order of another date; versions without it come last.
 pub(crate) fn by_date(
-    found: &Found<'_>,
+    found: &MatchedDocuments<'_>,
     date: DateField,
     descending: bool,
-    page: Page,
-    is_over: IsOver<'_>,
+    page: ResultPage,
+    is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<u32>> {
     let Some(wanted) = wanted(found, page) else { return Ok(Vec::new()) };
-    let mut least = Least::new(wanted);
+    let mut least = LowestRanks::new(wanted);
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
         let column = segment.dates(date)?;
         for (count, doc) in set.iter().enumerate() {
@@ -75,27 +75,27 @@ pub(crate) fn turned(ms: i64, number: u32, descending: bool) -> Rank {
 }
 
 /// How many versions from the first on decide a page; nothing of a page that is empty.
-pub(crate) fn wanted(found: &Found<'_>, page: Page) -> Option<usize> {
+pub(crate) fn wanted(found: &MatchedDocuments<'_>, page: ResultPage) -> Option<usize> {
     let total = usize::try_from(found.total()).unwrap_or(usize::MAX);
     let wanted = page.skip.saturating_add(page.size).min(total);
     (page.size > 0 && page.skip < wanted).then_some(wanted)
 }
 
 /// The numbers of a page of what was ranked.
-pub(crate) fn numbers<K: Ord + Copy>(mut ranked: Vec<(K, u32, u32)>, page: Page) -> Vec<u32> {
+pub(crate) fn numbers<K: Ord + Copy>(mut ranked: Vec<(K, u32, u32)>, page: ResultPage) -> Vec<u32> {
     ranked.sort_unstable();
     ranked.into_iter().skip(page.skip).take(page.size).map(|(_, _, number)| number).collect()
 }
 
 /// Keeps the least of many ranks, in memory for twice as many.
-pub(crate) struct Least<K> {
+pub(crate) struct LowestRanks<K> {
     wanted: usize,
     kept: Vec<(K, u32, u32)>,
     /// Ranks from this one on are not among the least.
     bound: Option<(K, u32, u32)>,
 }
 
-impl<K: Ord + Copy> Least<K> {
+impl<K: Ord + Copy> LowestRanks<K> {
     pub(crate) fn new(wanted: usize) -> Self {
         Self { wanted, kept: Vec::new(), bound: None }
     }
@@ -139,7 +139,7 @@ mod tests {
         let ranks: Vec<Rank> = (0..1000).map(|at| (at * 7919 % 1000 / 3, 0, 0)).collect();
         let ranks: Vec<Rank> =
             ranks.iter().zip(0_u32..).map(|((key, ..), number)| (*key, number, number)).collect();
-        let mut least = Least::new(50);
+        let mut least = LowestRanks::new(50);
         ranks.iter().for_each(|rank| least.add(*rank));
         let mut expected = ranks;
         expected.sort_unstable();

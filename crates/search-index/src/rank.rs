@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use query::{Place, Query, Words};
+use query::{TextField, Query, WordPattern};
 use roaring::RoaringBitmap;
 use tantivy::query::{
     BooleanQuery, BoostQuery, EnableScoring, Occur, PhraseQuery, Query as EngineQuery,
@@ -14,12 +14,12 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet as _, Term};
 
 use crate::error::{IndexError, Result};
-use crate::evaluate::Found;
-use crate::index::Snapshot;
-use crate::order::{self, Least};
-use crate::request::Page;
-use crate::schema::Fields;
-use crate::words::{IsOver, fields_of};
+use crate::evaluate::MatchedDocuments;
+use crate::index::IndexSnapshot;
+use crate::order::{self, LowestRanks};
+use crate::request::ResultPage;
+use crate::schema::SchemaFields;
+use crate::words::{DeadlineCheck, fields_of};
 
 /// How much more a word in the headline weighs than one elsewhere.
 const HEADLINE: f32 = 6.0;
@@ -27,7 +27,7 @@ const HEADLINE: f32 = 6.0;
 const DOCS_BETWEEN_LOOKS: usize = 4096;
 
 /// The words that make a document relevant: those that are asked for, not those that are excluded.
-fn relevant(query: &Query) -> Vec<&Words> {
+fn relevant(query: &Query) -> Vec<&WordPattern> {
     match query {
         Query::All
         | Query::Dates(_)
@@ -42,7 +42,7 @@ fn relevant(query: &Query) -> Vec<&Words> {
 
 /// What gives documents their scores, but for beginnings of words; nothing where there is nothing
 /// else.
-fn scoring(fields: &Fields, words: &[&Words]) -> Option<BooleanQuery> {
+fn scoring(fields: &SchemaFields, words: &[&WordPattern]) -> Option<BooleanQuery> {
     let mut parts: Vec<(Occur, Box<dyn EngineQuery>)> = Vec::new();
     for words in words.iter().filter(|words| !words.prefix) {
         let tokens = words.tokens();
@@ -66,27 +66,27 @@ fn scoring(fields: &Fields, words: &[&Words]) -> Option<BooleanQuery> {
 }
 
 /// Documents of each segment that all weigh the same.
-struct Weighed {
+struct WeightGroup {
     sets: Vec<Arc<RoaringBitmap>>,
     weight: f32,
 }
 
 /// What beginnings of words and other forms of words weigh: all that begin alike, and all forms of a
 /// word, count as one word, as often as it stands anywhere, once.
-fn groups(snapshot: &Snapshot, words: &[&Words], is_over: IsOver<'_>) -> Result<Vec<Weighed>> {
+fn groups(snapshot: &IndexSnapshot, words: &[&WordPattern], is_over: DeadlineCheck<'_>) -> Result<Vec<WeightGroup>> {
     let mut weighed = Vec::new();
     for words in words.iter().filter(|words| words.prefix || words.forms) {
         let sets = snapshot.holding(words, is_over)?;
         let rarity = rarity(sets.iter().map(|set| set.len()).sum(), snapshot.len());
         let headline = match words.place {
-            Place::Anywhere => {
-                let words = Words { place: Place::Headline, ..(*words).clone() };
+            TextField::Anywhere => {
+                let words = WordPattern { place: TextField::Headline, ..(*words).clone() };
                 Some(snapshot.holding(&words, is_over)?)
             }
-            Place::Headline | Place::Description | Place::Body | Place::Named(_) => None,
+            TextField::Headline | TextField::Description | TextField::Body | TextField::Named(_) => None,
         };
-        weighed.push(Weighed { sets, weight: rarity });
-        weighed.extend(headline.map(|sets| Weighed { sets, weight: rarity * (HEADLINE - 1.0) }));
+        weighed.push(WeightGroup { sets, weight: rarity });
+        weighed.extend(headline.map(|sets| WeightGroup { sets, weight: rarity * (HEADLINE - 1.0) }));
     }
     Ok(weighed)
 }
@@ -102,10 +102,10 @@ fn rarity(holding: u64, all: u64) -> f32 {
 /// The numbers of a page, the most relevant first, equally relevant ones newest first; all that the
 /// query finds as written come before what it finds by other forms of its words.
 pub(crate) fn by_relevance(
-    found: &Found<'_>,
+    found: &MatchedDocuments<'_>,
     query: &Query,
-    page: Page,
-    is_over: IsOver<'_>,
+    page: ResultPage,
+    is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<u32>> {
     let Some(wanted) = order::wanted(found, page) else { return Ok(Vec::new()) };
     let snapshot = found.snapshot;
@@ -120,7 +120,7 @@ pub(crate) fn by_relevance(
     let written = has_forms.then(|| found.satisfying(&written, is_over)).transpose()?;
     let enabled = EnableScoring::enabled_from_searcher(&snapshot.searcher);
     let weight = scoring.map(|scoring| scoring.weight(enabled)).transpose()?;
-    let mut least = Least::new(wanted);
+    let mut least = LowestRanks::new(wanted);
     for (at, (segment, set)) in snapshot.segments.iter().zip(&found.sets).enumerate() {
         let docs = weight.as_ref().map(|weight| weight.scorer(&segment.reader, 1.0));
         let mut docs = docs.transpose()?;

@@ -8,7 +8,7 @@ use query::{Facet, Query};
 /// The order of hits. Hits that are equal in it are ordered by when they were stored, in the same
 /// direction; of equally relevant ones the latest come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum SortOrder {
     /// By a date.
     By {
         /// Which.
@@ -44,7 +44,7 @@ pub enum Coverage {
 
 /// Which items are found.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct SearchFilter {
     /// Items of this media type only.
     pub media_type: Option<MediaType>,
     /// The query.
@@ -64,14 +64,14 @@ pub struct Filter {
     /// The moment at which items under embargo are hidden; none: they are found.
     pub hides_embargoed_at: Option<Timestamp>,
     /// Only items that come after this place in the order of `_tstamp`.
-    pub after: Option<Place>,
+    pub after: Option<OrderPosition>,
     /// Only versions with a larger number: segments without one are not evaluated.
     pub newer_than: Option<u32>,
 }
 
 /// A place in the order of `_tstamp`: the time in milliseconds, then the number of the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct OrderPosition {
     /// `_tstamp`.
     pub order_ms: i64,
     /// The number of the version.
@@ -80,9 +80,9 @@ pub struct Place {
 
 /// A page of hits.
 #[derive(Clone, Copy, Debug)]
-pub struct Page {
+pub struct ResultPage {
     /// The order.
-    pub sort: Sort,
+    pub sort: SortOrder,
     /// Hits passed over.
     pub skip: usize,
     /// Hits at most.

@@ -20,7 +20,7 @@ pub(crate) const HIDDEN_UNTIL: &str = "hidden_until";
 
 /// The fields of a document. An item's own document lies in the database: nothing is stored here.
 #[derive(Clone, Debug)]
-pub(crate) struct Fields {
+pub(crate) struct SchemaFields {
     /// The number of the item's version: a column, and a term by which it is removed.
     pub(crate) number: Field,
     /// The stamp of the version.
@@ -51,7 +51,7 @@ pub(crate) struct Fields {
     pub(crate) facets: [Field; Facet::ALL.len()],
 }
 
-impl Fields {
+impl SchemaFields {
     /// The field of a date.
     pub(crate) fn date(&self, date: DateField) -> Field {
         let at = DateField::ALL.iter().position(|one| *one == date);
@@ -72,13 +72,13 @@ impl Fields {
 
 /// Makes the schema. Another schema is another version of the analysis
 /// ([`ANALYSIS`](crate::ANALYSIS)).
-pub(crate) fn schema() -> (Schema, Fields) {
+pub(crate) fn schema() -> (Schema, SchemaFields) {
     let mut builder = Schema::builder();
     let number = NumericOptions::default().set_fast().set_indexed();
     let column = NumericOptions::default().set_fast();
     let term = text("raw", IndexRecordOption::Basic, false);
     let words = || text(TERMS, IndexRecordOption::WithFreqsAndPositions, true);
-    let fields = Fields {
+    let fields = SchemaFields {
         number: builder.add_u64_field(NUMBER, number),
         stamp: builder.add_u64_field(STAMP, column.clone()),
         order: builder.add_i64_field(ORDER, column.clone()),

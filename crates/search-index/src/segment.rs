@@ -10,12 +10,12 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{SegmentReader, Term};
 
 use crate::error::Result;
-use crate::facets::Values;
-use crate::request::Place;
+use crate::facets::SegmentFacetValues;
+use crate::request::OrderPosition;
 use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, STAMP, date_column, number_column};
 
 /// What is known of a segment for as long as it lives, whatever is removed from it.
-pub(crate) struct Known {
+pub(crate) struct SegmentColumns {
     pub(crate) id: SegmentId,
     /// `_tstamp` of each document, falling.
     order: Arc<dyn ColumnValues<i64>>,
@@ -24,19 +24,19 @@ pub(crate) struct Known {
     /// Documents with an embargo, and until when.
     embargoed: Vec<(u32, i64)>,
     /// The number of every value of a facet in this segment's own dictionary, once asked for.
-    values: [OnceLock<Arc<Values>>; Facet::ALL.len()],
+    values: [OnceLock<Arc<SegmentFacetValues>>; Facet::ALL.len()],
 }
 
 /// A segment at one commit.
 #[derive(Clone)]
-pub(crate) struct Segment {
+pub(crate) struct IndexSegment {
     pub(crate) reader: SegmentReader,
-    pub(crate) known: Arc<Known>,
+    pub(crate) known: Arc<SegmentColumns>,
     /// The documents that were not removed.
     pub(crate) live: Arc<RoaringBitmap>,
 }
 
-impl Known {
+impl SegmentColumns {
     pub(crate) fn read(reader: &SegmentReader) -> Result<Self> {
         let columns = reader.fast_fields();
         let embargoed: Column<i64> = columns.i64(HIDDEN_UNTIL)?;
@@ -57,8 +57,8 @@ impl Known {
     pub(crate) fn values(
         &self,
         facet: Facet,
-        make: impl FnOnce() -> Result<Values>,
-    ) -> Result<Arc<Values>> {
+        make: impl FnOnce() -> Result<SegmentFacetValues>,
+    ) -> Result<Arc<SegmentFacetValues>> {
         let kept = &self.values[facet.index()];
         if let Some(values) = kept.get() {
             return Ok(Arc::clone(values));
@@ -68,7 +68,7 @@ impl Known {
     }
 }
 
-impl Segment {
+impl IndexSegment {
     pub(crate) fn id(&self) -> SegmentId {
         self.known.id
     }
@@ -98,8 +98,8 @@ impl Segment {
     }
 
     /// The place of a document in the order of `_tstamp`.
-    pub(crate) fn place(&self, doc: u32) -> Place {
-        Place { order_ms: self.order(doc), number: self.number(doc) }
+    pub(crate) fn place(&self, doc: u32) -> OrderPosition {
+        OrderPosition { order_ms: self.order(doc), number: self.number(doc) }
     }
 
     /// The column of a date, with nothing for documents that do not have it.

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use model::item::PubStatus;
 use model::{ItemId, MediaType};
-use query::{Dates, Facet, Numbers, Place, Words};
+use query::{DateRange, Facet, NumericRange, TextField, WordPattern};
 use roaring::RoaringBitmap;
 use tantivy::index::SegmentId;
 
 /// A condition whose documents are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Condition {
-    Words(Words),
-    Dates(Dates),
-    Numbers(Numbers),
-    Present(Place),
+pub(crate) enum FilterCondition {
+    Words(WordPattern),
+    Dates(DateRange),
+    Numbers(NumericRange),
+    Present(TextField),
     Item(ItemId),
     MediaType(MediaType),
     Status(PubStatus),
@@ -23,7 +23,7 @@ pub(crate) enum Condition {
     Products(Arc<[String]>),
 }
 
-impl Condition {
+impl FilterCondition {
     /// The bytes of its texts.
     fn size_bytes(&self) -> usize {
         match self {
@@ -43,31 +43,31 @@ impl Condition {
 const ENTRY_BYTES: usize = 250;
 
 /// The documents of conditions, by segment, and the counts of facets. The least used go first.
-pub(crate) struct KeptSets {
-    sets: moka::sync::Cache<(SegmentId, Condition), Arc<RoaringBitmap>>,
-    pub(crate) facets: KeptFacets,
+pub(crate) struct SetCache {
+    sets: moka::sync::Cache<(SegmentId, FilterCondition), Arc<RoaringBitmap>>,
+    pub(crate) facets: FacetCountCache,
 }
 
 /// The share of the bytes that counts of facets may take.
 const FACETS_SHARE: u64 = 4;
 
-impl KeptSets {
+impl SetCache {
     /// Keeps at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
-        let weigh = |(_, condition): &(SegmentId, Condition), set: &Arc<RoaringBitmap>| {
+        let weigh = |(_, condition): &(SegmentId, FilterCondition), set: &Arc<RoaringBitmap>| {
             let bytes = set.serialized_size() + condition.size_bytes() + ENTRY_BYTES;
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         let for_facets = bytes / FACETS_SHARE;
         let sets = moka::sync::Cache::builder().max_capacity(bytes - for_facets).weigher(weigh);
         let sets = sets.support_invalidation_closures().build();
-        Self { sets, facets: KeptFacets::new(for_facets) }
+        Self { sets, facets: FacetCountCache::new(for_facets) }
     }
 
     /// Forgets what is kept of segments that are no more.
     pub(crate) fn forget(&self, segments: HashSet<SegmentId>) {
         self.facets.forget(segments.clone());
-        let is_gone = move |(id, _): &(SegmentId, Condition), _: &_| segments.contains(id);
+        let is_gone = move |(id, _): &(SegmentId, FilterCondition), _: &_| segments.contains(id);
         // It fails only where closures are not supported, which they are.
         drop(self.sets.invalidate_entries_if(is_gone));
     }
@@ -76,8 +76,8 @@ impl KeptSets {
     pub(crate) fn get<E>(
         &self,
         segment: SegmentId,
-        condition: Condition,
-        make: impl FnOnce(&Condition) -> Result<RoaringBitmap, E>,
+        condition: FilterCondition,
+        make: impl FnOnce(&FilterCondition) -> Result<RoaringBitmap, E>,
     ) -> Result<Arc<RoaringBitmap>, E> {
         let key = (segment, condition);
         if let Some(set) = self.sets.get(&key) {
@@ -90,24 +90,24 @@ impl KeptSets {
 }
 
 /// How many documents of a set have each value of a facet, by its place in the segment's dictionary.
-struct KeptCounts {
+struct CachedCounts {
     set: RoaringBitmap,
     counts: Arc<Vec<u32>>,
 }
 
 /// The counts of large sets, by segment. A set is recognised by what is in it, however it was asked for; of sets
 /// of equal size only the last one is kept.
-pub(crate) struct KeptFacets {
-    counts: moka::sync::Cache<(SegmentId, Facet, u64), Arc<KeptCounts>>,
+pub(crate) struct FacetCountCache {
+    counts: moka::sync::Cache<(SegmentId, Facet, u64), Arc<CachedCounts>>,
 }
 
-impl KeptFacets {
+impl FacetCountCache {
     /// Documents from which on counting takes longer than comparing sets.
     const DOCS_MIN: u64 = 5000;
 
     /// Keeps at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
-        let weigh = |_: &(SegmentId, Facet, u64), kept: &Arc<KeptCounts>| {
+        let weigh = |_: &(SegmentId, Facet, u64), kept: &Arc<CachedCounts>| {
             let bytes = kept.set.serialized_size() + kept.counts.len() * 4 + ENTRY_BYTES;
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
@@ -138,14 +138,14 @@ impl KeptFacets {
             return Ok(Arc::clone(&kept.counts));
         }
         let counts = Arc::new(make()?);
-        let kept = KeptCounts { set: set.clone(), counts: Arc::clone(&counts) };
+        let kept = CachedCounts { set: set.clone(), counts: Arc::clone(&counts) };
         self.counts.insert(key, Arc::new(kept));
         Ok(counts)
     }
 }
 
 /// Gathers documents from several rising lists into one set.
-pub(crate) struct Gathering {
+pub(crate) struct SetBuilder {
     max_doc: u32,
     /// Few documents, in lists one behind the other.
     few: Vec<u32>,
@@ -156,7 +156,7 @@ pub(crate) struct Gathering {
 /// The share of a segment's documents from which bits take less time than sorting.
 const MANY_SHARE: usize = 64;
 
-impl Gathering {
+impl SetBuilder {
     pub(crate) fn new(max_doc: u32) -> Self {
         Self { max_doc, few: Vec::new(), many: None }
     }
@@ -211,7 +211,7 @@ mod tests {
         for count in [3, 40, 5000] {
             let lists: Vec<Vec<u32>> =
                 (1..4).map(|step| (0..count).map(|doc| doc * step % 6000).collect()).collect();
-            let mut gathering = Gathering::new(6000);
+            let mut gathering = SetBuilder::new(6000);
             lists.iter().for_each(|list| gathering.add(list));
             let expected: RoaringBitmap = lists.concat().into_iter().collect();
             assert_eq!(gathering.finish(), expected, "{count}");

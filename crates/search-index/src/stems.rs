@@ -13,15 +13,15 @@
 use std::collections::HashMap;
 
 use frostem::{Algorithm, Stemmer};
-use query::{Indexed, Place, Word, Words, words};
+use query::{IndexedDocument, TextField, Word, WordPattern, words};
 
 /// The letters by which the places of stems are told apart in the index, with their places.
-const PLACES: [(&str, Place); 3] =
-    [("h", Place::Headline), ("d", Place::Description), ("b", Place::Body)];
+const PLACES: [(&str, TextField); 3] =
+    [("h", TextField::Headline), ("d", TextField::Description), ("b", TextField::Body)];
 
 /// A language whose words are stemmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum StemLanguage {
     Swedish,
     English,
     Norwegian,
@@ -30,7 +30,7 @@ pub(crate) enum Language {
     German,
 }
 
-impl Language {
+impl StemLanguage {
     /// All of them.
     pub(crate) const ALL: [Self; 6] =
         [Self::Swedish, Self::English, Self::Norwegian, Self::Danish, Self::Finnish, Self::German];
@@ -125,9 +125,9 @@ const KNOWN_MAX: usize = 100_000;
 /// Makes terms of documents, and remembers the stems of words: few words make most of the texts, and
 /// to stem one takes ten times as long as to find it here.
 #[derive(Default)]
-pub(crate) struct Stemming {
+pub(crate) struct DocumentStemmer {
     /// Words as they are spelled, behind the name of their language.
-    known: HashMap<String, Known>,
+    known: HashMap<String, CachedStem>,
     /// The word that is looked for.
     key: String,
     /// The number of the text that is read.
@@ -135,14 +135,14 @@ pub(crate) struct Stemming {
 }
 
 /// What is known of a word.
-struct Known {
+struct CachedStem {
     /// None of what is no word, such as a number.
     stem: Option<Stem>,
     /// The last text that it stood in.
     text: u64,
 }
 
-impl Stemming {
+impl DocumentStemmer {
     /// The terms of the stems of a document, between single spaces, some of them more than once.
     /// `accents` are the words with accents among its tags, as the index spells them.
     ///
@@ -151,9 +151,9 @@ impl Stemming {
     ///
     /// Where one text has two spellings of a word, `lagar` and `lågar`, the one with the accent is
     /// stemmed: which of the two a word without accents stood for is not known here.
-    pub(crate) fn terms_of(&mut self, indexed: &Indexed, accents: &str) -> String {
+    pub(crate) fn terms_of(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
         let texts = [&indexed.headline, &indexed.description, &indexed.body];
-        let languages = Language::of(&indexed.language);
+        let languages = StemLanguage::of(&indexed.language);
         let mut terms = String::with_capacity(texts.iter().map(|text| text.len() * 2).sum());
         for ((letter, _), text) in PLACES.iter().zip(texts) {
             self.text += 1;
@@ -177,7 +177,7 @@ impl Stemming {
 
     /// The stem of a word as it is spelled, the first time in the text that is read; none of a word
     /// with a digit in it.
-    fn stem_once(&mut self, language: Language, spelled: &str) -> Option<&Stem> {
+    fn stem_once(&mut self, language: StemLanguage, spelled: &str) -> Option<&Stem> {
         self.key.clear();
         self.key.push_str(language.code());
         self.key.push_str(spelled);
@@ -187,7 +187,7 @@ impl Stemming {
             }
             let word = words(spelled).next().filter(|_| !spelled.contains(char::is_numeric));
             let stem = word.map(|word| language.stem(&word));
-            self.known.insert(self.key.clone(), Known { stem, text: 0 });
+            self.known.insert(self.key.clone(), CachedStem { stem, text: 0 });
         }
         let known = self.known.get_mut(&self.key)?;
         let is_first = known.text != self.text;
@@ -212,7 +212,7 @@ fn has_spelling(sorted: &[Word], folded: &str) -> bool {
     sorted.binary_search_by(|word| word.folded.as_str().cmp(folded)).is_ok()
 }
 
-fn push_stem(terms: &mut String, letter: &str, language: Language, stem: &Stem) {
+fn push_stem(terms: &mut String, letter: &str, language: StemLanguage, stem: &Stem) {
     for stem in std::iter::once(&stem.folded).chain(&stem.accented) {
         if !terms.is_empty() {
             terms.push(' ');
@@ -222,11 +222,11 @@ fn push_stem(terms: &mut String, letter: &str, language: Language, stem: &Stem) 
 }
 
 /// The terms of which a document with a form of the word has one; of one word.
-pub(crate) fn terms_for(wanted: &Words) -> Vec<String> {
-    let is_meant = |place: Place| wanted.place == Place::Anywhere || wanted.place == place;
+pub(crate) fn terms_for(wanted: &WordPattern) -> Vec<String> {
+    let is_meant = |place: TextField| wanted.place == TextField::Anywhere || wanted.place == place;
     let mut terms = Vec::new();
     for word in &wanted.words {
-        for language in Language::ALL {
+        for language in StemLanguage::ALL {
             let Stem { folded, accented } = language.stem(word);
             let stem = accented.unwrap_or(folded);
             for (letter, _) in PLACES.iter().filter(|(_, place)| is_meant(*place)) {
@@ -239,7 +239,7 @@ pub(crate) fn terms_for(wanted: &Words) -> Vec<String> {
     terms
 }
 
-fn push_term(terms: &mut String, letter: &str, language: Language, stem: &str) {
+fn push_term(terms: &mut String, letter: &str, language: StemLanguage, stem: &str) {
     for part in [letter, "=", language.code(), ".", stem] {
         terms.push_str(part);
     }
@@ -249,7 +249,7 @@ fn push_term(terms: &mut String, letter: &str, language: Language, stem: &str) {
 mod tests {
     use super::*;
 
-    fn check(language: Language, word: &str, folded: &str, accented: Option<&str>) {
+    fn check(language: StemLanguage, word: &str, folded: &str, accented: Option<&str>) {
         let word = words(word).next().unwrap();
         let expected = Stem { folded: folded.to_owned(), accented: accented.map(str::to_owned) };
         assert_eq!(language.stem(&word), expected, "other stems are another ANALYSIS");
@@ -257,39 +257,39 @@ mod tests {
 
     #[test]
     fn stems_are_those_that_indexes_have() {
-        check(Language::Swedish, "hundarna", "hund", None);
-        check(Language::Swedish, "områden", "omrad", Some("områd"));
-        check(Language::English, "bridges", "bridg", None);
-        check(Language::English, "cafés", "cafe", Some("café"));
-        check(Language::Norwegian, "fjellene", "fjell", None);
-        check(Language::Norwegian, "båtens", "bat", Some("båt"));
-        check(Language::Danish, "gæsterne", "gaest", Some("gæst"));
-        check(Language::Finnish, "kylässä", "kyla", Some("kylä"));
-        check(Language::Finnish, "veneessä", "vene", None);
-        check(Language::German, "Häusern", "haus", Some("häus"));
-        check(Language::German, "Straßen", "strass", Some("straß"));
+        check(StemLanguage::Swedish, "hundarna", "hund", None);
+        check(StemLanguage::Swedish, "områden", "omrad", Some("områd"));
+        check(StemLanguage::English, "bridges", "bridg", None);
+        check(StemLanguage::English, "cafés", "cafe", Some("café"));
+        check(StemLanguage::Norwegian, "fjellene", "fjell", None);
+        check(StemLanguage::Norwegian, "båtens", "bat", Some("båt"));
+        check(StemLanguage::Danish, "gæsterne", "gaest", Some("gæst"));
+        check(StemLanguage::Finnish, "kylässä", "kyla", Some("kylä"));
+        check(StemLanguage::Finnish, "veneessä", "vene", None);
+        check(StemLanguage::German, "Häusern", "haus", Some("häus"));
+        check(StemLanguage::German, "Straßen", "strass", Some("straß"));
     }
 
     #[test]
     fn a_tag_says_its_language_in_its_first_part() {
-        assert_eq!(Language::of("nb-NO"), [Language::Norwegian]);
-        assert_eq!(Language::of("DE"), [Language::German]);
-        assert_eq!(Language::of("en_GB"), [Language::English]);
+        assert_eq!(StemLanguage::of("nb-NO"), [StemLanguage::Norwegian]);
+        assert_eq!(StemLanguage::of("DE"), [StemLanguage::German]);
+        assert_eq!(StemLanguage::of("en_GB"), [StemLanguage::English]);
         for other in ["", "fr", "swe", "svenska"] {
-            assert_eq!(Language::of(other), [Language::Swedish, Language::English], "{other}");
+            assert_eq!(StemLanguage::of(other), [StemLanguage::Swedish, StemLanguage::English], "{other}");
         }
     }
 
     #[test]
     fn terms_have_their_place_and_the_spelling_with_an_accent_counts() {
-        let indexed = Indexed {
+        let indexed = IndexedDocument {
             headline: "hundar moten".to_owned(),
             body: "moten lagar 2026 hund hund".to_owned(),
             language: "sv".to_owned(),
-            ..Indexed::default()
+            ..IndexedDocument::default()
         };
         let accents = "==möten ==lågar b==lågar h==möten";
-        let mut stemming = Stemming::default();
+        let mut stemming = DocumentStemmer::default();
         let terms = stemming.terms_of(&indexed, accents);
         assert_eq!(stemming.terms_of(&indexed, accents), terms);
         let mut terms: Vec<&str> = terms.split(' ').collect();

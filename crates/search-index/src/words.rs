@@ -2,53 +2,53 @@
 
 use std::sync::Arc;
 
-use query::{Place, Words, named_start};
+use query::{TextField, WordPattern, named_start};
 use roaring::RoaringBitmap;
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _, RegexPhraseQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, InvertedIndexReader, TERMINATED, Term};
 
 use crate::error::{IndexError, Result};
-use crate::index::Snapshot;
-use crate::schema::Fields;
-use crate::segment::Segment;
-use crate::sets::Gathering;
+use crate::index::IndexSnapshot;
+use crate::schema::SchemaFields;
+use crate::segment::IndexSegment;
+use crate::sets::SetBuilder;
 
 /// Whether the time of a search is over.
-pub(crate) type IsOver<'a> = &'a dyn Fn() -> bool;
+pub(crate) type DeadlineCheck<'a> = &'a dyn Fn() -> bool;
 
 /// Documents between two looks at the time.
 const DOCS_BETWEEN_LOOKS: usize = 4096;
 
 /// The fields in which words of a place stand.
-pub(crate) fn fields_of(fields: &Fields, place: Place) -> Vec<Field> {
+pub(crate) fn fields_of(fields: &SchemaFields, place: TextField) -> Vec<Field> {
     match place {
-        Place::Anywhere => vec![fields.headline, fields.description, fields.body, fields.rest],
-        Place::Headline => vec![fields.headline],
-        Place::Description => vec![fields.description],
-        Place::Body => vec![fields.body],
-        Place::Named(_) => vec![fields.properties],
+        TextField::Anywhere => vec![fields.headline, fields.description, fields.body, fields.rest],
+        TextField::Headline => vec![fields.headline],
+        TextField::Description => vec![fields.description],
+        TextField::Body => vec![fields.body],
+        TextField::Named(_) => vec![fields.properties],
     }
 }
 
 /// A search for terms in one segment, with the documents that it found so far.
-pub(crate) struct Look<'a> {
-    snapshot: &'a Snapshot,
-    segment: &'a Segment,
-    is_over: IsOver<'a>,
-    found: Gathering,
+pub(crate) struct TermLookup<'a> {
+    snapshot: &'a IndexSnapshot,
+    segment: &'a IndexSegment,
+    is_over: DeadlineCheck<'a>,
+    found: SetBuilder,
     /// Documents since the last look at the time.
     since: usize,
 }
 
-impl<'a> Look<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, segment: &'a Segment, is_over: IsOver<'a>) -> Self {
-        let found = Gathering::new(segment.max_doc());
+impl<'a> TermLookup<'a> {
+    pub(crate) fn new(snapshot: &'a IndexSnapshot, segment: &'a IndexSegment, is_over: DeadlineCheck<'a>) -> Self {
+        let found = SetBuilder::new(segment.max_doc());
         Self { snapshot, segment, is_over, found, since: 0 }
     }
 
     /// The documents that hold `words`, and some that were removed.
-    pub(crate) fn words(mut self, words: &Words) -> Result<RoaringBitmap> {
+    pub(crate) fn words(mut self, words: &WordPattern) -> Result<RoaringBitmap> {
         let (snapshot, segment, is_over) = (self.snapshot, self.segment, self.is_over);
         let fields = &snapshot.shared.fields;
         let tokens = words.tokens();
@@ -65,18 +65,18 @@ impl<'a> Look<'a> {
             if found.is_empty() {
                 break;
             }
-            let accents = Look::new(snapshot, segment, is_over);
+            let accents = TermLookup::new(snapshot, segment, is_over);
             found &= accents.any_of(fields.accents, [accent.as_str()])?;
         }
         Ok(found)
     }
 
     /// The documents with any word in a place.
-    pub(crate) fn present(mut self, place: Place) -> Result<RoaringBitmap> {
+    pub(crate) fn present(mut self, place: TextField) -> Result<RoaringBitmap> {
         for field in fields_of(&self.snapshot.shared.fields, place) {
             match place {
-                Place::Named(name) => self.prefix(field, &named_start(name))?,
-                Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
+                TextField::Named(name) => self.prefix(field, &named_start(name))?,
+                TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
                     self.with_words(field)?;
                 }
             }

@@ -2,14 +2,14 @@
 
 use model::ItemKey;
 use model::item::PubStatus;
-use query::Indexed;
+use query::IndexedDocument;
 use serde::{Deserialize, Serialize};
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{TantivyDocument, Term};
 
 use crate::error::Result;
-use crate::schema::Fields;
-use crate::stems::Stemming;
+use crate::schema::SchemaFields;
+use crate::stems::DocumentStemmer;
 
 /// The threads that make documents into segments.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ const REMOVED_SHARE_MAX: f32 = 0.2;
 
 /// A version of an item, as search sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Item<'a> {
+pub struct ItemVersion<'a> {
     /// The number of the version, which no other version of the archive has at the same time.
     pub number: u32,
     /// The item.
@@ -53,12 +53,12 @@ pub struct Item<'a> {
     /// Until when the item is hidden, milliseconds since 1970.
     pub embargoed_ms: Option<i64>,
     /// What of the document is searched.
-    pub indexed: &'a Indexed,
+    pub indexed: &'a IndexedDocument,
 }
 
 /// Up to where an index is whole, and of what archive. It is part of each commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Position {
+pub struct CommitPosition {
     /// The archive's random id.
     pub archive: String,
     /// The version of the analysis; of another one nothing can be used.
@@ -81,33 +81,33 @@ pub fn stamp(key: &str, stored_ms: i64) -> u64 {
 }
 
 /// The only writer of an index.
-pub struct Writer {
+pub struct IndexWriter {
     engine: tantivy::IndexWriter,
-    fields: Fields,
+    fields: SchemaFields,
     /// Of each adder.
-    stemmings: [Stemming; ADDERS],
+    stemmings: [DocumentStemmer; ADDERS],
 }
 
 /// Adds items on a thread, beside another one.
-pub struct Adder<'a> {
+pub struct VersionAdder<'a> {
     engine: &'a tantivy::IndexWriter,
-    fields: &'a Fields,
-    stemming: &'a mut Stemming,
+    fields: &'a SchemaFields,
+    stemming: &'a mut DocumentStemmer,
 }
 
-impl Writer {
+impl IndexWriter {
     /// A writer that adds few items at a time.
-    pub(crate) fn following(index: &tantivy::Index, fields: Fields) -> Result<Self> {
+    pub(crate) fn following(index: &tantivy::Index, fields: SchemaFields) -> Result<Self> {
         Self::new(index, fields, FOLLOWING)
     }
 
     /// A writer that adds as many items as there are.
-    pub(crate) fn building(index: &tantivy::Index, fields: Fields) -> Result<Self> {
+    pub(crate) fn building(index: &tantivy::Index, fields: SchemaFields) -> Result<Self> {
         Self::new(index, fields, BUILDING)
     }
 
     /// Takes the lock of the index's folder. Fails while another writer holds it.
-    fn new(index: &tantivy::Index, fields: Fields, threads: SegmentThreads) -> Result<Self> {
+    fn new(index: &tantivy::Index, fields: SchemaFields, threads: SegmentThreads) -> Result<Self> {
         let options = IndexWriterOptions::builder()
             .num_worker_threads(threads.count)
             .num_merge_threads(1)
@@ -123,13 +123,13 @@ impl Writer {
     }
 
     /// What adds items on as many threads as there are adders.
-    pub fn adders(&mut self) -> [Adder<'_>; ADDERS] {
+    pub fn adders(&mut self) -> [VersionAdder<'_>; ADDERS] {
         let (engine, fields) = (&self.engine, &self.fields);
-        self.stemmings.each_mut().map(|stemming| Adder { engine, fields, stemming })
+        self.stemmings.each_mut().map(|stemming| VersionAdder { engine, fields, stemming })
     }
 
     /// Adds a version.
-    pub fn add(&mut self, item: &Item<'_>) -> Result<()> {
+    pub fn add(&mut self, item: &ItemVersion<'_>) -> Result<()> {
         let [mut adder, ..] = self.adders();
         adder.add(item)
     }
@@ -140,7 +140,7 @@ impl Writer {
     }
 
     /// Makes everything until now findable and safe from a crash, up to `position`.
-    pub fn commit(&mut self, position: &Position) -> Result<()> {
+    pub fn commit(&mut self, position: &CommitPosition) -> Result<()> {
         let payload = serde_json::to_string(position).map_err(std::io::Error::other)?;
         let mut commit = self.engine.prepare_commit()?;
         commit.set_payload(&payload);
@@ -154,9 +154,9 @@ impl Writer {
     }
 }
 
-impl Adder<'_> {
+impl VersionAdder<'_> {
     /// Adds a version.
-    pub fn add(&mut self, item: &Item<'_>) -> Result<()> {
+    pub fn add(&mut self, item: &ItemVersion<'_>) -> Result<()> {
         let mut document = TantivyDocument::default();
         let fields = self.fields;
         document.add_u64(fields.number, u64::from(item.number));
@@ -167,8 +167,8 @@ impl Adder<'_> {
         document.add_u64(fields.stamp, stamp(&item.key.to_string(), item.stored_ms));
         document.add_text(fields.media_type, item.key.media_type.as_str());
         document.add_text(fields.status, item.status.as_str());
-        let Indexed { headline, description, body, rest, tags, .. } = item.indexed;
-        let Indexed { facets, dates, numbers, .. } = item.indexed;
+        let IndexedDocument { headline, description, body, rest, tags, .. } = item.indexed;
+        let IndexedDocument { facets, dates, numbers, .. } = item.indexed;
         let texts = [
             (fields.headline, headline),
             (fields.description, description),

@@ -5,27 +5,27 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use query::Indexed;
-use search_index::oracle::{self, Answer, Ask, Version};
-use search_index::{Index, Item, Page, Position, Snapshot, Sort, SortDate, Writer};
+use query::IndexedDocument;
+use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
+use search_index::{SearchIndex, ItemVersion, ResultPage, CommitPosition, IndexSnapshot, SortOrder, SortDate, IndexWriter};
 
 const MEMORY_BYTES: u64 = 100_000;
 
-fn position(row: usize) -> Position {
+fn position(row: usize) -> CommitPosition {
     let archive = "an archive".to_owned();
     let row = i64::try_from(row).unwrap();
-    Position { archive, analysis: 1, row, digest: String::new() }
+    CommitPosition { archive, analysis: 1, row, digest: String::new() }
 }
 
 /// Writes versions, the first of which gets the number `first`, in the place of those before.
-fn write(writer: &mut Writer, written: &[Version], first: usize) {
+fn write(writer: &mut IndexWriter, written: &[SampleVersion], first: usize) {
     for (at, version) in written.iter().enumerate().skip(first) {
-        let same = |other: &&Version| other.key() == version.key();
+        let same = |other: &&SampleVersion| other.key() == version.key();
         if let Some(before) = written[..at].iter().rposition(|other| same(&other)) {
             writer.remove(number(before));
         }
         let (key, indexed) = (version.key(), version.indexed());
-        let item = Item {
+        let item = ItemVersion {
             number: number(at),
             key: &key,
             stored_ms: oracle::start().as_millisecond(),
@@ -44,7 +44,7 @@ fn number(at: usize) -> u32 {
 }
 
 /// Compares the index with the oracle.
-fn check(index: &Index, written: &[Version], asks: &[Ask]) {
+fn check(index: &SearchIndex, written: &[SampleVersion], asks: &[SampleSearch]) {
     let current = oracle::current(written);
     let current: Vec<_> =
         current.into_iter().map(|(number, one)| (number, one.clone(), one.indexed())).collect();
@@ -54,7 +54,7 @@ fn check(index: &Index, written: &[Version], asks: &[Ask]) {
     for ask in asks {
         let on = &|| false;
         let found = snapshot.find(&ask.filter, &[], on).unwrap();
-        let answer = Answer {
+        let answer = OracleAnswer {
             total: found.total(),
             hits: found.page(ask.page, &ask.filter.query, on).unwrap(),
             facets: found.facets(&ask.facets, on).unwrap(),
@@ -74,14 +74,14 @@ fn check(index: &Index, written: &[Version], asks: &[Ask]) {
 }
 
 /// Checks that the most relevant ones are all that match, and first those that match as written.
-fn check_relevance(snapshot: &Snapshot, current: &[(u32, Version, Indexed)], ask: &Ask) {
+fn check_relevance(snapshot: &IndexSnapshot, current: &[(u32, SampleVersion, IndexedDocument)], ask: &SampleSearch) {
     let on = &|| false;
     let found = snapshot.find(&ask.filter, &[], on).unwrap();
-    let page = |sort| Page { sort, skip: 0, size: current.len() };
-    let ranked = found.page(page(Sort::Relevance), &ask.filter.query, on).unwrap();
+    let page = |sort| ResultPage { sort, skip: 0, size: current.len() };
+    let ranked = found.page(page(SortOrder::Relevance), &ask.filter.query, on).unwrap();
     let mut written = ask.clone();
     written.filter.query = written.filter.query.as_written();
-    written.page = page(Sort::By { date: SortDate::Order, descending: true });
+    written.page = page(SortOrder::By { date: SortDate::Order, descending: true });
     let written = oracle::answer(current, &written);
     let (first, others) = ranked.split_at_checked(written.hits.len()).unwrap();
     let sorted = |numbers: &[u32]| -> BTreeSet<u32> { numbers.iter().copied().collect() };
@@ -98,7 +98,7 @@ proptest! {
         asks in proptest::collection::vec(oracle::asks(), 24),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let index = Index::create(folder.path(), MEMORY_BYTES).unwrap();
+        let index = SearchIndex::create(folder.path(), MEMORY_BYTES).unwrap();
         let mut writer = index.writer().unwrap();
         let mut written = Vec::new();
         for batch in batches {
@@ -110,7 +110,7 @@ proptest! {
         }
         // The same of an index that is opened, and of one whose segments were merged.
         writer.finish().unwrap();
-        let again = Index::open(folder.path(), 0).unwrap();
+        let again = SearchIndex::open(folder.path(), 0).unwrap();
         check(&again, &written, &asks);
     }
 }

@@ -8,37 +8,37 @@ use tokio::{runtime::Handle, task::JoinHandle};
 
 use super::{
     Auth,
-    pace::Paced,
-    throttle::{Decision, Evaluated, Subject},
+    pace::PacedAttempt,
+    throttle::{ThrottleDecision, EvaluatedAttempt, ThrottleSubject},
 };
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{FAILED_LOGINS_MAX, SWEEP_ROWS};
 use crate::storage::database::WriteTx;
 
 /// A secret on its way to a hashing thread.
-pub(super) struct Attempt {
+pub(super) struct VerificationAttempt {
     pub(super) secret: String,
     /// The hash that it is compared with; without one it is wrong, after the same time.
     pub(super) hash: Option<String>,
     /// Whether a right secret is enough.
     pub(super) may_enter: bool,
     pub(super) address: IpAddr,
-    pub(super) subject: Subject,
+    pub(super) subject: ThrottleSubject,
     /// What was decided of it where memory knew that it is wrong: it is counted already.
-    pub(super) counted: Option<Decision>,
+    pub(super) counted: Option<ThrottleDecision>,
 }
 
 /// What the memory of verified secrets says of an attempt.
-pub(super) enum Recalled {
+pub(super) enum CachedVerdict {
     /// Nothing, or the attempt is locked out: the throttle decides what becomes of it.
     Nothing,
     Right,
     /// It is wrong and counted; what was decided before.
-    Wrong(Decision),
+    Wrong(ThrottleDecision),
 }
 
-impl Recalled {
-    pub(super) fn counted(&self) -> Option<Decision> {
+impl CachedVerdict {
+    pub(super) fn counted(&self) -> Option<ThrottleDecision> {
         match self {
             Self::Nothing | Self::Right => None,
             Self::Wrong(decision) => Some(*decision),
@@ -46,16 +46,16 @@ impl Recalled {
     }
 }
 
-pub(super) enum Attempted {
+pub(super) enum AttemptOutcome {
     Right,
     Wrong,
     Throttled { wait_s: u64 },
 }
 
 /// An attempt on a hashing thread: refused by the throttle, or else verified and then counted.
-struct Evaluation {
+struct AttemptEvaluation {
     auth: Auth,
-    attempt: Arc<Attempt>,
+    attempt: Arc<VerificationAttempt>,
     /// Whether the attempt has its turn.
     is_paced: bool,
     now: Timestamp,
@@ -63,38 +63,38 @@ struct Evaluation {
     runtime: Handle,
 }
 
-impl Evaluation {
+impl AttemptEvaluation {
     /// What becomes of an attempt that the throttle does not admit.
-    fn refuse(&self) -> Option<Outcome> {
+    fn refuse(&self) -> Option<EvaluationOutcome> {
         let decision = self.auth.inner.throttle.decide(&self.attempt.subject, self.now);
         let is_admitted = match decision {
-            Decision::Evaluate => true,
-            Decision::Pace { .. } => self.is_paced,
-            Decision::Locked { .. } => false,
+            ThrottleDecision::Evaluate => true,
+            ThrottleDecision::Pace { .. } => self.is_paced,
+            ThrottleDecision::Locked { .. } => false,
         };
-        (!is_admitted).then_some(Outcome { decision, fits: false, stored: None })
+        (!is_admitted).then_some(EvaluationOutcome { decision, fits: false, stored: None })
     }
 
     /// Whether the secret is right and enough. Takes the time of a slow hash in any case.
     fn verify(&self) -> bool {
-        let Attempt { secret, hash, may_enter, .. } = &*self.attempt;
+        let VerificationAttempt { secret, hash, may_enter, .. } = &*self.attempt;
         self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_enter
     }
 
     /// Counts the result, and stores it where it is a failure that stands.
-    fn count(&self, fits: bool) -> Outcome {
+    fn count(&self, fits: bool) -> EvaluationOutcome {
         let Self { auth, attempt, is_paced, now, runtime } = self;
-        let evaluated = Evaluated { fits, is_paced: *is_paced };
+        let evaluated = EvaluatedAttempt { fits, is_paced: *is_paced };
         let decision = auth.inner.throttle.settle(&attempt.subject, evaluated, *now);
-        let is_counted = !fits && decision == Decision::Evaluate;
+        let is_counted = !fits && decision == ThrottleDecision::Evaluate;
         let store = || auth.store_failure(runtime, &attempt.subject, *now);
-        Outcome { decision, fits, stored: is_counted.then(store) }
+        EvaluationOutcome { decision, fits, stored: is_counted.then(store) }
     }
 }
 
 /// What came out of a hashing thread.
-struct Outcome {
-    decision: Decision,
+struct EvaluationOutcome {
+    decision: ThrottleDecision,
     fits: bool,
     /// Its failure on the way to the database.
     stored: Option<JoinHandle<()>>,
@@ -105,39 +105,39 @@ impl Auth {
     pub(super) fn recall(
         &self,
         right: Option<bool>,
-        subject: &Subject,
+        subject: &ThrottleSubject,
         now: Timestamp,
-    ) -> Recalled {
-        let Some(right) = right else { return Recalled::Nothing };
+    ) -> CachedVerdict {
+        let Some(right) = right else { return CachedVerdict::Nothing };
         match self.inner.throttle.settle_known(subject, right, now) {
-            Decision::Locked { .. } => Recalled::Nothing,
-            Decision::Pace { .. } | Decision::Evaluate if right => Recalled::Right,
-            decision @ (Decision::Pace { .. } | Decision::Evaluate) => Recalled::Wrong(decision),
+            ThrottleDecision::Locked { .. } => CachedVerdict::Nothing,
+            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate if right => CachedVerdict::Right,
+            decision @ (ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate) => CachedVerdict::Wrong(decision),
         }
     }
 
     /// Makes one attempt, in its turn where its name is paced, and stores its failure.
-    pub(super) async fn attempt(&self, attempt: Attempt, now: Timestamp) -> Result<Attempted> {
+    pub(super) async fn attempt(&self, attempt: VerificationAttempt, now: Timestamp) -> Result<AttemptOutcome> {
         if let Some(decision) = attempt.counted {
             return self.refuse_counted(attempt, decision, now).await;
         }
         let attempt = Arc::new(attempt);
         let mut outcome = self.hash(Arc::clone(&attempt), false, now).await?;
-        if let Decision::Pace { key, overrun, has_failed } = outcome.decision {
-            let paced = Paced { key, address: attempt.address, overrun, has_failed };
+        if let ThrottleDecision::Pace { key, overrun, has_failed } = outcome.decision {
+            let paced = PacedAttempt { key, address: attempt.address, overrun, has_failed };
             outcome = match self.inner.pacer.reserve(paced, now) {
                 Ok(wait) => self.hash_in_turn(attempt, wait, now).await?,
-                Err(wait_s) => return Ok(Attempted::Throttled { wait_s }),
+                Err(wait_s) => return Ok(AttemptOutcome::Throttled { wait_s }),
             };
         }
         match outcome.decision {
-            Decision::Locked { wait_s } => Ok(Attempted::Throttled { wait_s }),
+            ThrottleDecision::Locked { wait_s } => Ok(AttemptOutcome::Throttled { wait_s }),
             // Only attempts that did not have their turn are told to wait for it.
-            Decision::Pace { .. } => Ok(Attempted::Throttled { wait_s: 1 }),
-            Decision::Evaluate if outcome.fits => Ok(Attempted::Right),
-            Decision::Evaluate => {
+            ThrottleDecision::Pace { .. } => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
+            ThrottleDecision::Evaluate if outcome.fits => Ok(AttemptOutcome::Right),
+            ThrottleDecision::Evaluate => {
                 wait_for(outcome.stored).await;
-                Ok(Attempted::Wrong)
+                Ok(AttemptOutcome::Wrong)
             }
         }
     }
@@ -146,21 +146,21 @@ impl Auth {
     /// as one that has to be evaluated: else the answer would tell which names memory knows.
     async fn refuse_counted(
         &self,
-        attempt: Attempt,
-        decision: Decision,
+        attempt: VerificationAttempt,
+        decision: ThrottleDecision,
         now: Timestamp,
-    ) -> Result<Attempted> {
+    ) -> Result<AttemptOutcome> {
         wait_for(Some(self.store_failure(&Handle::current(), &attempt.subject, now))).await;
-        if let Decision::Pace { key, overrun, has_failed } = decision {
-            let paced = Paced { key, address: attempt.address, overrun, has_failed };
+        if let ThrottleDecision::Pace { key, overrun, has_failed } = decision {
+            let paced = PacedAttempt { key, address: attempt.address, overrun, has_failed };
             match self.inner.pacer.reserve(paced, now) {
                 Ok(wait) => tokio::time::sleep(wait).await,
-                Err(wait_s) => return Ok(Attempted::Throttled { wait_s }),
+                Err(wait_s) => return Ok(AttemptOutcome::Throttled { wait_s }),
             }
         }
         let (auth, address) = (self.clone(), attempt.address);
         let verify = move || auth.inner.passwords.verify(&attempt.secret, attempt.hash.as_deref());
-        self.inner.passwords.run(address, || None, verify, |_| Attempted::Wrong).await
+        self.inner.passwords.run(address, || None, verify, |_| AttemptOutcome::Wrong).await
     }
 
     /// Compares a secret in its turn, which is after `wait`, also when its client hangs up before:
@@ -168,10 +168,10 @@ impl Auth {
     /// as slots.
     async fn hash_in_turn(
         &self,
-        attempt: Arc<Attempt>,
+        attempt: Arc<VerificationAttempt>,
         wait: Duration,
         now: Timestamp,
-    ) -> Result<Outcome> {
+    ) -> Result<EvaluationOutcome> {
         let (auth, then) = (self.clone(), now.checked_add(wait).unwrap_or(now));
         let turn = tokio::spawn(async move {
             tokio::time::sleep(wait).await;
@@ -184,12 +184,12 @@ impl Auth {
     /// counts the result: a thousand guesses at once get no further than one after the other.
     async fn hash(
         &self,
-        attempt: Arc<Attempt>,
+        attempt: Arc<VerificationAttempt>,
         is_paced: bool,
         now: Timestamp,
-    ) -> Result<Outcome> {
+    ) -> Result<EvaluationOutcome> {
         let (address, runtime) = (attempt.address, Handle::current());
-        let evaluation = Evaluation { auth: self.clone(), attempt, is_paced, now, runtime };
+        let evaluation = AttemptEvaluation { auth: self.clone(), attempt, is_paced, now, runtime };
         if let Some(refused) = evaluation.refuse() {
             return Ok(refused);
         }
@@ -204,7 +204,7 @@ impl Auth {
     fn store_failure(
         &self,
         runtime: &Handle,
-        subject: &Subject,
+        subject: &ThrottleSubject,
         now: Timestamp,
     ) -> JoinHandle<()> {
         let (auth, throttle) = (self.clone(), &self.inner.throttle);

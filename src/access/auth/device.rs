@@ -12,7 +12,7 @@ use aws_lc_rs::rand;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
-use super::Secret;
+use super::RandomSecret;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::DEVICE_COOKIE_FOR;
 use crate::storage::database::{Db, WriteTx};
@@ -44,7 +44,7 @@ pub(super) struct DeviceCookie {
 
 /// The user that a cookie is good for, with the hash of the password of that moment.
 #[derive(Clone, Copy)]
-pub(super) struct Owner<'a> {
+pub(super) struct DeviceOwner<'a> {
     pub(super) user: UserId,
     pub(super) password_hash: &'a str,
 }
@@ -80,7 +80,7 @@ impl DeviceKey {
         let text = match db.read(|tx| tx.find_secret_state(KEY)).await? {
             Some(known) => known,
             None => {
-                let fresh = Secret::new()?.reveal().to_owned();
+                let fresh = RandomSecret::new()?.reveal().to_owned();
                 // Another node may have been faster.
                 let draw = move |tx: &WriteTx<'_>| match tx.as_read().find_secret_state(KEY)? {
                     Some(known) => Ok(known),
@@ -94,7 +94,7 @@ impl DeviceKey {
     }
 
     /// The value of a new cookie for a browser in which `owner` logged in.
-    pub(super) fn issue(&self, owner: Owner<'_>, now: Timestamp) -> Result<String> {
+    pub(super) fn issue(&self, owner: DeviceOwner<'_>, now: Timestamp) -> Result<String> {
         let mut signed = [0; SIGNED_BYTES];
         rand::fill(&mut signed[..16]).map_err(|_| Error::internal("no random bits"))?;
         signed[16..].copy_from_slice(&now.as_second().to_be_bytes());
@@ -106,7 +106,7 @@ impl DeviceKey {
 
     /// Whether `cookie` was issued to `owner`, with the password that the user has now, and has not
     /// expired.
-    pub(super) fn verify(&self, cookie: &DeviceCookie, owner: Owner<'_>, now: Timestamp) -> bool {
+    pub(super) fn verify(&self, cookie: &DeviceCookie, owner: DeviceOwner<'_>, now: Timestamp) -> bool {
         let age_s = now.as_second().checked_sub(cookie.issued_s());
         let age = age_s.and_then(|age_s| u64::try_from(age_s).ok()).map(Duration::from_secs);
         let message = message(&cookie.signed, owner);
@@ -115,7 +115,7 @@ impl DeviceKey {
     }
 }
 
-fn message(signed: &[u8; SIGNED_BYTES], owner: Owner<'_>) -> Vec<u8> {
+fn message(signed: &[u8; SIGNED_BYTES], owner: DeviceOwner<'_>) -> Vec<u8> {
     let mut message = b"wirephoto device\0".to_vec();
     message.extend_from_slice(signed);
     message.extend_from_slice(&owner.user.0.to_be_bytes());
@@ -127,7 +127,7 @@ fn message(signed: &[u8; SIGNED_BYTES], owner: Owner<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const ADA: Owner<'_> = Owner { user: UserId(7), password_hash: "$argon2id$1" };
+    const ADA: DeviceOwner<'_> = DeviceOwner { user: UserId(7), password_hash: "$argon2id$1" };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
@@ -142,8 +142,8 @@ mod tests {
         let (ours, value) = (key(b"ours"), key(b"ours").issue(ADA, at(0)).unwrap());
         let cookie = DeviceCookie::parse(&value).unwrap();
         assert!(ours.verify(&cookie, ADA, at(1)));
-        assert!(!ours.verify(&cookie, Owner { user: UserId(8), ..ADA }, at(1)));
-        assert!(!ours.verify(&cookie, Owner { password_hash: "$argon2id$2", ..ADA }, at(1)));
+        assert!(!ours.verify(&cookie, DeviceOwner { user: UserId(8), ..ADA }, at(1)));
+        assert!(!ours.verify(&cookie, DeviceOwner { password_hash: "$argon2id$2", ..ADA }, at(1)));
         assert!(!key(b"theirs").verify(&cookie, ADA, at(1)));
         let last = i64::try_from(DEVICE_COOKIE_FOR.as_secs()).unwrap();
         assert!(ours.verify(&cookie, ADA, at(last - 1)) && !ours.verify(&cookie, ADA, at(last)));

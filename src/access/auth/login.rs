@@ -12,18 +12,18 @@ use std::{net::IpAddr, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    Auth, Method, Principal,
-    attempt::{Attempt, Attempted, Recalled},
-    device::{DeviceCookie, DeviceKey, Owner},
-    throttle::{Decision, Subject, device_key},
+    Auth, AuthMethod, Principal,
+    attempt::{VerificationAttempt, AttemptOutcome, CachedVerdict},
+    device::{DeviceCookie, DeviceKey, DeviceOwner},
+    throttle::{ThrottleDecision, ThrottleSubject, device_key},
 };
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::PASSWORD_BYTES_MAX;
 use crate::runtime::telemetry;
-use crate::storage::audit::{self, Action};
+use crate::storage::audit::{self, AuditAction};
 use crate::storage::database::{DbError, ReadTx};
-use model::Hash;
-use model::account::{Account, Scopes, User};
+use model::ContentHash;
+use model::account::{Account, ScopeSet, User};
 use model::limits::USER_NAME_BYTES_MAX;
 
 /// A user name and a password, with where they come from.
@@ -40,15 +40,15 @@ pub struct LoginRequest<'a> {
 }
 
 /// A login that succeeded. A password may change while its hash is computed, so whoever opens a
-/// session or gives out tokens for it looks again in the same transaction ([`Entered::is_good`]).
+/// session or gives out tokens for it looks again in the same transaction ([`AuthenticatedLogin::is_good`]).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Entered {
+pub struct AuthenticatedLogin {
     /// Who logged in.
     pub account: Arc<Account>,
     password: Arc<str>,
 }
 
-impl Entered {
+impl AuthenticatedLogin {
     /// Whether the user may still use the service and still has the password of this login.
     pub fn is_good(&self, tx: &ReadTx<'_>) -> Result<bool, DbError> {
         let found = tx.find_user_by_name(&self.account.user.user_name)?;
@@ -60,7 +60,7 @@ impl Entered {
     }
 }
 
-impl std::fmt::Debug for Entered {
+impl std::fmt::Debug for AuthenticatedLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Entered({})", self.account.user.id)
     }
@@ -68,9 +68,9 @@ impl std::fmt::Debug for Entered {
 
 /// How a login ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginOutcome {
     /// The password is right and the user may use the service.
-    Ok(Entered),
+    Ok(AuthenticatedLogin),
     /// User name or password are wrong, or the user is not active: nobody is told which.
     Refused,
     /// Too many failed; the next try is allowed in so many seconds.
@@ -78,11 +78,11 @@ pub enum Login {
 }
 
 /// The user that a login names, and what its attempts are counted by.
-struct Candidate {
+struct LoginCandidate {
     /// The user, if it may use the service.
     user: Option<User>,
     password_hash: Option<String>,
-    subject: Subject,
+    subject: ThrottleSubject,
 }
 
 impl Auth {
@@ -102,21 +102,21 @@ impl Auth {
             return Ok(None);
         }
         let principal = |account| {
-            let principal = Principal::new(account, Scopes::of_key(), Method::Basic);
+            let principal = Principal::new(account, ScopeSet::of_key(), AuthMethod::Basic);
             Some(Arc::new(principal))
         };
         let candidate = self.find_candidate(&request, now).await?;
         let recalled = self.recall_login(&request, &candidate, now);
-        if let (Recalled::Right, Some(user)) = (&recalled, &candidate.user) {
+        if let (CachedVerdict::Right, Some(user)) = (&recalled, &candidate.user) {
             return Ok(self.account(user.id).await?.and_then(principal));
         }
         let counted = recalled.counted();
         let outcome = record_metric(self.evaluate_login(&request, candidate, counted, now).await);
         self.record_login(&outcome, &request, now).await;
         match outcome? {
-            Login::Ok(entered) => Ok(principal(entered.account)),
-            Login::Refused => Ok(None),
-            Login::Throttled(wait_s) => Err(throttled(wait_s)),
+            LoginOutcome::Ok(entered) => Ok(principal(entered.account)),
+            LoginOutcome::Refused => Ok(None),
+            LoginOutcome::Throttled(wait_s) => Err(throttled(wait_s)),
         }
     }
 
@@ -145,7 +145,7 @@ impl Auth {
         password: &str,
         address: IpAddr,
         now: Timestamp,
-    ) -> Result<Login> {
+    ) -> Result<LoginOutcome> {
         self.log_in(&LoginRequest { user_name, password, address, device_cookie: None }, now).await
     }
 
@@ -154,7 +154,7 @@ impl Auth {
     /// It takes as long for a name that no user has. Waits up to
     /// [`crate::runtime::limits::PACE_WAIT_MAX`] for its turn when the name failed too often from everywhere. Fails with
     /// [`crate::runtime::error::Kind::Overloaded`] when too many logins wait.
-    pub async fn log_in(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<Login> {
+    pub async fn log_in(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<LoginOutcome> {
         let outcome = record_metric(self.check(request, now).await);
         self.record_login(&outcome, request, now).await;
         outcome
@@ -164,7 +164,7 @@ impl Auth {
     /// the database. What is too long is refused unchecked and guesses nothing.
     async fn record_login(
         &self,
-        outcome: &Result<Login>,
+        outcome: &Result<LoginOutcome>,
         request: &LoginRequest<'_>,
         now: Timestamp,
     ) {
@@ -173,16 +173,16 @@ impl Auth {
             return;
         }
         let (action, outcome) = match login {
-            Login::Ok(entered) => {
+            LoginOutcome::Ok(entered) => {
                 let user = &entered.account.user;
-                audit::record(audit::login_event(Action::Login, Some(user)));
+                audit::record(audit::login_event(AuditAction::Login, Some(user)));
                 return;
             }
-            Login::Refused => (Action::Login, audit::Outcome::Refused),
-            Login::Throttled(_) if audit::count_throttled(now) => {
-                (Action::LoginThrottled, audit::Outcome::Refused)
+            LoginOutcome::Refused => (AuditAction::Login, audit::AuditOutcome::Refused),
+            LoginOutcome::Throttled(_) if audit::count_throttled(now) => {
+                (AuditAction::LoginThrottled, audit::AuditOutcome::Refused)
             }
-            Login::Throttled(_) => return,
+            LoginOutcome::Throttled(_) => return,
         };
         let name = request.user_name.to_owned();
         let found = self.inner.db.read(move |tx| tx.find_user_by_name(&name)).await;
@@ -191,9 +191,9 @@ impl Auth {
         audit::record(audit::login_event(action, user.as_ref()).ended(outcome));
     }
 
-    async fn check(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<Login> {
+    async fn check(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<LoginOutcome> {
         if is_too_long(request) {
-            return Ok(Login::Refused);
+            return Ok(LoginOutcome::Refused);
         }
         let candidate = self.find_candidate(request, now).await?;
         self.evaluate_login(request, candidate, None, now).await
@@ -204,12 +204,12 @@ impl Auth {
         &self,
         request: &LoginRequest<'_>,
         now: Timestamp,
-    ) -> Result<Candidate> {
-        let subject = Subject::of_user(request.user_name, request.address);
+    ) -> Result<LoginCandidate> {
+        let subject = ThrottleSubject::of_user(request.user_name, request.address);
         let cookie = request.device_cookie.and_then(DeviceCookie::parse);
         if cookie.is_none() && self.is_locked(&subject, now) {
             // What is locked out costs no look-up.
-            return Ok(Candidate { user: None, password_hash: None, subject });
+            return Ok(LoginCandidate { user: None, password_hash: None, subject });
         }
         let mut keys = subject.keys();
         keys.extend(cookie.map(|cookie| device_key(cookie.device())));
@@ -221,11 +221,11 @@ impl Auth {
         self.inner.throttle.merge(&failures, now);
         let (user, password_hash) = found.unzip();
         let (user, password_hash) = (user.filter(|user| user.active), password_hash.flatten());
-        let mut candidate = Candidate { user, password_hash, subject };
+        let mut candidate = LoginCandidate { user, password_hash, subject };
         if let Some(cookie) = cookie
             && self.is_issued_to(&cookie, &candidate, now).await?
         {
-            candidate.subject = Subject::of_device(cookie.device(), request.address);
+            candidate.subject = ThrottleSubject::of_device(cookie.device(), request.address);
         }
         Ok(candidate)
     }
@@ -233,29 +233,29 @@ impl Auth {
     async fn is_issued_to(
         &self,
         cookie: &DeviceCookie,
-        candidate: &Candidate,
+        candidate: &LoginCandidate,
         now: Timestamp,
     ) -> Result<bool> {
         let key = self.device_key().await?;
         let (Some(user), Some(hash)) = (&candidate.user, &candidate.password_hash) else {
             return Ok(false);
         };
-        Ok(key.verify(cookie, Owner { user: user.id, password_hash: hash }, now))
+        Ok(key.verify(cookie, DeviceOwner { user: user.id, password_hash: hash }, now))
     }
 
-    fn is_locked(&self, subject: &Subject, now: Timestamp) -> bool {
-        matches!(self.inner.throttle.decide(subject, now), Decision::Locked { .. })
+    fn is_locked(&self, subject: &ThrottleSubject, now: Timestamp) -> bool {
+        matches!(self.inner.throttle.decide(subject, now), ThrottleDecision::Locked { .. })
     }
 
     /// What this network's memory says of a login, which is counted if it is wrong.
     fn recall_login(
         &self,
         request: &LoginRequest<'_>,
-        candidate: &Candidate,
+        candidate: &LoginCandidate,
         now: Timestamp,
-    ) -> Recalled {
-        let Candidate { user: Some(_), password_hash: Some(hash), subject } = candidate else {
-            return Recalled::Nothing;
+    ) -> CachedVerdict {
+        let LoginCandidate { user: Some(_), password_hash: Some(hash), subject } = candidate else {
+            return CachedVerdict::Nothing;
         };
         let (password, address) = (request.password, request.address);
         self.recall(self.inner.verified.is_right(password, hash, address), subject, now)
@@ -264,12 +264,12 @@ impl Auth {
     async fn evaluate_login(
         &self,
         request: &LoginRequest<'_>,
-        candidate: Candidate,
-        counted: Option<Decision>,
+        candidate: LoginCandidate,
+        counted: Option<ThrottleDecision>,
         now: Timestamp,
-    ) -> Result<Login> {
-        let Candidate { user, password_hash, subject } = candidate;
-        let attempt = Attempt {
+    ) -> Result<LoginOutcome> {
+        let LoginCandidate { user, password_hash, subject } = candidate;
+        let attempt = VerificationAttempt {
             secret: request.password.to_owned(),
             hash: password_hash.clone(),
             may_enter: user.is_some(),
@@ -278,15 +278,15 @@ impl Auth {
             counted,
         };
         match self.attempt(attempt, now).await? {
-            Attempted::Throttled { wait_s } => return Ok(Login::Throttled(wait_s)),
-            Attempted::Wrong => return Ok(Login::Refused),
-            Attempted::Right => {}
+            AttemptOutcome::Throttled { wait_s } => return Ok(LoginOutcome::Throttled(wait_s)),
+            AttemptOutcome::Wrong => return Ok(LoginOutcome::Refused),
+            AttemptOutcome::Right => {}
         }
-        let Some((user, hash)) = user.zip(password_hash) else { return Ok(Login::Refused) };
+        let Some((user, hash)) = user.zip(password_hash) else { return Ok(LoginOutcome::Refused) };
         self.inner.verified.remember(request.password, &hash, request.address);
         let password = hash.into();
-        let enter = |account| Login::Ok(Entered { account, password });
-        Ok(self.account(user.id).await?.map_or(Login::Refused, enter))
+        let enter = |account| LoginOutcome::Ok(AuthenticatedLogin { account, password });
+        Ok(self.account(user.id).await?.map_or(LoginOutcome::Refused, enter))
     }
 
     /// Runs `read` in a transaction that also loads how often the network of `address` failed, for
@@ -299,7 +299,7 @@ impl Auth {
         now: Timestamp,
         read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T> {
-        let subject = Subject::of_program(address);
+        let subject = ThrottleSubject::of_program(address);
         self.refuse_locked(&subject, now)?;
         let keys = subject.keys();
         let read = move |tx: &ReadTx<'_>| Ok((read(tx)?, tx.list_failed_logins(&keys)?));
@@ -309,10 +309,10 @@ impl Auth {
         Ok(found)
     }
 
-    fn refuse_locked(&self, subject: &Subject, now: Timestamp) -> Result<()> {
+    fn refuse_locked(&self, subject: &ThrottleSubject, now: Timestamp) -> Result<()> {
         match self.inner.throttle.decide(subject, now) {
-            Decision::Locked { wait_s } => Err(throttled(wait_s)),
-            Decision::Pace { .. } | Decision::Evaluate => Ok(()),
+            ThrottleDecision::Locked { wait_s } => Err(throttled(wait_s)),
+            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => Ok(()),
         }
     }
 
@@ -332,14 +332,14 @@ impl Auth {
         if secret.len() > PASSWORD_BYTES_MAX {
             return Ok(false);
         }
-        let subject = Subject::of_program(address);
+        let subject = ThrottleSubject::of_program(address);
         self.refuse_locked(&subject, now)?;
         let right = hash.and_then(|hash| self.inner.verified.is_right(secret, hash, address));
         let recalled = self.recall(right, &subject, now);
-        if matches!(recalled, Recalled::Right) {
+        if matches!(recalled, CachedVerdict::Right) {
             return Ok(true);
         }
-        let attempt = Attempt {
+        let attempt = VerificationAttempt {
             secret: secret.to_owned(),
             hash: hash.map(str::to_owned),
             may_enter: true,
@@ -348,9 +348,9 @@ impl Auth {
             counted: recalled.counted(),
         };
         match self.attempt(attempt, now).await? {
-            Attempted::Throttled { wait_s } => Err(throttled(wait_s)),
-            Attempted::Wrong => Ok(false),
-            Attempted::Right => {
+            AttemptOutcome::Throttled { wait_s } => Err(throttled(wait_s)),
+            AttemptOutcome::Wrong => Ok(false),
+            AttemptOutcome::Right => {
                 if let Some(hash) = hash {
                     self.inner.verified.remember(secret, hash, address);
                 }
@@ -361,17 +361,17 @@ impl Auth {
 
     /// Issues the value of a cookie that tells this browser apart from those that guess, for
     /// [`crate::runtime::limits::DEVICE_COOKIE_FOR`] or until the user gets another password.
-    pub async fn issue_device_cookie(&self, login: &Entered, now: Timestamp) -> Result<String> {
-        let owner = Owner { user: login.account.user.id, password_hash: &login.password };
+    pub async fn issue_device_cookie(&self, login: &AuthenticatedLogin, now: Timestamp) -> Result<String> {
+        let owner = DeviceOwner { user: login.account.user.id, password_hash: &login.password };
         self.device_key().await?.issue(owner, now)
     }
 
     /// A hash of the device that a device cookie names; `None` where it names none. It is not verified: only
     /// the browser knows the cookie.
     #[must_use]
-    pub fn device_hash(cookie: &str) -> Option<Hash> {
+    pub fn device_hash(cookie: &str) -> Option<ContentHash> {
         let cookie = DeviceCookie::parse(cookie)?;
-        Some(Hash::of(&cookie.device().0))
+        Some(ContentHash::of(&cookie.device().0))
     }
 
     async fn device_key(&self) -> Result<&DeviceKey> {
@@ -380,11 +380,11 @@ impl Auth {
 }
 
 /// Counts how a login ended.
-fn record_metric(outcome: Result<Login>) -> Result<Login> {
+fn record_metric(outcome: Result<LoginOutcome>) -> Result<LoginOutcome> {
     let word = match &outcome {
-        Ok(Login::Ok(_)) => "done",
-        Ok(Login::Refused) => "refused",
-        Ok(Login::Throttled(_)) => "throttled",
+        Ok(LoginOutcome::Ok(_)) => "done",
+        Ok(LoginOutcome::Refused) => "refused",
+        Ok(LoginOutcome::Throttled(_)) => "throttled",
         Err(_) => "failed",
     };
     metrics::counter!(telemetry::LOGINS, "outcome" => word).increment(1);

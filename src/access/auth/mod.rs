@@ -33,11 +33,11 @@ use moka::sync::Cache;
 use tokio::sync::OnceCell;
 
 pub use browser::browser_name;
-pub use login::{Entered, Login, LoginRequest};
+pub use login::{AuthenticatedLogin, LoginOutcome, LoginRequest};
 pub use new_password::{PasswordFlaw, check_new_password};
-pub use password::Hasher;
-pub use principal::{Method, Principal};
-pub use secret::Secret;
+pub use password::Argon2Hasher;
+pub use principal::{AuthMethod, Principal};
+pub use secret::RandomSecret;
 pub use signer::IdSigner;
 
 use crate::runtime::error::Result;
@@ -45,23 +45,23 @@ use crate::runtime::limits::{
     ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, SWEEP_ROWS, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX,
 };
 use crate::storage::database::{
-    AccountChange, Db, DbError, ReadTx, Session, Token, UsedCredential, WindowStart, WriteTx,
+    AccountChange, Db, DbError, ReadTx, BrowserSession, AccessToken, UsedCredential, WindowStart, WriteTx,
 };
 use device::DeviceKey;
-use model::Hash;
-use model::account::{Account, Scopes, UserId};
-use pace::Pacer;
-use password::Passwords;
-use throttle::Throttle;
-use uses::Uses;
+use model::ContentHash;
+use model::account::{Account, ScopeSet, UserId};
+use pace::LoginPacer;
+use password::HashingThreads;
+use throttle::LoginThrottle;
+use uses::CredentialUses;
 use verified::VerifiedSecrets;
 
 /// What a request presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Credentials<'a> {
+pub enum PresentedCredentials<'a> {
     /// Nothing.
     Absent,
-    /// An OAuth2 access token, from `Authorization: Bearer`.
+    /// An OAuth2 access token, from `Authorization: ProviderToken`.
     Bearer(&'a str),
     /// An API key, from `Authorization: ApiKey` or the query parameter `ak`.
     ApiKey(&'a str),
@@ -96,14 +96,14 @@ pub struct HashLimits {
 
 /// What a caller presents, hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Presented {
-    Bearer(Hash),
-    ApiKey(Hash),
-    Session(Hash),
+enum CredentialHash {
+    Bearer(ContentHash),
+    ApiKey(ContentHash),
+    Session(ContentHash),
 }
 
 /// A caller that was resolved.
-struct Resolved {
+struct ResolvedCaller {
     principal: Arc<Principal>,
     expires: Option<Timestamp>,
     /// The count of changes before it was resolved.
@@ -113,27 +113,27 @@ struct Resolved {
 /// Resolves credentials; cheap to clone.
 #[derive(Clone)]
 pub struct Auth {
-    inner: Arc<Inner>,
+    inner: Arc<AuthInner>,
 }
 
-struct Inner {
+struct AuthInner {
     db: Db,
-    hasher: Hasher,
-    passwords: Passwords,
-    throttle: Throttle,
-    pacer: Pacer,
+    hasher: Argon2Hasher,
+    passwords: HashingThreads,
+    throttle: LoginThrottle,
+    pacer: LoginPacer,
     device_key: OnceCell<DeviceKey>,
-    tokens: Cache<Hash, Arc<Token>>,
+    tokens: Cache<ContentHash, Arc<AccessToken>>,
     /// Whose key it is, and its number.
-    keys: Cache<Hash, (UserId, i64)>,
-    sessions: Cache<Hash, Arc<Session>>,
+    keys: Cache<ContentHash, (UserId, i64)>,
+    sessions: Cache<ContentHash, Arc<BrowserSession>>,
     accounts: Cache<UserId, Arc<Account>>,
     /// Callers as they were resolved last, with the count of changes then: while nothing changes,
     /// a known caller costs one look-up.
-    callers: Cache<Presented, Arc<Resolved>>,
+    callers: Cache<CredentialHash, Arc<ResolvedCaller>>,
     verified: VerifiedSecrets,
     /// When credentials were used, to be written.
-    uses: Uses,
+    uses: CredentialUses,
     /// Counts the changes that were seen; tells a reader that what it read may be old.
     changes: AtomicU64,
     /// Counts those that may be about signing keys.
@@ -145,15 +145,15 @@ impl Auth {
     ///
     /// Fails when argon2 does not allow the limits.
     pub fn start(db: Db, limits: HashLimits) -> Result<Self> {
-        let hasher = Hasher::new(limits.memory_kib, limits.iterations)?;
+        let hasher = Argon2Hasher::new(limits.memory_kib, limits.iterations)?;
         let HashLimits { workers, queue, queue_per_address, .. } = limits;
-        let passwords = Passwords::start(hasher.clone(), workers, queue, queue_per_address)?;
-        let inner = Inner {
+        let passwords = HashingThreads::start(hasher.clone(), workers, queue, queue_per_address)?;
+        let inner = AuthInner {
             db,
             hasher,
             passwords,
-            throttle: Throttle::new(limits.into()),
-            pacer: Pacer::default(),
+            throttle: LoginThrottle::new(limits.into()),
+            pacer: LoginPacer::default(),
             device_key: OnceCell::new(),
             tokens: Cache::new(TOKENS_CACHED_MAX),
             keys: Cache::new(TOKENS_CACHED_MAX),
@@ -161,7 +161,7 @@ impl Auth {
             accounts: Cache::new(ACCOUNTS_CACHED_MAX),
             callers: Cache::new(TOKENS_CACHED_MAX),
             verified: VerifiedSecrets::new()?,
-            uses: Uses::new(),
+            uses: CredentialUses::new(),
             changes: AtomicU64::new(0),
             signing_keys: AtomicU64::new(0),
         };
@@ -181,7 +181,7 @@ impl Auth {
 
     /// How passwords are hashed.
     #[must_use]
-    pub fn hasher(&self) -> &Hasher {
+    pub fn hasher(&self) -> &Argon2Hasher {
         &self.inner.hasher
     }
 
@@ -195,14 +195,14 @@ impl Auth {
     /// revoked ones, and for users that are not active.
     pub async fn find(
         &self,
-        credentials: Credentials<'_>,
+        credentials: PresentedCredentials<'_>,
         now: Timestamp,
     ) -> Result<Option<Arc<Principal>>> {
         let presented = match credentials {
-            Credentials::Absent | Credentials::Unknown => return Ok(None),
-            Credentials::Bearer(text) => Presented::Bearer(Hash::of(text.as_bytes())),
-            Credentials::ApiKey(text) => Presented::ApiKey(Hash::of(text.as_bytes())),
-            Credentials::Session(text) => Presented::Session(Hash::of(text.as_bytes())),
+            PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
+            PresentedCredentials::Bearer(text) => CredentialHash::Bearer(ContentHash::of(text.as_bytes())),
+            PresentedCredentials::ApiKey(text) => CredentialHash::ApiKey(ContentHash::of(text.as_bytes())),
+            PresentedCredentials::Session(text) => CredentialHash::Session(ContentHash::of(text.as_bytes())),
         };
         let changes = self.inner.changes.load(Ordering::SeqCst);
         if let Some(known) = self.inner.callers.get(&presented)
@@ -217,7 +217,7 @@ impl Auth {
         };
         let principal = Arc::new(principal);
         self.note_use(&principal, now);
-        let resolved = Resolved { principal: Arc::clone(&principal), expires, changes };
+        let resolved = ResolvedCaller { principal: Arc::clone(&principal), expires, changes };
         // A change that came meanwhile makes the entry old before it is used.
         self.inner.callers.insert(presented, Arc::new(resolved));
         Ok(Some(principal))
@@ -226,10 +226,10 @@ impl Auth {
     /// Notes the use of a token or key.
     fn note_use(&self, principal: &Principal, now: Timestamp) {
         let credential = match principal.method() {
-            Method::Bearer { family } => UsedCredential::Family(family),
-            Method::ApiKey { key } => UsedCredential::Key(key),
+            AuthMethod::Bearer { family } => UsedCredential::Family(family),
+            AuthMethod::ApiKey { key } => UsedCredential::Key(key),
             // Sessions are noted where they are looked up.
-            Method::Session | Method::Basic | Method::Queue | Method::Operator => return,
+            AuthMethod::Session | AuthMethod::Basic | AuthMethod::Queue | AuthMethod::Operator => return,
         };
         self.inner.uses.note(credential, now);
     }
@@ -247,25 +247,25 @@ impl Auth {
 
     async fn resolve(
         &self,
-        credentials: Credentials<'_>,
+        credentials: PresentedCredentials<'_>,
         now: Timestamp,
     ) -> Result<Option<(Principal, Option<Timestamp>)>> {
         let mut enforced = false;
         let (user, scopes, method, expires) = match credentials {
-            Credentials::Absent | Credentials::Unknown => return Ok(None),
-            Credentials::Bearer(text) => {
+            PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
+            PresentedCredentials::Bearer(text) => {
                 let Some(token) = self.token(text, now).await? else { return Ok(None) };
-                let method = Method::Bearer { family: token.family };
+                let method = AuthMethod::Bearer { family: token.family };
                 enforced = token.scopes_enforced;
                 (token.user, token.scopes, method, Some(token.expires))
             }
-            Credentials::ApiKey(text) => {
+            PresentedCredentials::ApiKey(text) => {
                 let Some((user, key)) = self.key(text).await? else { return Ok(None) };
-                (user, Scopes::of_key(), Method::ApiKey { key }, None)
+                (user, ScopeSet::of_key(), AuthMethod::ApiKey { key }, None)
             }
-            Credentials::Session(text) => {
+            PresentedCredentials::Session(text) => {
                 let Some(session) = self.session(text, now).await? else { return Ok(None) };
-                (session.user, Scopes::of_session(), Method::Session, Some(session.expires))
+                (session.user, ScopeSet::of_session(), AuthMethod::Session, Some(session.expires))
             }
         };
         let Some(account) = self.account(user).await? else { return Ok(None) };
@@ -274,22 +274,22 @@ impl Auth {
     }
 
     /// The live access token of that text.
-    pub async fn token(&self, text: &str, now: Timestamp) -> Result<Option<Arc<Token>>> {
+    pub async fn token(&self, text: &str, now: Timestamp) -> Result<Option<Arc<AccessToken>>> {
         if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
-        let hash = Hash::of(text.as_bytes());
+        let hash = ContentHash::of(text.as_bytes());
         let read = move |tx: &ReadTx<'_>| tx.find_access_token(&hash);
         let token = self.cached(&self.inner.tokens, hash, read).await?;
         Ok(token.filter(|token| token.expires > now))
     }
 
     /// The live session of that text.
-    pub async fn session(&self, text: &str, now: Timestamp) -> Result<Option<Arc<Session>>> {
+    pub async fn session(&self, text: &str, now: Timestamp) -> Result<Option<Arc<BrowserSession>>> {
         if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
-        let hash = Hash::of(text.as_bytes());
+        let hash = ContentHash::of(text.as_bytes());
         let read = move |tx: &ReadTx<'_>| tx.find_session(&hash);
         let session = self.cached(&self.inner.sessions, hash, read).await?;
         let session = session.filter(|session| session.expires > now);
@@ -304,7 +304,7 @@ impl Auth {
             return Ok(None);
         }
         // Comparing hashes tells nothing about the key that timing could leak.
-        let hash = Hash::of(text.as_bytes());
+        let hash = ContentHash::of(text.as_bytes());
         if let Some(found) = self.inner.keys.get(&hash) {
             return Ok(Some(found));
         }
@@ -354,7 +354,7 @@ impl Auth {
     /// The user `id`, if it is active, for work that it asked for and that is done later: with the
     /// rights that its keys have at that moment.
     pub async fn find_user(&self, id: UserId) -> Result<Option<Principal>> {
-        let principal = |account| Principal::new(account, Scopes::of_key(), Method::Queue);
+        let principal = |account| Principal::new(account, ScopeSet::of_key(), AuthMethod::Queue);
         Ok(self.account(id).await?.map(principal))
     }
 

@@ -150,7 +150,7 @@ impl Auth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::account::{Access, Phone, UserId};
+    use model::account::{AccessLevels, PhoneNumbers, UserId};
 
     fn user() -> User {
         User {
@@ -161,9 +161,9 @@ mod tests {
             last_name: Some("Byron".to_owned()),
             email_address: Some("ada.byron@gazette.example".to_owned()),
             department: None,
-            phone: Phone::default(),
+            phone: PhoneNumbers::default(),
             roles: Vec::new(),
-            access: Access::default(),
+            access: AccessLevels::default(),
             active: true,
             service_account: false,
         }

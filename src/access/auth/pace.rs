@@ -16,11 +16,11 @@ use parking_lot::Mutex;
 use crate::runtime::limits::{
     PACE_FIRST, PACE_MAX, PACE_STEP, PACE_WAIT_MAX, PACED_NAMES_MAX, PACED_WAITING_MAX,
 };
-use model::{Hash, network};
+use model::{ContentHash, network};
 
 /// The slots of all user names that are paced.
 #[derive(Default)]
-pub(super) struct Pacer {
+pub(super) struct LoginPacer {
     /// Those of networks that have not failed with the name.
     clean: Mutex<Names>,
     /// Those of networks that have.
@@ -28,18 +28,18 @@ pub(super) struct Pacer {
 }
 
 /// Slots by the key of the name's counter.
-type Names = HashMap<Hash, Vec<Slot>>;
+type Names = HashMap<ContentHash, Vec<PacingSlot>>;
 
-struct Slot {
+struct PacingSlot {
     network: IpAddr,
     at: Timestamp,
 }
 
 /// An attempt that is to be paced.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Paced {
+pub(super) struct PacedAttempt {
     /// The user name's counter.
-    pub(super) key: Hash,
+    pub(super) key: ContentHash,
     /// Where the attempt comes from.
     pub(super) address: IpAddr,
     /// Failures beyond the limit.
@@ -48,10 +48,10 @@ pub(super) struct Paced {
     pub(super) has_failed: bool,
 }
 
-impl Pacer {
+impl LoginPacer {
     /// Reserves the next slot of a name and gives the time until it. Fails with the seconds after
     /// which there may be one.
-    pub(super) fn reserve(&self, paced: Paced, now: Timestamp) -> Result<Duration, u64> {
+    pub(super) fn reserve(&self, paced: PacedAttempt, now: Timestamp) -> Result<Duration, u64> {
         let later = || PACE_WAIT_MAX.as_secs();
         let names = if paced.has_failed { &self.failed } else { &self.clean };
         let mut names = names.lock();
@@ -76,13 +76,13 @@ impl Pacer {
         if !is_next || wait > PACE_WAIT_MAX {
             return Err(wait.as_secs() + 1);
         }
-        slots.push(Slot { network, at });
+        slots.push(PacingSlot { network, at });
         Ok(wait)
     }
 }
 
 /// Forgets slots that have no effect any more, also those of a clock that was set back since.
-fn forget_old(slots: &mut Vec<Slot>, now: Timestamp) {
+fn forget_old(slots: &mut Vec<PacingSlot>, now: Timestamp) {
     slots.retain(|slot| slot.at > now && until(slot.at, now) <= PACE_WAIT_MAX);
 }
 
@@ -104,20 +104,20 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
     }
 
-    fn of(name: &[u8], host: u8) -> Paced {
+    fn of(name: &[u8], host: u8) -> PacedAttempt {
         let address = [192, 0, 2, host].into();
-        Paced { key: Hash::of(name), address, overrun: 0, has_failed: false }
+        PacedAttempt { key: ContentHash::of(name), address, overrun: 0, has_failed: false }
     }
 
-    fn reserve(pacer: &Pacer, host: u8, overrun: u32, second: i64) -> Result<u64, u64> {
+    fn reserve(pacer: &LoginPacer, host: u8, overrun: u32, second: i64) -> Result<u64, u64> {
         pacer
-            .reserve(Paced { overrun, ..of(b"name", host) }, at(second))
+            .reserve(PacedAttempt { overrun, ..of(b"name", host) }, at(second))
             .map(|wait| wait.as_secs())
     }
 
     #[test]
     fn attempts_are_evaluated_one_after_the_other() {
-        let pacer = Pacer::default();
+        let pacer = LoginPacer::default();
         for host in 1..=4 {
             assert_eq!(reserve(&pacer, host, 0, 0), Ok(u64::from(host)));
         }
@@ -132,11 +132,11 @@ mod tests {
 
     #[test]
     fn few_wait_and_none_for_long() {
-        let pacer = Pacer::default();
+        let pacer = LoginPacer::default();
         let waiting = (0..200).filter(|host| reserve(&pacer, *host, 0, 0).is_ok()).count();
         assert_eq!(waiting, PACED_WAITING_MAX);
-        assert_eq!(reserve(&Pacer::default(), 1, u32::MAX, 0), Ok(PACE_MAX.as_secs()));
-        let slow = Pacer::default();
+        assert_eq!(reserve(&LoginPacer::default(), 1, u32::MAX, 0), Ok(PACE_MAX.as_secs()));
+        let slow = LoginPacer::default();
         let waits = (0..200).map(|host| reserve(&slow, host, 40, 0));
         let longest = waits.filter_map(Result::ok).max().unwrap();
         assert!(longest <= PACE_WAIT_MAX.as_secs());
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn networks_that_failed_take_no_slot_of_those_that_did_not() {
-        let pacer = Pacer::default();
-        let failed = |host| Paced { has_failed: true, ..of(b"name", host) };
+        let pacer = LoginPacer::default();
+        let failed = |host| PacedAttempt { has_failed: true, ..of(b"name", host) };
         let taken = (0..200).filter(|host| pacer.reserve(failed(*host), at(0)).is_ok()).count();
         assert_eq!(taken, PACED_WAITING_MAX);
         assert!(pacer.reserve(failed(200), at(0)).is_err());
@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_blocks_nobody() {
-        let pacer = Pacer::default();
+        let pacer = LoginPacer::default();
         assert!(reserve(&pacer, 1, 0, 86_400).is_ok());
         assert_eq!(reserve(&pacer, 1, 0, 0), Ok(1));
     }
 
     #[test]
     fn names_are_bounded_and_those_without_slots_make_room() {
-        let pacer = Pacer::default();
+        let pacer = LoginPacer::default();
         let named = |name: usize, second| pacer.reserve(of(&name.to_be_bytes(), 1), at(second));
         assert!((0..PACED_NAMES_MAX).all(|name| named(name, 0).is_ok()));
         assert!(named(PACED_NAMES_MAX, 0).is_err());

@@ -30,25 +30,25 @@ use crate::runtime::limits::{HASH_PATIENCE, HASH_REST, HASH_TURNS_MAX, HASHES_UR
 use crate::runtime::telemetry;
 use model::network;
 
-type Work = Arc<dyn Perform>;
+type Work = Arc<dyn HashTask>;
 
 /// A comparison that one of several threads makes.
-trait Perform: Send + Sync {
+trait HashTask: Send + Sync {
     /// Makes it, unless that was done or nobody waits for it any more.
     fn perform(&self);
 }
 
 /// A comparison with what goes before and behind it.
-struct Job<T, B, F, S> {
+struct HashComparison<T, B, F, S> {
     begin: B,
     fits: F,
     /// Taken by whoever is first to come to a result.
     end: Mutex<Option<(S, oneshot::Sender<T>)>>,
 }
 
-impl<T, B, F, S> Job<T, B, F, S> {}
+impl<T, B, F, S> HashComparison<T, B, F, S> {}
 
-impl<T, B, F, S> Perform for Job<T, B, F, S>
+impl<T, B, F, S> HashTask for HashComparison<T, B, F, S>
 where
     T: Send,
     B: Fn() -> Option<T> + Send + Sync,
@@ -72,11 +72,11 @@ where
 
 /// How passwords are hashed.
 #[derive(Clone, Debug)]
-pub struct Hasher {
+pub struct Argon2Hasher {
     argon2: Argon2<'static>,
 }
 
-impl Hasher {
+impl Argon2Hasher {
     /// A hasher with `memory_kib` KiB and `iterations` passes. Fails when argon2 does not allow
     /// them.
     pub fn new(memory_kib: u32, iterations: u32) -> Result<Self> {
@@ -102,20 +102,20 @@ impl Hasher {
 
 /// What waits for the idle threads. Whoever asked takes his work out again when he stops waiting.
 #[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
+struct HashQueue {
+    state: Mutex<HashQueueState>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct HashQueueState {
     waiting: VecDeque<Work>,
     /// Those who wait for a result, by their network: in the queue, or being hashed.
     askers: HashMap<IpAddr, usize>,
     closed: bool,
 }
 
-impl Queue {
+impl HashQueue {
     /// The next work, once there is some; nothing when the queue is closed.
     fn take(&self) -> Option<Work> {
         let mut state = self.state.lock();
@@ -132,9 +132,9 @@ impl Queue {
 }
 
 /// The queue as long as somebody may put something into it.
-struct Opened(Arc<Queue>);
+struct HashQueueCloser(Arc<HashQueue>);
 
-impl Drop for Opened {
+impl Drop for HashQueueCloser {
     fn drop(&mut self) {
         self.0.state.lock().closed = true;
         self.0.wake.notify_all();
@@ -142,13 +142,13 @@ impl Drop for Opened {
 }
 
 /// Work that somebody in a network waits for.
-struct Awaited<'a> {
-    queue: &'a Queue,
+struct AwaitedHash<'a> {
+    queue: &'a HashQueue,
     work: Work,
     asker: IpAddr,
 }
 
-impl Drop for Awaited<'_> {
+impl Drop for AwaitedHash<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.state.lock();
         state.waiting.retain(|other| !Arc::ptr_eq(other, &self.work));
@@ -161,9 +161,9 @@ impl Drop for Awaited<'_> {
 
 /// The threads that hash.
 #[derive(Clone)]
-pub(super) struct Passwords {
-    hasher: Hasher,
-    queue: Arc<Opened>,
+pub(super) struct HashingThreads {
+    hasher: Argon2Hasher,
+    queue: Arc<HashQueueCloser>,
     queue_max: usize,
     /// How many of one network may wait for a result.
     asker_max: usize,
@@ -174,16 +174,16 @@ pub(super) struct Passwords {
     nobody: Arc<str>,
 }
 
-impl Passwords {
+impl HashingThreads {
     /// `queue` comparisons may wait for `workers` threads, `asker_max` of them from one network.
     pub(super) fn start(
-        hasher: Hasher,
+        hasher: Argon2Hasher,
         workers: usize,
         queue: usize,
         asker_max: usize,
     ) -> Result<Self> {
-        let nobody = hasher.hash(super::Secret::new()?.reveal())?.into();
-        let opened = Arc::new(Queue::default());
+        let nobody = hasher.hash(super::RandomSecret::new()?.reveal())?.into();
+        let opened = Arc::new(HashQueue::default());
         for index in 0..workers {
             let opened = Arc::clone(&opened);
             let name = format!("hash-{index}");
@@ -193,7 +193,7 @@ impl Passwords {
         let (urgent, waiting) = mpsc::sync_channel::<Work>(HASHES_URGENT_MAX);
         let started = thread::Builder::new().name("hash-urgent".to_owned());
         started.spawn(move || work_urgently(&waiting)).map_err(Error::internal)?;
-        let (queue, queue_max) = (Arc::new(Opened(opened)), queue);
+        let (queue, queue_max) = (Arc::new(HashQueueCloser(opened)), queue);
         Ok(Self { hasher, queue, queue_max, asker_max, urgent, nobody })
     }
 
@@ -217,7 +217,7 @@ impl Passwords {
         settle: impl FnOnce(bool) -> T + Send + 'static,
     ) -> Result<T> {
         let (sender, mut receiver) = oneshot::channel();
-        let work: Work = Arc::new(Job { begin, fits, end: Mutex::new(Some((settle, sender))) });
+        let work: Work = Arc::new(HashComparison { begin, fits, end: Mutex::new(Some((settle, sender))) });
         let awaited = self.put(work, network(address))?;
         let mut is_urgent = false;
         for _ in 0..HASH_TURNS_MAX {
@@ -230,7 +230,7 @@ impl Passwords {
     }
 
     /// Puts work into the queue for as long as somebody waits for it.
-    fn put(&self, work: Work, asker: IpAddr) -> Result<Awaited<'_>> {
+    fn put(&self, work: Work, asker: IpAddr) -> Result<AwaitedHash<'_>> {
         let queue = self.queue.0.as_ref();
         let mut state = queue.state.lock();
         if state.askers.get(&asker).is_some_and(|count| *count >= self.asker_max) {
@@ -244,7 +244,7 @@ impl Passwords {
         state.waiting.push_back(Arc::clone(&work));
         drop(state);
         queue.wake.notify_one();
-        Ok(Awaited { queue, work, asker })
+        Ok(AwaitedHash { queue, work, asker })
     }
 }
 
@@ -252,7 +252,7 @@ fn overloaded() -> Error {
     Error::overloaded("logins", "Too many logins wait")
 }
 
-fn work_idly(queue: &Queue) {
+fn work_idly(queue: &HashQueue) {
     // Only time that nobody else wants: a mere low priority still takes whole slices of a busy
     // core. Without it logins only compete harder.
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
@@ -296,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_for_long_is_done_while_the_idle_threads_cannot() {
-        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 2, 2).unwrap();
+        let passwords = HashingThreads::start(Argon2Hasher::new(8, 1).unwrap(), 1, 2, 2).unwrap();
         // The only idle thread hangs in a comparison, as it does on a machine that is never idle.
         let (go, stuck) = mpsc::channel::<()>();
         let (stuck, tried) = (Mutex::new(stuck), AtomicBool::new(false));
@@ -322,7 +322,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_address_cannot_take_all_places() {
-        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 8, 2).unwrap();
+        let passwords = HashingThreads::start(Argon2Hasher::new(8, 1).unwrap(), 1, 8, 2).unwrap();
         let (go, stuck) = mpsc::channel::<()>();
         let stuck = Mutex::new(stuck);
         let hang = move || stuck.lock().recv().is_ok();
@@ -343,13 +343,13 @@ mod tests {
 
     struct Nothing;
 
-    impl Perform for Nothing {
+    impl HashTask for Nothing {
         fn perform(&self) {}
     }
 
     #[test]
     fn a_password_fits_its_own_hash_only() {
-        let hasher = Hasher::new(8, 1).unwrap();
+        let hasher = Argon2Hasher::new(8, 1).unwrap();
         let hash = hasher.hash("correct horse").unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=8,t=1,p=1$"), "{hash}");
         assert_ne!(hash, hasher.hash("correct horse").unwrap());

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::runtime::error::{Error, Result};
 use model::account::{
-    Access, Account, Agreement, FamilyId, OrganizationId, Permission, Phone, ROLE_PROVIDER, Scope,
-    Scopes, User, UserId,
+    AccessLevels, Account, Agreement, FamilyId, OrganizationId, Permission, PhoneNumbers, ROLE_PROVIDER, Scope,
+    ScopeSet, User, UserId,
 };
 
 /// How a caller made itself known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum AuthMethod {
     /// An access token of that family.
     Bearer {
         /// What the token was given out with.
@@ -35,14 +35,14 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     account: Arc<Account>,
-    scopes: Scopes,
+    scopes: ScopeSet,
     /// Whether permissions take the scopes that are named after them.
     scopes_enforced: bool,
-    method: Method,
+    method: AuthMethod,
 }
 
 impl Principal {
-    pub(super) fn new(account: Arc<Account>, scopes: Scopes, method: Method) -> Self {
+    pub(super) fn new(account: Arc<Account>, scopes: ScopeSet, method: AuthMethod) -> Self {
         Self { account, scopes, scopes_enforced: false, method }
     }
 
@@ -66,14 +66,14 @@ impl Principal {
             last_name: None,
             email_address: None,
             department: None,
-            phone: Phone::default(),
+            phone: PhoneNumbers::default(),
             roles: vec![ROLE_PROVIDER.to_owned()],
-            access: Access::default(),
+            access: AccessLevels::default(),
             active: true,
             service_account: true,
         };
         let account = Account { user, organization: None, agreements: Vec::new() };
-        Self::new(Arc::new(account), Scopes::of_key(), Method::Operator)
+        Self::new(Arc::new(account), ScopeSet::of_key(), AuthMethod::Operator)
     }
 
     /// The user with its organization and agreements.
@@ -104,13 +104,13 @@ impl Principal {
 
     /// What the credentials may be used for.
     #[must_use]
-    pub fn scopes(&self) -> Scopes {
+    pub fn scopes(&self) -> ScopeSet {
         self.scopes
     }
 
     /// How the caller made itself known.
     #[must_use]
-    pub fn method(&self) -> Method {
+    pub fn method(&self) -> AuthMethod {
         self.method
     }
 
@@ -139,7 +139,7 @@ impl Principal {
     /// triggered, so the access level alone counts there.
     #[must_use]
     pub fn sees_commissioned(&self) -> bool {
-        let has_scope = self.allows(Permission::Commissioned) || self.method == Method::Queue;
+        let has_scope = self.allows(Permission::Commissioned) || self.method == AuthMethod::Queue;
         self.is_provider() || (self.user().access.admin && has_scope)
     }
 
@@ -180,10 +180,10 @@ impl Principal {
     /// allowed it.
     pub fn require_login(&self) -> Result<()> {
         match self.method {
-            Method::Bearer { .. } | Method::Basic | Method::Session | Method::Operator => {
-                Scopes::of_key().iter().try_for_each(|scope| self.require_scope(scope))
+            AuthMethod::Bearer { .. } | AuthMethod::Basic | AuthMethod::Session | AuthMethod::Operator => {
+                ScopeSet::of_key().iter().try_for_each(|scope| self.require_scope(scope))
             }
-            Method::ApiKey { .. } | Method::Queue => {
+            AuthMethod::ApiKey { .. } | AuthMethod::Queue => {
                 let message = "API keys are not supported here, log in instead";
                 Err(Error::forbidden("api_key_unsupported", message))
             }

@@ -4,7 +4,7 @@ use aws_lc_rs::rand;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::runtime::error::{Error, Result};
-use model::Hash;
+use model::ContentHash;
 
 /// Bytes of randomness in a secret: as many as its hash has.
 const SECRET_BYTES: usize = 32;
@@ -12,9 +12,9 @@ const SECRET_BYTES: usize = 32;
 /// A secret of 256 random bits as 43 characters of base64url.
 ///
 /// It has no `Debug` and no `Display`, so that it enters no log line by accident.
-pub struct Secret(String);
+pub struct RandomSecret(String);
 
-impl Secret {
+impl RandomSecret {
     /// A new one. Fails when the system gives no random bits.
     pub fn new() -> Result<Self> {
         let mut bytes = [0; SECRET_BYTES];
@@ -35,8 +35,8 @@ impl Secret {
 
     /// What is stored of it. The secret is random, so a slow hash would add nothing.
     #[must_use]
-    pub fn hash(&self) -> Hash {
-        Hash::of(self.0.as_bytes())
+    pub fn hash(&self) -> ContentHash {
+        ContentHash::of(self.0.as_bytes())
     }
 
     /// The text for its owner.

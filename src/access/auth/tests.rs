@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::throttle::{Decision, Subject};
-use super::{Auth, Credentials, HashLimits, Login, LoginRequest, Method};
+use super::throttle::{ThrottleDecision, ThrottleSubject};
+use super::{Auth, PresentedCredentials, HashLimits, LoginOutcome, LoginRequest, AuthMethod};
 use crate::runtime::error::Error;
-use crate::storage::database::{Db, NewUser};
-use model::account::{Access, Phone, Scope, User, UserId};
+use crate::storage::database::{Db, NewUserRow};
+use model::account::{AccessLevels, PhoneNumbers, Scope, User, UserId};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn editor(password: Option<String>, active: bool) -> NewUser {
-    NewUser {
+fn editor(password: Option<String>, active: bool) -> NewUserRow {
+    NewUserRow {
         id: Some(UserId(7)),
         organization: None,
         user_name: "editor".to_owned(),
@@ -24,9 +24,9 @@ fn editor(password: Option<String>, active: bool) -> NewUser {
         last_name: None,
         email_address: None,
         department: None,
-        phone: Phone::default(),
+        phone: PhoneNumbers::default(),
         roles: Vec::new(),
-        access: Access { admin: true, mediebank: false },
+        access: AccessLevels { admin: true, mediebank: false },
         agreements: Vec::new(),
         active: Some(active),
         service_account: false,
@@ -67,7 +67,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 async fn basic(auth: &Auth, password: &str, second: i64) -> Option<User> {
     let found = auth.find_basic("editor", password, [192, 0, 2, 1].into(), at(second)).await;
     let principal = found.unwrap()?;
-    assert_eq!(principal.method(), Method::Basic);
+    assert_eq!(principal.method(), AuthMethod::Basic);
     assert!(principal.scopes().has(Scope::Roles) && !principal.scopes().has(Scope::Admin));
     Some(principal.user().clone())
 }
@@ -107,7 +107,7 @@ fn basic_is_throttled_like_every_login() {
 }
 
 /// Logs `editor` in from [`HOME`].
-async fn log_in(auth: &Auth, password: &str, cookie: Option<&str>, second: i64) -> Login {
+async fn log_in(auth: &Auth, password: &str, cookie: Option<&str>, second: i64) -> LoginOutcome {
     let request = LoginRequest {
         user_name: "editor",
         password,
@@ -117,12 +117,12 @@ async fn log_in(auth: &Auth, password: &str, cookie: Option<&str>, second: i64) 
     auth.log_in(&request, at(second)).await.unwrap()
 }
 
-fn is_ok(login: &Login) -> bool {
-    matches!(login, Login::Ok(_))
+fn is_ok(login: &LoginOutcome) -> bool {
+    matches!(login, LoginOutcome::Ok(_))
 }
 
-fn is_throttled(login: &Login) -> bool {
-    matches!(login, Login::Throttled(_))
+fn is_throttled(login: &LoginOutcome) -> bool {
+    matches!(login, LoginOutcome::Throttled(_))
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn processes_over_one_database_count_failures_together() {
     run(async {
         let (first, _dir) = started();
         let second = Auth::start(first.db().clone(), LIMITS).unwrap();
-        assert_eq!(log_in(&first, "wrong", None, 0).await, Login::Refused);
-        assert_eq!(log_in(&second, "wrong", None, 1).await, Login::Refused);
-        assert_eq!(log_in(&first, "wrong", None, 2).await, Login::Refused);
-        assert_eq!(log_in(&second, "secret", None, 3).await, Login::Throttled(58));
+        assert_eq!(log_in(&first, "wrong", None, 0).await, LoginOutcome::Refused);
+        assert_eq!(log_in(&second, "wrong", None, 1).await, LoginOutcome::Refused);
+        assert_eq!(log_in(&first, "wrong", None, 2).await, LoginOutcome::Refused);
+        assert_eq!(log_in(&second, "secret", None, 3).await, LoginOutcome::Throttled(58));
         let restarted = Auth::start(first.db().clone(), LIMITS).unwrap();
-        assert_eq!(log_in(&restarted, "secret", None, 4).await, Login::Throttled(57));
+        assert_eq!(log_in(&restarted, "secret", None, 4).await, LoginOutcome::Throttled(57));
         assert!(is_ok(&log_in(&restarted, "secret", None, 60).await));
     });
 }
@@ -144,19 +144,19 @@ fn processes_over_one_database_count_failures_together() {
 fn a_device_cookie_opens_a_locked_name_until_the_password_changes() {
     run(async {
         let (auth, _dir) = started();
-        let Login::Ok(entered) = log_in(&auth, "secret", None, 0).await else {
+        let LoginOutcome::Ok(entered) = log_in(&auth, "secret", None, 0).await else {
             panic!("the password is right")
         };
         let cookie = auth.issue_device_cookie(&entered, at(0)).await.unwrap();
         for second in 0..3 {
-            assert_eq!(log_in(&auth, "wrong", None, second).await, Login::Refused);
+            assert_eq!(log_in(&auth, "wrong", None, second).await, LoginOutcome::Refused);
         }
         assert!(is_throttled(&log_in(&auth, "secret", None, 3).await));
         assert!(is_throttled(&log_in(&auth, "secret", Some("nonsense"), 3).await));
         assert!(is_ok(&log_in(&auth, "secret", Some(&cookie), 3).await));
         // Who stole it has as many guesses as without it.
         for second in 4..7 {
-            assert_eq!(log_in(&auth, "wrong", Some(&cookie), second).await, Login::Refused);
+            assert_eq!(log_in(&auth, "wrong", Some(&cookie), second).await, LoginOutcome::Refused);
         }
         assert!(is_throttled(&log_in(&auth, "secret", Some(&cookie), 7).await));
         let hash = auth.hasher().hash("another").unwrap();
@@ -174,13 +174,13 @@ fn a_name_that_fails_from_everywhere_is_slow_and_not_locked() {
         for host in 2..4 {
             let address = [192, 0, 2, host].into();
             let refused = auth.login("editor", "wrong", address, at(0)).await.unwrap();
-            assert_eq!(refused, Login::Refused);
+            assert_eq!(refused, LoginOutcome::Refused);
         }
         // Of two from one network at a time, one is refused at once and the other has its turn.
         let (one, other) =
             tokio::join!(log_in(&auth, "secret", None, 1), log_in(&auth, "secret", None, 1));
         let logins = [one, other];
-        let count = |is: fn(&Login) -> bool| logins.iter().filter(|login| is(login)).count();
+        let count = |is: fn(&LoginOutcome) -> bool| logins.iter().filter(|login| is(login)).count();
         assert_eq!((count(is_ok), count(is_throttled)), (1, 1), "{logins:?}");
     });
 }
@@ -227,9 +227,9 @@ fn guesses_of_clients_that_hang_up_count_where_the_right_secret_is_remembered() 
         // Nothing is hashed, so a guess waits until its client gives up.
         let (auth, _dir) = started_with(HashLimits { workers: 0, failures_per_user: 1, ..LIMITS });
         remember(&auth).await;
-        let subject = Subject::of_user("editor", HOME.into());
+        let subject = ThrottleSubject::of_user("editor", HOME.into());
         let counted = async {
-            while auth.inner.throttle.decide(&subject, at(0)) == Decision::Evaluate {
+            while auth.inner.throttle.decide(&subject, at(0)) == ThrottleDecision::Evaluate {
                 tokio::task::yield_now().await;
             }
         };
@@ -246,16 +246,16 @@ fn a_failure_is_stored_though_its_client_hung_up() {
     run(async {
         let limits = HashLimits { failures_per_user: 1, ..LIMITS };
         let (auth, _dir) = started_with(limits);
-        let subject = Subject::of_user("editor", HOME.into());
+        let subject = ThrottleSubject::of_user("editor", HOME.into());
         let hung_up = async {
-            while auth.inner.throttle.decide(&subject, at(0)) == Decision::Evaluate {
+            while auth.inner.throttle.decide(&subject, at(0)) == ThrottleDecision::Evaluate {
                 tokio::task::yield_now().await;
             }
         };
         tokio::select! {
             biased;
             () = hung_up => {}
-            login = log_in(&auth, "wrong", None, 0) => assert_eq!(login, Login::Refused),
+            login = log_in(&auth, "wrong", None, 0) => assert_eq!(login, LoginOutcome::Refused),
         }
         let stored = async {
             loop {
@@ -277,7 +277,7 @@ fn guesses_for_a_paced_name_count_where_the_right_secret_is_remembered() {
         auth.set_throttle(HashLimits { failures_per_user_total: 1, ..LIMITS });
         let elsewhere = [192, 0, 2, 2].into();
         let refused = auth.login("editor", "wrong", elsewhere, at(0)).await.unwrap();
-        assert_eq!(refused, Login::Refused);
+        assert_eq!(refused, LoginOutcome::Refused);
         remember(&auth).await;
         assert_eq!(guess(&auth, "secret", 1).await, Ok(true), "a program waits for no turn");
         // One of them has its turn, the others are refused at once.
@@ -299,12 +299,12 @@ fn a_turn_is_taken_and_counted_though_its_client_hung_up() {
         auth.set_throttle(HashLimits { failures_per_user_total: 1, ..LIMITS });
         let elsewhere = [192, 0, 2, 2].into();
         let refused = auth.login("editor", "wrong", elsewhere, at(0)).await.unwrap();
-        assert_eq!(refused, Login::Refused);
-        let subject = Subject::of_user("editor", HOME.into());
+        assert_eq!(refused, LoginOutcome::Refused);
+        let subject = ThrottleSubject::of_user("editor", HOME.into());
         let decide = || auth.inner.throttle.decide(&subject, at(1));
         let failed = |decision| match decision {
-            Decision::Pace { has_failed, .. } => has_failed,
-            Decision::Locked { .. } | Decision::Evaluate => panic!("it is paced: {decision:?}"),
+            ThrottleDecision::Pace { has_failed, .. } => has_failed,
+            ThrottleDecision::Locked { .. } | ThrottleDecision::Evaluate => panic!("it is paced: {decision:?}"),
         };
         assert!(!failed(decide()));
         // It waits for a second, and its client for less.
@@ -326,14 +326,14 @@ fn nothing_and_nonsense_are_nobody() {
         let (auth, _dir) = started();
         let long = "x".repeat(10_000);
         for credentials in [
-            Credentials::Absent,
-            Credentials::Unknown,
-            Credentials::Bearer(""),
-            Credentials::Bearer(&long),
-            Credentials::ApiKey(""),
-            Credentials::ApiKey(&long),
-            Credentials::Session(""),
-            Credentials::Session(&long),
+            PresentedCredentials::Absent,
+            PresentedCredentials::Unknown,
+            PresentedCredentials::Bearer(""),
+            PresentedCredentials::Bearer(&long),
+            PresentedCredentials::ApiKey(""),
+            PresentedCredentials::ApiKey(&long),
+            PresentedCredentials::Session(""),
+            PresentedCredentials::Session(&long),
         ] {
             assert_eq!(auth.find(credentials, at(0)).await.unwrap(), None);
         }

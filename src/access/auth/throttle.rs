@@ -22,13 +22,13 @@ use parking_lot::Mutex;
 
 use super::{HashLimits, device::DeviceId};
 use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEYS_MAX};
-use crate::runtime::live::Live;
+use crate::runtime::live::HotSwap;
 use crate::storage::database::{FailedLogins, WindowStart};
-use model::{Hash, network};
+use model::{ContentHash, network};
 
 /// What the failures of one counter lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum ThrottleRule {
     /// At the limit for a user, attempts are refused.
     LockByUser,
     /// At the limit for an address, attempts are refused.
@@ -42,18 +42,18 @@ enum Rule {
 /// The counters that decide an attempt and that its failure raises. Keys are hashes: the length of
 /// a user name is the caller's.
 #[derive(Clone, Debug)]
-pub(super) struct Subject {
-    counters: Vec<(Hash, Rule)>,
+pub(super) struct ThrottleSubject {
+    counters: Vec<(ContentHash, ThrottleRule)>,
 }
 
-impl Subject {
+impl ThrottleSubject {
     /// An attempt with the user's name.
     pub(super) fn of_user(user_name: &str, address: IpAddr) -> Self {
         let address = network(address);
         let counters = vec![
-            (key(&["user at", &address.to_string(), user_name]), Rule::LockByUser),
-            (address_key(address), Rule::LockByAddress),
-            (key(&["user", user_name]), Rule::Pace),
+            (key(&["user at", &address.to_string(), user_name]), ThrottleRule::LockByUser),
+            (address_key(address), ThrottleRule::LockByAddress),
+            (key(&["user", user_name]), ThrottleRule::Pace),
         ];
         Self { counters }
     }
@@ -64,43 +64,43 @@ impl Subject {
     /// failures of others lock it out neither by name nor by address.
     pub(super) fn of_device(device: DeviceId, address: IpAddr) -> Self {
         let address = address_key(network(address));
-        Self { counters: vec![(device_key(device), Rule::LockByUser), (address, Rule::Count)] }
+        Self { counters: vec![(device_key(device), ThrottleRule::LockByUser), (address, ThrottleRule::Count)] }
     }
 
     /// An attempt with a program's secret (RFC 6749 §2.3.1). It is never counted by the program's
     /// name, or anybody could lock a program out.
     pub(super) fn of_program(address: IpAddr) -> Self {
-        Self { counters: vec![(address_key(network(address)), Rule::LockByAddress)] }
+        Self { counters: vec![(address_key(network(address)), ThrottleRule::LockByAddress)] }
     }
 
     /// The keys of all counters.
-    pub(super) fn keys(&self) -> Vec<Hash> {
+    pub(super) fn keys(&self) -> Vec<ContentHash> {
         self.counters.iter().map(|(key, _)| *key).collect()
     }
 }
 
 /// The key of a device's counter.
-pub(super) fn device_key(device: DeviceId) -> Hash {
+pub(super) fn device_key(device: DeviceId) -> ContentHash {
     key(&["device", &device.to_string()])
 }
 
-fn address_key(network: IpAddr) -> Hash {
+fn address_key(network: IpAddr) -> ContentHash {
     key(&["address", &network.to_string()])
 }
 
-fn key(parts: &[&str]) -> Hash {
-    Hash::of(parts.join("\0").as_bytes())
+fn key(parts: &[&str]) -> ContentHash {
+    ContentHash::of(parts.join("\0").as_bytes())
 }
 
 /// What becomes of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum ThrottleDecision {
     /// It is evaluated, or its result stands.
     Evaluate,
     /// It is evaluated when its turn comes.
     Pace {
         /// The user name's counter.
-        key: Hash,
+        key: ContentHash,
         /// Failures beyond the limit.
         overrun: u32,
         /// Whether some of the failures are of its own network.
@@ -114,31 +114,31 @@ pub(super) enum Decision {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Count {
+struct FailureCount {
     failures: u32,
     since: Timestamp,
 }
 
-type Counts = HashMap<Hash, Count>;
+type Counts = HashMap<ContentHash, FailureCount>;
 
 /// Failed logins, each counted in a window that begins with the first one.
-pub(super) struct Throttle {
+pub(super) struct LoginThrottle {
     counts: Mutex<Counts>,
-    limits: Live<Limits>,
+    limits: HotSwap<ThrottleLimits>,
     /// Failures that were written to the database.
     written: AtomicU32,
 }
 
 /// How many failures are allowed in which time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct ThrottleLimits {
     pub(super) per_user: u32,
     pub(super) per_user_total: u32,
     pub(super) per_address: u32,
     pub(super) window: Duration,
 }
 
-impl From<HashLimits> for Limits {
+impl From<HashLimits> for ThrottleLimits {
     fn from(limits: HashLimits) -> Self {
         Self {
             per_user: limits.failures_per_user,
@@ -149,19 +149,19 @@ impl From<HashLimits> for Limits {
     }
 }
 
-impl Throttle {
-    pub(super) fn new(limits: Limits) -> Self {
+impl LoginThrottle {
+    pub(super) fn new(limits: ThrottleLimits) -> Self {
         let (counts, written) = (Mutex::default(), AtomicU32::new(0));
-        Self { counts, limits: Live::new(limits), written }
+        Self { counts, limits: HotSwap::new(limits), written }
     }
 
     /// Applies other limits from now on; what was counted stays.
-    pub(super) fn set(&self, limits: Limits) {
+    pub(super) fn set(&self, limits: ThrottleLimits) {
         self.limits.set(limits);
     }
 
     /// What becomes of an attempt of `subject` now.
-    pub(super) fn decide(&self, subject: &Subject, now: Timestamp) -> Decision {
+    pub(super) fn decide(&self, subject: &ThrottleSubject, now: Timestamp) -> ThrottleDecision {
         let counts = self.counts.lock();
         self.decide_by(&counts, subject, now)
     }
@@ -171,30 +171,30 @@ impl Throttle {
     /// by side get no further than one after the other. `is_paced` says that it had its turn.
     pub(super) fn settle(
         &self,
-        subject: &Subject,
-        evaluated: Evaluated,
+        subject: &ThrottleSubject,
+        evaluated: EvaluatedAttempt,
         now: Timestamp,
-    ) -> Decision {
+    ) -> ThrottleDecision {
         let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
         match decision {
-            Decision::Locked { .. } => return decision,
-            Decision::Pace { .. } if !evaluated.is_paced => return decision,
-            Decision::Pace { .. } | Decision::Evaluate => {}
+            ThrottleDecision::Locked { .. } => return decision,
+            ThrottleDecision::Pace { .. } if !evaluated.is_paced => return decision,
+            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => {}
         }
         if !evaluated.fits {
             self.count(&mut counts, subject, now);
         }
-        Decision::Evaluate
+        ThrottleDecision::Evaluate
     }
 
     /// Counts an attempt whose result is known before it is evaluated, unless it is locked out, and
     /// gives what was decided before it counted. A wrong one counts at once, whether it would have
     /// to wait for its turn or not: nothing that happens to it later makes it uncounted.
-    pub(super) fn settle_known(&self, subject: &Subject, fits: bool, now: Timestamp) -> Decision {
+    pub(super) fn settle_known(&self, subject: &ThrottleSubject, fits: bool, now: Timestamp) -> ThrottleDecision {
         let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
-        let is_locked = matches!(decision, Decision::Locked { .. });
+        let is_locked = matches!(decision, ThrottleDecision::Locked { .. });
         if !is_locked && !fits {
             self.count(&mut counts, subject, now);
         }
@@ -205,7 +205,7 @@ impl Throttle {
     pub(super) fn merge(&self, rows: &[FailedLogins], now: Timestamp) {
         let mut counts = self.counts.lock();
         for row in rows {
-            let theirs = Count { failures: row.failures, since: row.since };
+            let theirs = FailureCount { failures: row.failures, since: row.since };
             if self.left(theirs, now).is_none() {
                 continue;
             }
@@ -232,7 +232,7 @@ impl Throttle {
         self.written.fetch_add(1, Ordering::Relaxed).is_multiple_of(FAILED_LOGINS_BOUND_EVERY)
     }
 
-    fn decide_by(&self, counts: &Counts, subject: &Subject, now: Timestamp) -> Decision {
+    fn decide_by(&self, counts: &Counts, subject: &ThrottleSubject, now: Timestamp) -> ThrottleDecision {
         let limits = self.limits.get();
         let (mut locked, mut paced, mut has_failed) = (None, None, false);
         for (key, rule) in &subject.counters {
@@ -240,32 +240,32 @@ impl Throttle {
             let Some(left) = self.left(*count, now) else { continue };
             let wait_s = left.as_secs() + 1;
             let failures = count.failures;
-            has_failed |= *rule == Rule::LockByUser;
+            has_failed |= *rule == ThrottleRule::LockByUser;
             match rule {
-                Rule::LockByUser if failures >= limits.per_user => {
+                ThrottleRule::LockByUser if failures >= limits.per_user => {
                     locked = locked.max(Some(wait_s));
                 }
-                Rule::LockByAddress if failures >= limits.per_address => {
+                ThrottleRule::LockByAddress if failures >= limits.per_address => {
                     locked = locked.max(Some(wait_s));
                 }
-                Rule::Pace if failures >= limits.per_user_total => {
+                ThrottleRule::Pace if failures >= limits.per_user_total => {
                     paced = Some((*key, failures - limits.per_user_total));
                 }
-                Rule::LockByUser | Rule::LockByAddress | Rule::Pace | Rule::Count => {}
+                ThrottleRule::LockByUser | ThrottleRule::LockByAddress | ThrottleRule::Pace | ThrottleRule::Count => {}
             }
         }
-        let locked = locked.map(|wait_s| Decision::Locked { wait_s });
-        let paced = paced.map(|(key, overrun)| Decision::Pace { key, overrun, has_failed });
-        locked.or(paced).unwrap_or(Decision::Evaluate)
+        let locked = locked.map(|wait_s| ThrottleDecision::Locked { wait_s });
+        let paced = paced.map(|(key, overrun)| ThrottleDecision::Pace { key, overrun, has_failed });
+        locked.or(paced).unwrap_or(ThrottleDecision::Evaluate)
     }
 
     /// Counts a failure. A later success says nothing about it, so it stays.
-    fn count(&self, counts: &mut Counts, subject: &Subject, now: Timestamp) {
+    fn count(&self, counts: &mut Counts, subject: &ThrottleSubject, now: Timestamp) {
         self.make_room(counts, now);
         for (key, _) in &subject.counters {
-            let count = counts.entry(*key).or_insert(Count { failures: 0, since: now });
+            let count = counts.entry(*key).or_insert(FailureCount { failures: 0, since: now });
             if self.left(*count, now).is_none() {
-                *count = Count { failures: 0, since: now };
+                *count = FailureCount { failures: 0, since: now };
             }
             count.failures = count.failures.saturating_add(1);
         }
@@ -287,7 +287,7 @@ impl Throttle {
 
     /// What is left of a count's window. One that began while the clock ran ahead is over: it would
     /// last for as long as the clock was wrong. The clocks of nodes may differ by less than that.
-    fn left(&self, count: Count, now: Timestamp) -> Option<Duration> {
+    fn left(&self, count: FailureCount, now: Timestamp) -> Option<Duration> {
         let window = self.limits.get().window;
         match Duration::try_from(now.duration_since(count.since)) {
             Ok(passed) => window.checked_sub(passed).filter(|left| !left.is_zero()),
@@ -304,7 +304,7 @@ const COUNTERS_MAX: usize = 3;
 
 /// An attempt that was evaluated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Evaluated {
+pub(super) struct EvaluatedAttempt {
     /// Whether the secret is the right one.
     pub(super) fits: bool,
     /// Whether it waited for its turn before.
@@ -321,28 +321,28 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
     }
 
-    fn user(name: &str, address: &str) -> Subject {
-        Subject::of_user(name, address.parse().unwrap())
+    fn user(name: &str, address: &str) -> ThrottleSubject {
+        ThrottleSubject::of_user(name, address.parse().unwrap())
     }
 
-    fn program(address: &str) -> Subject {
-        Subject::of_program(address.parse().unwrap())
+    fn program(address: &str) -> ThrottleSubject {
+        ThrottleSubject::of_program(address.parse().unwrap())
     }
 
-    fn limits(per_user: u32, per_user_total: u32, per_address: u32) -> Throttle {
+    fn limits(per_user: u32, per_user_total: u32, per_address: u32) -> LoginThrottle {
         let window = Duration::from_secs(60);
-        Throttle::new(Limits { per_user, per_user_total, per_address, window })
+        LoginThrottle::new(ThrottleLimits { per_user, per_user_total, per_address, window })
     }
 
-    fn fail(throttle: &Throttle, subject: &Subject, second: i64) -> Decision {
-        let wrong = Evaluated { fits: false, is_paced: false };
+    fn fail(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> ThrottleDecision {
+        let wrong = EvaluatedAttempt { fits: false, is_paced: false };
         throttle.settle(subject, wrong, at(second))
     }
 
-    fn locked(throttle: &Throttle, subject: &Subject, second: i64) -> Option<u64> {
+    fn locked(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> Option<u64> {
         match throttle.decide(subject, at(second)) {
-            Decision::Locked { wait_s } => Some(wait_s),
-            Decision::Pace { .. } | Decision::Evaluate => None,
+            ThrottleDecision::Locked { wait_s } => Some(wait_s),
+            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => None,
         }
     }
 
@@ -352,7 +352,7 @@ mod tests {
         let (here, there) = (user("a", "192.0.2.1"), user("a", "192.0.2.2"));
         for second in 0..3 {
             assert_eq!(locked(&throttle, &here, second), None);
-            assert_eq!(fail(&throttle, &here, second), Decision::Evaluate);
+            assert_eq!(fail(&throttle, &here, second), ThrottleDecision::Evaluate);
         }
         assert_eq!(locked(&throttle, &here, 10), Some(51));
         assert_eq!(locked(&throttle, &there, 10), None, "another network");
@@ -365,12 +365,12 @@ mod tests {
         let throttle = limits(2, 100, 100);
         let here = user("a", "192.0.2.1");
         // All of them were allowed to begin.
-        assert_eq!(fail(&throttle, &here, 0), Decision::Evaluate);
-        assert_eq!(fail(&throttle, &here, 0), Decision::Evaluate);
-        assert_eq!(fail(&throttle, &here, 0), Decision::Locked { wait_s: LOCKED_LAST + 1 });
-        let right = Evaluated { fits: true, is_paced: true };
+        assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Evaluate);
+        assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Evaluate);
+        assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 });
+        let right = EvaluatedAttempt { fits: true, is_paced: true };
         let settled = throttle.settle(&here, right, at(1));
-        assert_eq!(settled, Decision::Locked { wait_s: LOCKED_LAST });
+        assert_eq!(settled, ThrottleDecision::Locked { wait_s: LOCKED_LAST });
     }
 
     #[test]
@@ -381,15 +381,15 @@ mod tests {
         }
         let there = user("a", "198.51.100.1");
         let key = there.keys()[2];
-        let paced = |overrun, has_failed| Decision::Pace { key, overrun, has_failed };
+        let paced = |overrun, has_failed| ThrottleDecision::Pace { key, overrun, has_failed };
         assert_eq!(throttle.decide(&there, at(1)), paced(0, false));
         // Its result counts only when it had its turn.
         assert_eq!(fail(&throttle, &there, 1), paced(0, false));
-        let had_its_turn = Evaluated { fits: false, is_paced: true };
-        assert_eq!(throttle.settle(&there, had_its_turn, at(1)), Decision::Evaluate);
+        let had_its_turn = EvaluatedAttempt { fits: false, is_paced: true };
+        assert_eq!(throttle.settle(&there, had_its_turn, at(1)), ThrottleDecision::Evaluate);
         assert_eq!(throttle.decide(&there, at(1)), paced(1, true));
-        assert_eq!(throttle.decide(&user("b", "198.51.100.1"), at(1)), Decision::Evaluate);
-        assert_eq!(throttle.decide(&there, at(60)), Decision::Evaluate);
+        assert_eq!(throttle.decide(&user("b", "198.51.100.1"), at(1)), ThrottleDecision::Evaluate);
+        assert_eq!(throttle.decide(&there, at(60)), ThrottleDecision::Evaluate);
     }
 
     #[test]
@@ -397,11 +397,11 @@ mod tests {
         let throttle = limits(2, 1, 100);
         fail(&throttle, &user("a", "198.51.100.1"), 0);
         let here = user("a", "192.0.2.1");
-        let paced = |decision| matches!(decision, Decision::Pace { .. });
+        let paced = |decision| matches!(decision, ThrottleDecision::Pace { .. });
         assert!(paced(throttle.settle_known(&here, true, at(1))), "a right one counts nothing");
         assert!(paced(throttle.settle_known(&here, false, at(1))));
         assert!(paced(throttle.settle_known(&here, false, at(1))));
-        let locked = Decision::Locked { wait_s: LOCKED_LAST + 1 };
+        let locked = ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 };
         assert_eq!(throttle.settle_known(&here, true, at(1)), locked);
         assert_eq!(throttle.settle_known(&here, false, at(1)), locked);
     }
@@ -414,13 +414,13 @@ mod tests {
             fail(&throttle, &user("b", "192.0.2.1"), 0);
         }
         let home = "192.0.2.1".parse().unwrap();
-        let device = Subject::of_device(DeviceId([1; 16]), home);
-        assert_eq!(throttle.decide(&device, at(1)), Decision::Evaluate);
+        let device = ThrottleSubject::of_device(DeviceId([1; 16]), home);
+        assert_eq!(throttle.decide(&device, at(1)), ThrottleDecision::Evaluate);
         fail(&throttle, &device, 1);
         fail(&throttle, &device, 1);
         assert!(locked(&throttle, &device, 2).is_some());
-        let another = Subject::of_device(DeviceId([2; 16]), home);
-        assert_eq!(throttle.decide(&another, at(2)), Decision::Evaluate);
+        let another = ThrottleSubject::of_device(DeviceId([2; 16]), home);
+        assert_eq!(throttle.decide(&another, at(2)), ThrottleDecision::Evaluate);
     }
 
     #[test]

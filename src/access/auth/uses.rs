@@ -10,13 +10,13 @@ use crate::runtime::limits::{TOKENS_CACHED_MAX, USE_NOTED, USES_WAITING_MAX};
 use crate::storage::database::UsedCredential;
 
 /// Uses that wait to be written.
-pub(super) struct Uses {
+pub(super) struct CredentialUses {
     waiting: Mutex<HashMap<UsedCredential, Timestamp>>,
     /// Credentials whose use was noted a short while ago.
     noted: Cache<UsedCredential, ()>,
 }
 
-impl Uses {
+impl CredentialUses {
     pub(super) fn new() -> Self {
         let noted =
             Cache::builder().max_capacity(TOKENS_CACHED_MAX).time_to_live(USE_NOTED).build();

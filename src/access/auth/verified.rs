@@ -9,16 +9,16 @@ use std::net::IpAddr;
 
 use moka::sync::Cache;
 
-use super::Secret;
+use super::RandomSecret;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{VERIFIED_FOR, VERIFIED_MAX};
-use model::{Hash, network};
+use model::{ContentHash, network};
 
 /// Secrets that were verified a short while ago. Only digests are kept, salted with a random number
 /// of this process.
 pub(super) struct VerifiedSecrets {
     /// The digest of the right secret, by a digest of the network and the slow hash.
-    digests: Cache<Hash, Hash>,
+    digests: Cache<ContentHash, ContentHash>,
     salt: String,
 }
 
@@ -26,7 +26,7 @@ impl VerifiedSecrets {
     pub(super) fn new() -> Result<Self> {
         let digests =
             Cache::builder().max_capacity(VERIFIED_MAX).time_to_live(VERIFIED_FOR).build();
-        Ok(Self { digests, salt: Secret::new()?.reveal().to_owned() })
+        Ok(Self { digests, salt: RandomSecret::new()?.reveal().to_owned() })
     }
 
     /// Whether `secret` is the one that `hash` was made from; `None` where the network of `address`
@@ -41,16 +41,16 @@ impl VerifiedSecrets {
         self.digests.insert(self.key(hash, address), self.digest(secret));
     }
 
-    fn key(&self, hash: &str, address: IpAddr) -> Hash {
+    fn key(&self, hash: &str, address: IpAddr) -> ContentHash {
         self.salted(&["hash", &network(address).to_string(), hash])
     }
 
-    fn digest(&self, secret: &str) -> Hash {
+    fn digest(&self, secret: &str) -> ContentHash {
         self.salted(&["secret", secret])
     }
 
-    fn salted(&self, parts: &[&str]) -> Hash {
-        Hash::of([&[self.salt.as_str()], parts].concat().join("\0").as_bytes())
+    fn salted(&self, parts: &[&str]) -> ContentHash {
+        ContentHash::of([&[self.salt.as_str()], parts].concat().join("\0").as_bytes())
     }
 }
 

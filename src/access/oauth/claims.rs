@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use model::Hash;
-use model::account::{Account, Scope, Scopes};
+use model::ContentHash;
+use model::account::{Account, Scope, ScopeSet};
 
 /// Every claim there may be, as it is published.
 pub(super) const NAMES: [&str; 17] = [
@@ -31,7 +31,7 @@ pub(super) const NAMES: [&str; 17] = [
 pub(super) struct IdToken<'a> {
     pub(super) issuer: &'a str,
     pub(super) client_id: &'a str,
-    pub(super) scopes: Scopes,
+    pub(super) scopes: ScopeSet,
     pub(super) auth_time: Timestamp,
     pub(super) nonce: Option<&'a str>,
     /// The access token that goes with it.
@@ -56,7 +56,7 @@ impl IdToken<'_> {
         }
         if let Some(access_token) = self.access_token {
             // The left half of the token's SHA-256 as base64url (OpenID Connect Core §3.1.3.6).
-            put("at_hash", Hash::of(access_token.as_bytes()).short().into());
+            put("at_hash", ContentHash::of(access_token.as_bytes()).short().into());
         }
         claims.extend(exposed(account, self.scopes));
         claims
@@ -64,7 +64,7 @@ impl IdToken<'_> {
 }
 
 /// What the user endpoint answers.
-pub(super) fn user_info(account: &Account, scopes: Scopes) -> Value {
+pub(super) fn user_info(account: &Account, scopes: ScopeSet) -> Value {
     let mut claims = Map::new();
     claims.insert("sub".to_owned(), account.user.id.to_string().into());
     claims.insert("scope".to_owned(), scopes.to_string().into());
@@ -73,7 +73,7 @@ pub(super) fn user_info(account: &Account, scopes: Scopes) -> Value {
 }
 
 /// What `scopes` expose of a user; what is not known is left out.
-fn exposed(account: &Account, scopes: Scopes) -> Map<String, Value> {
+fn exposed(account: &Account, scopes: ScopeSet) -> Map<String, Value> {
     let (user, mut claims) = (&account.user, Map::new());
     let mut put = |name: &str, value: Option<Value>| {
         claims.extend(value.map(|value| (name.to_owned(), value)));

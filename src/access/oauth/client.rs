@@ -7,13 +7,13 @@ use jiff::Timestamp;
 
 use super::{
     error::{OAuthErrorCode, TokenError},
-    parameters::{Parameters, decode},
+    parameters::{OAuthParameters, decode},
 };
 use crate::access::auth::Auth;
-use crate::runtime::error::{Error, Kind};
-use crate::storage::audit::{self, Action, ObjectKind, Outcome};
+use crate::runtime::error::{Error, ErrorKind};
+use crate::storage::audit::{self, AuditAction, ObjectKind, AuditOutcome};
 use crate::storage::database::ReadTx;
-use model::account::Client;
+use model::account::OAuthClient;
 
 /// What a client presents in the header of its request.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub enum ClientAuthentication<'a> {
 }
 
 /// What a client says of itself.
-struct Presented {
+struct PresentedClient {
     client_id: String,
     secret: Option<String>,
 }
@@ -40,11 +40,11 @@ struct Presented {
 /// it is not the program that it says.
 pub(super) async fn authenticate(
     auth: &Auth,
-    form: &Parameters,
+    form: &OAuthParameters,
     authentication: ClientAuthentication<'_>,
     address: IpAddr,
     now: Timestamp,
-) -> Result<Client, TokenError> {
+) -> Result<OAuthClient, TokenError> {
     let is_basic = matches!(authentication, ClientAuthentication::Basic { .. });
     let found = match authentication {
         ClientAuthentication::None => from_form(form),
@@ -62,11 +62,11 @@ pub(super) async fn authenticate(
 
 async fn verify(
     auth: &Auth,
-    presented: Presented,
+    presented: PresentedClient,
     address: IpAddr,
     now: Timestamp,
-) -> Result<Client, TokenError> {
-    let Presented { client_id, secret } = presented;
+) -> Result<OAuthClient, TokenError> {
+    let PresentedClient { client_id, secret } = presented;
     let read = move |tx: &ReadTx<'_>| tx.find_client(&client_id);
     let client = match secret {
         Some(_) => auth.read_unless_locked(address, now, read).await?,
@@ -86,15 +86,15 @@ async fn verify(
 }
 
 /// Records a secret that was wrong, and the first of many that were refused unchecked.
-fn record(client: Option<&Client>, verified: Result<&bool, &Error>, now: Timestamp) {
+fn record(client: Option<&OAuthClient>, verified: Result<&bool, &Error>, now: Timestamp) {
     let action = match verified {
-        Ok(false) => Action::ClientRefused,
-        Err(busy) if busy.kind() == Kind::Overloaded && audit::count_throttled(now) => {
-            Action::LoginThrottled
+        Ok(false) => AuditAction::ClientRefused,
+        Err(busy) if busy.kind() == ErrorKind::Overloaded && audit::count_throttled(now) => {
+            AuditAction::LoginThrottled
         }
         Ok(true) | Err(_) => return,
     };
-    let event = audit::event(action).ended(Outcome::Refused);
+    let event = audit::event(action).ended(AuditOutcome::Refused);
     audit::record(match client {
         Some(client) => event.about(ObjectKind::Client, &client.client_id),
         None => event.with("no such client"),
@@ -105,14 +105,14 @@ fn wrong() -> TokenError {
     TokenError::new(OAuthErrorCode::InvalidClient, "the client is unknown or its secret wrong")
 }
 
-fn from_form(form: &Parameters) -> Result<Presented, TokenError> {
+fn from_form(form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
     let none = || TokenError::new(OAuthErrorCode::InvalidClient, "the request names no client");
     let client_id = form.find("client_id").ok_or_else(none)?.to_owned();
-    Ok(Presented { client_id, secret: form.find("client_secret").map(str::to_owned) })
+    Ok(PresentedClient { client_id, secret: form.find("client_secret").map(str::to_owned) })
 }
 
 /// Name and secret are form-urlencoded inside (RFC 6749 §2.3.1).
-fn from_header(header: &str, form: &Parameters) -> Result<Presented, TokenError> {
+fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
     let invalid = |text| TokenError::new(OAuthErrorCode::InvalidRequest, text);
     if form.find("client_secret").is_some() {
         return Err(invalid("the client authenticates in two ways"));
@@ -125,5 +125,5 @@ fn from_header(header: &str, form: &Parameters) -> Result<Presented, TokenError>
     if form.find("client_id").is_some_and(|other| other != client_id) {
         return Err(invalid("header and form name two clients"));
     }
-    Ok(Presented { client_id, secret: Some(secret).filter(|secret| !secret.is_empty()) })
+    Ok(PresentedClient { client_id, secret: Some(secret).filter(|secret| !secret.is_empty()) })
 }

@@ -6,11 +6,11 @@ use super::{
     claims,
     request::{Prompt, ResponseType},
 };
-use model::account::{Grant, Scope};
+use model::account::{GrantType, Scope};
 
 /// The document at `/.well-known/openid-configuration`.
 pub(super) fn document(issuer: &str) -> Value {
-    let grants = [Grant::AuthorizationCode, Grant::Implicit, Grant::Password, Grant::RefreshToken];
+    let grants = [GrantType::AuthorizationCode, GrantType::Implicit, GrantType::Password, GrantType::RefreshToken];
     let methods = ["client_secret_basic", "client_secret_post", "none"];
     json!({
         "issuer": issuer,
@@ -21,7 +21,7 @@ pub(super) fn document(issuer: &str) -> Value {
         "userinfo_endpoint": format!("{issuer}/o/v2/user"),
         "response_types_supported": ResponseType::NAMES,
         "response_modes_supported": ["query", "fragment"],
-        "grant_types_supported": grants.map(Grant::as_str),
+        "grant_types_supported": grants.map(GrantType::as_str),
         "scopes_supported": Scope::ALL.map(Scope::as_str),
         "claims_supported": claims::NAMES,
         "claims_parameter_supported": false,

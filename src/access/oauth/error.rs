@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::RETRY_AFTER_S;
 use crate::storage::database::DbError;
 
@@ -135,21 +135,21 @@ impl TokenError {
 impl From<Error> for TokenError {
     fn from(cause: Error) -> Self {
         match cause.kind() {
-            Kind::Overloaded | Kind::Timeout | Kind::Unavailable => {
+            ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable => {
                 let code = OAuthErrorCode::TemporarilyUnavailable;
                 let wait_s = cause.retry_after_s().unwrap_or(RETRY_AFTER_S);
                 let retry_after_s = Some(u64::from(wait_s));
                 let error = Self::new(code, "the service is busy");
                 Self { retry_after_s, source: Some(Box::new(cause)), ..error }
             }
-            Kind::InvalidArgument
-            | Kind::Unauthenticated
-            | Kind::Forbidden
-            | Kind::NotFound
-            | Kind::Conflict
-            | Kind::Unsupported
-            | Kind::TooLarge
-            | Kind::Internal => {
+            ErrorKind::InvalidArgument
+            | ErrorKind::Unauthenticated
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::Unsupported
+            | ErrorKind::TooLarge
+            | ErrorKind::Internal => {
                 let error = Self::new(OAuthErrorCode::ServerError, "the service failed");
                 Self { source: Some(Box::new(cause)), ..error }
             }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_passes_is_told_apart_from_our_mistakes() {
-        for kind in [Kind::Overloaded, Kind::Unavailable, Kind::Timeout] {
+        for kind in [ErrorKind::Overloaded, ErrorKind::Unavailable, ErrorKind::Timeout] {
             let error = TokenError::from(Error::new(kind, "x"));
             assert_eq!(error.code, OAuthErrorCode::TemporarilyUnavailable);
             assert!(error.retry_after_s.is_some() && error.source.is_some());

@@ -4,10 +4,10 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::access::auth::Entered;
-use crate::storage::database::{Code, DbError, Family, NewFamily, WriteTx};
-use model::Hash;
-use model::account::{Account, Client, FamilyId, Scopes, UserId};
+use crate::access::auth::AuthenticatedLogin;
+use crate::storage::database::{AuthorizationCode, DbError, TokenFamily, NewFamily, WriteTx};
+use model::ContentHash;
+use model::account::{Account, OAuthClient, FamilyId, ScopeSet, UserId};
 
 /// Lengths that a code verifier may have (RFC 7636 §4.1).
 const VERIFIER_BYTES: std::ops::RangeInclusive<usize> = 43..=128;
@@ -15,10 +15,10 @@ const VERIFIER_BYTES: std::ops::RangeInclusive<usize> = 43..=128;
 /// The hashes of tokens that are about to be given out.
 #[derive(Clone, Copy)]
 pub(super) struct NewTokens {
-    pub(super) access: Hash,
+    pub(super) access: ContentHash,
     pub(super) access_expires: Timestamp,
     /// With its end; `None` for a client that may not refresh.
-    pub(super) refresh: Option<(Hash, Timestamp)>,
+    pub(super) refresh: Option<(ContentHash, Timestamp)>,
     /// How long a grant can be refreshed at all.
     pub(super) grant_lifetime: SignedDuration,
     pub(super) now: Timestamp,
@@ -31,7 +31,7 @@ impl NewTokens {
         Ok(began.checked_add(self.grant_lifetime).unwrap_or(Timestamp::MAX))
     }
 
-    fn write(&self, tx: &WriteTx<'_>, family: &Family, scopes: Scopes) -> Result<(), DbError> {
+    fn write(&self, tx: &WriteTx<'_>, family: &TokenFamily, scopes: ScopeSet) -> Result<(), DbError> {
         tx.write_access_token(&self.access, family.id, scopes, self.access_expires)?;
         let Some((refresh, expires)) = self.refresh else { return Ok(()) };
         let expires = expires.min(self.absolute_end(tx, family.id)?);
@@ -40,16 +40,16 @@ impl NewTokens {
 }
 
 /// What was granted.
-pub(super) struct Granted {
+pub(super) struct GrantedAccess {
     pub(super) account: Account,
-    pub(super) scopes: Scopes,
+    pub(super) scopes: ScopeSet,
     pub(super) auth_time: Timestamp,
     pub(super) nonce: Option<String>,
 }
 
 /// What a transaction decided. Refusals commit, too: some of them end a family.
-pub(super) enum Outcome {
-    Granted(Box<Granted>),
+pub(super) enum ExchangeOutcome {
+    Granted(Box<GrantedAccess>),
     /// `invalid_grant`, with the reason.
     Refused(&'static str),
     /// The same for a code or token that there is not, which anybody can make up.
@@ -61,7 +61,7 @@ pub(super) enum Outcome {
 }
 
 /// What became of a token that a client revokes.
-pub(super) enum Revoked {
+pub(super) enum RevocationOutcome {
     /// It was this user's and counts for nothing any more.
     Ended(UserId),
     /// There is none.
@@ -71,14 +71,14 @@ pub(super) enum Revoked {
 }
 
 /// What has to come with a code.
-pub(super) struct Proof {
+pub(super) struct CodeProof {
     pub(super) redirect_uri: Option<String>,
     pub(super) verifier: Option<String>,
 }
 
-impl Proof {
+impl CodeProof {
     /// Why this does not go with `code`, which `client` may use.
-    fn refusal(&self, code: &Code, client: &Client) -> Option<&'static str> {
+    fn refusal(&self, code: &AuthorizationCode, client: &OAuthClient) -> Option<&'static str> {
         let same_uri = match (&code.redirect_uri, &self.redirect_uri) {
             (Some(before), Some(now)) => before == now,
             (Some(_), None) => false,
@@ -104,41 +104,41 @@ fn fits(verifier: &str, challenge: &str) -> bool {
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     VERIFIER_BYTES.contains(&verifier.len())
         && verifier.bytes().all(is_letter)
-        && URL_SAFE_NO_PAD.encode(Hash::of(verifier.as_bytes()).0) == challenge
+        && URL_SAFE_NO_PAD.encode(ContentHash::of(verifier.as_bytes()).0) == challenge
 }
 
 /// Exchanges a code. A second exchange ends all that the first one brought (RFC 6749 §4.1.2).
 pub(super) fn redeem(
     tx: &WriteTx<'_>,
-    hash: &Hash,
-    proof: &Proof,
-    client: &Client,
+    hash: &ContentHash,
+    proof: &CodeProof,
+    client: &OAuthClient,
     tokens: &NewTokens,
     now: Timestamp,
-) -> Result<Outcome, DbError> {
-    let unknown = Outcome::Unknown("there is no such code");
+) -> Result<ExchangeOutcome, DbError> {
+    let unknown = ExchangeOutcome::Unknown("there is no such code");
     let Some(code) = tx.as_read().find_code(hash)? else { return Ok(unknown) };
     if code.family.client_id != client.client_id {
         return Ok(unknown);
     }
     if code.is_used {
         tx.end_family(code.family.id, now)?;
-        return Ok(Outcome::Reused(code.family.user, "the code was used before"));
+        return Ok(ExchangeOutcome::Reused(code.family.user, "the code was used before"));
     }
     if code.expires <= now {
-        return Ok(Outcome::Refused("the code has expired"));
+        return Ok(ExchangeOutcome::Refused("the code has expired"));
     }
     if let Some(reason) = proof.refusal(&code, client) {
-        return Ok(Outcome::Refused(reason));
+        return Ok(ExchangeOutcome::Refused(reason));
     }
     let Some(account) = active(tx, &code.family)? else {
-        return Ok(Outcome::Refused("the user may not use the service"));
+        return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
     tx.use_code(hash, now)?;
     let scopes = code.family.scopes;
     tokens.write(tx, &code.family, scopes)?;
     let (auth_time, nonce) = (code.family.auth_time, code.nonce);
-    Ok(Outcome::Granted(Box::new(Granted { account, scopes, auth_time, nonce })))
+    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce })))
 }
 
 /// Exchanges a refresh token for a new one and ends the access token that came with it.
@@ -148,13 +148,13 @@ pub(super) fn redeem(
 /// refresh token still stands for all of it (RFC 6749 §6).
 pub(super) fn refresh(
     tx: &WriteTx<'_>,
-    hash: &Hash,
-    asked: Option<Scopes>,
-    client: &Client,
+    hash: &ContentHash,
+    asked: Option<ScopeSet>,
+    client: &OAuthClient,
     tokens: &NewTokens,
     now: Timestamp,
-) -> Result<Outcome, DbError> {
-    let unknown = Outcome::Unknown("there is no such refresh token");
+) -> Result<ExchangeOutcome, DbError> {
+    let unknown = ExchangeOutcome::Unknown("there is no such refresh token");
     let Some(token) = tx.as_read().find_refresh_token(hash)? else { return Ok(unknown) };
     let family = token.family;
     if family.client_id != client.client_id {
@@ -162,53 +162,53 @@ pub(super) fn refresh(
     }
     if token.is_used {
         tx.end_family(family.id, now)?;
-        return Ok(Outcome::Reused(family.user, "the refresh token was used before"));
+        return Ok(ExchangeOutcome::Reused(family.user, "the refresh token was used before"));
     }
     if token.expires <= now {
-        return Ok(Outcome::Refused("the refresh token has expired"));
+        return Ok(ExchangeOutcome::Refused("the refresh token has expired"));
     }
     if tokens.absolute_end(tx, family.id)? <= now {
         tx.end_family(family.id, now)?;
-        return Ok(Outcome::Refused("the grant has ended, the user has to log in again"));
+        return Ok(ExchangeOutcome::Refused("the grant has ended, the user has to log in again"));
     }
     let scopes = asked.unwrap_or(family.scopes);
     if !scopes.is_within(family.scopes) {
-        return Ok(Outcome::TooWide);
+        return Ok(ExchangeOutcome::TooWide);
     }
     let Some(account) = active(tx, &family)? else {
-        return Ok(Outcome::Refused("the user may not use the service"));
+        return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
     tx.use_refresh_token(hash, now)?;
     tx.end_access_tokens(family.id, now)?;
     tokens.write(tx, &family, scopes)?;
     let auth_time = family.auth_time;
-    Ok(Outcome::Granted(Box::new(Granted { account, scopes, auth_time, nonce: None })))
+    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce: None })))
 }
 
 /// Gives out tokens for a login by password that still holds.
 pub(super) fn open(
     tx: &WriteTx<'_>,
-    entered: &Entered,
+    entered: &AuthenticatedLogin,
     new: &NewFamily,
     tokens: &NewTokens,
     now: Timestamp,
-) -> Result<Outcome, DbError> {
+) -> Result<ExchangeOutcome, DbError> {
     if !entered.is_good(&tx.as_read())? {
-        return Ok(Outcome::Refused("user name or password are wrong"));
+        return Ok(ExchangeOutcome::Refused("user name or password are wrong"));
     }
     let id = tx.open_family(new, now)?;
     let NewFamily { user, client_id, scopes, auth_time } = new.clone();
-    let family = Family { id, user, client_id, scopes, auth_time };
+    let family = TokenFamily { id, user, client_id, scopes, auth_time };
     let Some(account) = active(tx, &family)? else {
         tx.end_family(id, now)?;
-        return Ok(Outcome::Refused("the user may not use the service"));
+        return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
     tokens.write(tx, &family, scopes)?;
-    Ok(Outcome::Granted(Box::new(Granted { account, scopes, auth_time, nonce: None })))
+    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce: None })))
 }
 
 /// The family's user, if it may still use the service.
-fn active(tx: &WriteTx<'_>, family: &Family) -> Result<Option<Account>, DbError> {
+fn active(tx: &WriteTx<'_>, family: &TokenFamily) -> Result<Option<Account>, DbError> {
     let account = tx.as_read().find_account(family.user)?;
     Ok(account.filter(|account| account.user.active))
 }
@@ -219,23 +219,23 @@ fn active(tx: &WriteTx<'_>, family: &Family) -> Result<Option<Account>, DbError>
 /// A token of another client stays.
 pub(super) fn revoke(
     tx: &WriteTx<'_>,
-    hash: &Hash,
-    client: &Client,
+    hash: &ContentHash,
+    client: &OAuthClient,
     now: Timestamp,
-) -> Result<Revoked, DbError> {
+) -> Result<RevocationOutcome, DbError> {
     if let Some(token) = tx.as_read().find_refresh_token(hash)? {
         if token.family.client_id != client.client_id {
-            return Ok(Revoked::OfAnother);
+            return Ok(RevocationOutcome::OfAnother);
         }
         tx.end_family(token.family.id, now)?;
-        return Ok(Revoked::Ended(token.family.user));
+        return Ok(RevocationOutcome::Ended(token.family.user));
     }
     if let Some(token) = tx.as_read().find_access_token(hash)? {
         if token.client_id != client.client_id {
-            return Ok(Revoked::OfAnother);
+            return Ok(RevocationOutcome::OfAnother);
         }
         tx.end_access_token(hash, now)?;
-        return Ok(Revoked::Ended(token.user));
+        return Ok(RevocationOutcome::Ended(token.user));
     }
-    Ok(Revoked::Unknown)
+    Ok(RevocationOutcome::Unknown)
 }

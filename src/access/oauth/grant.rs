@@ -6,19 +6,19 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{
-    Inner, after,
+    OAuthInner, after,
     claims::IdToken,
     client::{self, ClientAuthentication},
     error::{OAuthErrorCode, TokenError},
-    exchange::{self, Granted, NewTokens, Outcome, Proof, Revoked},
-    parameters::Parameters,
+    exchange::{self, GrantedAccess, NewTokens, ExchangeOutcome, CodeProof, RevocationOutcome},
+    parameters::OAuthParameters,
 };
-use crate::access::auth::{Entered, Login, Secret};
+use crate::access::auth::{AuthenticatedLogin, LoginOutcome, RandomSecret};
 use crate::runtime::error::Result;
-use crate::storage::audit::{self, Action, Event, ObjectKind};
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, NewFamily, WriteTx};
-use model::Hash;
-use model::account::{Client, Grant, Scope, Scopes};
+use model::ContentHash;
+use model::account::{OAuthClient, GrantType, Scope, ScopeSet};
 
 /// The parameters that mean something here. One that comes twice ends the request.
 const KNOWN: [&str; 12] = [
@@ -41,7 +41,7 @@ const KNOWN: [&str; 12] = [
 pub struct TokenSet {
     /// The access token.
     pub access_token: String,
-    /// Always `Bearer`.
+    /// Always `ProviderToken`.
     pub token_type: &'static str,
     /// Seconds for which the access token is valid.
     pub expires_in: u32,
@@ -60,12 +60,12 @@ fn refuse<T>(code: OAuthErrorCode, text: &str) -> Result<T, TokenError> {
     Err(TokenError::new(code, text))
 }
 
-fn required<'a>(form: &'a Parameters, name: &str) -> Result<&'a str, TokenError> {
+fn required<'a>(form: &'a OAuthParameters, name: &str) -> Result<&'a str, TokenError> {
     let code = OAuthErrorCode::InvalidRequest;
     form.find(name).ok_or_else(|| TokenError::new(code, &format!("{name} is missing")))
 }
 
-fn reject_repeated(form: &Parameters) -> Result<(), TokenError> {
+fn reject_repeated(form: &OAuthParameters) -> Result<(), TokenError> {
     match form.find_repeated(&KNOWN) {
         None => Ok(()),
         Some(name) => {
@@ -75,17 +75,17 @@ fn reject_repeated(form: &Parameters) -> Result<(), TokenError> {
 }
 
 /// The scopes that a form asks for, if it does.
-fn scopes(form: &Parameters) -> Result<Option<Scopes>, TokenError> {
+fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
     let invalid = |why: model::account::ScopeError| {
         TokenError::new(OAuthErrorCode::InvalidScope, &why.to_string())
     };
-    form.find("scope").map(Scopes::parse).transpose().map_err(invalid)
+    form.find("scope").map(ScopeSet::parse).transpose().map_err(invalid)
 }
 
 /// The token endpoint: authentication of the client first, then its grant.
 pub(super) async fn token(
-    inner: &Inner,
-    form: &Parameters,
+    inner: &OAuthInner,
+    form: &OAuthParameters,
     authentication: ClientAuthentication<'_>,
     address: IpAddr,
     now: Timestamp,
@@ -94,7 +94,7 @@ pub(super) async fn token(
     let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
     audit::note_client(&client.client_id, client.secret.is_some());
     let name = required(form, "grant_type")?;
-    let grants = [Grant::AuthorizationCode, Grant::Password, Grant::RefreshToken];
+    let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
     let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
         return refuse(OAuthErrorCode::UnsupportedGrantType, "there is no such grant_type");
     };
@@ -102,42 +102,42 @@ pub(super) async fn token(
         let text = "the client may not use this grant_type";
         return refuse(OAuthErrorCode::UnauthorizedClient, text);
     }
-    let issue = Issue::new(inner, &client, now)?;
+    let issue = IssuedTokens::new(inner, &client, now)?;
     let outcome = match grant {
-        Grant::AuthorizationCode => redeem(inner, form, &client, &issue).await?,
-        Grant::RefreshToken => refresh(inner, form, &client, &issue).await?,
+        GrantType::AuthorizationCode => redeem(inner, form, &client, &issue).await?,
+        GrantType::RefreshToken => refresh(inner, form, &client, &issue).await?,
         // Nothing of `grants` is implicit.
-        Grant::Password | Grant::Implicit => {
+        GrantType::Password | GrantType::Implicit => {
             let (entered, scopes) = log_in(inner, form, address, now).await?;
             open(inner, entered, scopes, &client, &issue).await?
         }
     };
     match outcome {
-        Outcome::Granted(granted) => Ok(issue.token_set(inner, &client, &granted).await?),
-        Outcome::Refused(reason) | Outcome::Unknown(reason) | Outcome::Reused(_, reason) => {
+        ExchangeOutcome::Granted(granted) => Ok(issue.token_set(inner, &client, &granted).await?),
+        ExchangeOutcome::Refused(reason) | ExchangeOutcome::Unknown(reason) | ExchangeOutcome::Reused(_, reason) => {
             refuse(OAuthErrorCode::InvalidGrant, reason)
         }
-        Outcome::TooWide => {
+        ExchangeOutcome::TooWide => {
             refuse(OAuthErrorCode::InvalidScope, "scope is more than was granted before")
         }
     }
 }
 
 /// Tokens that are about to be given out: the secrets for the client, the hashes for the database.
-struct Issue {
-    access: Secret,
-    refresh: Option<Secret>,
+struct IssuedTokens {
+    access: RandomSecret,
+    refresh: Option<RandomSecret>,
     tokens: NewTokens,
     now: Timestamp,
     /// Seconds of the access token.
     expires_in: u32,
 }
 
-impl Issue {
-    fn new(inner: &Inner, client: &Client, now: Timestamp) -> Result<Self> {
+impl IssuedTokens {
+    fn new(inner: &OAuthInner, client: &OAuthClient, now: Timestamp) -> Result<Self> {
         let lifetimes = inner.lifetimes.get();
-        let access = Secret::new()?;
-        let refresh = client.allows(Grant::RefreshToken).then(Secret::new).transpose()?;
+        let access = RandomSecret::new()?;
+        let refresh = client.allows(GrantType::RefreshToken).then(RandomSecret::new).transpose()?;
         let refresh_expires = after(now, lifetimes.refresh_token_s);
         let expires_in = client.access_token_s(lifetimes.access_token_s);
         let days = i64::from(lifetimes.refresh_absolute_days);
@@ -153,9 +153,9 @@ impl Issue {
 
     async fn token_set(
         self,
-        inner: &Inner,
-        client: &Client,
-        granted: &Granted,
+        inner: &OAuthInner,
+        client: &OAuthClient,
+        granted: &GrantedAccess,
     ) -> Result<TokenSet> {
         let access_token = self.access.reveal().to_owned();
         let id_token = IdToken {
@@ -181,18 +181,18 @@ impl Issue {
 }
 
 async fn redeem(
-    inner: &Inner,
-    form: &Parameters,
-    client: &Client,
-    issue: &Issue,
-) -> Result<Outcome, TokenError> {
-    let hash = Hash::of(required(form, "code")?.as_bytes());
-    let proof = Proof {
+    inner: &OAuthInner,
+    form: &OAuthParameters,
+    client: &OAuthClient,
+    issue: &IssuedTokens,
+) -> Result<ExchangeOutcome, TokenError> {
+    let hash = ContentHash::of(required(form, "code")?.as_bytes());
+    let proof = CodeProof {
         redirect_uri: form.find("redirect_uri").map(str::to_owned),
         verifier: form.find("code_verifier").map(str::to_owned),
     };
     let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
-    let event = issued(&client, Grant::AuthorizationCode);
+    let event = issued(&client, GrantType::AuthorizationCode);
     let work = move |tx: &WriteTx<'_>| {
         let outcome = exchange::redeem(tx, &hash, &proof, &client, &tokens, now)?;
         record(tx, event, &outcome)?;
@@ -202,15 +202,15 @@ async fn redeem(
 }
 
 async fn refresh(
-    inner: &Inner,
-    form: &Parameters,
-    client: &Client,
-    issue: &Issue,
-) -> Result<Outcome, TokenError> {
-    let hash = Hash::of(required(form, "refresh_token")?.as_bytes());
+    inner: &OAuthInner,
+    form: &OAuthParameters,
+    client: &OAuthClient,
+    issue: &IssuedTokens,
+) -> Result<ExchangeOutcome, TokenError> {
+    let hash = ContentHash::of(required(form, "refresh_token")?.as_bytes());
     let asked = scopes(form)?.filter(|asked| !asked.is_empty());
     let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
-    let event = issued(&client, Grant::RefreshToken);
+    let event = issued(&client, GrantType::RefreshToken);
     let work = move |tx: &WriteTx<'_>| {
         let outcome = exchange::refresh(tx, &hash, asked, &client, &tokens, now)?;
         record(tx, event, &outcome)?;
@@ -221,34 +221,34 @@ async fn refresh(
 
 /// The user whose name and password are in `form`, and what the client asks for.
 async fn log_in(
-    inner: &Inner,
-    form: &Parameters,
+    inner: &OAuthInner,
+    form: &OAuthParameters,
     address: IpAddr,
     now: Timestamp,
-) -> Result<(Entered, Scopes), TokenError> {
+) -> Result<(AuthenticatedLogin, ScopeSet), TokenError> {
     let (user_name, password) = (required(form, "username")?, required(form, "password")?);
     let scopes = scopes(form)?.unwrap_or_default();
     if !scopes.has(Scope::Roles) {
         return refuse(OAuthErrorCode::InvalidScope, "scope does not include roles");
     }
     match inner.auth.login(user_name, password, address, now).await? {
-        Login::Ok(entered) => Ok((entered, scopes)),
-        Login::Refused => refuse(OAuthErrorCode::InvalidGrant, "user name or password are wrong"),
-        Login::Throttled(wait_s) => Err(TokenError::throttled(wait_s)),
+        LoginOutcome::Ok(entered) => Ok((entered, scopes)),
+        LoginOutcome::Refused => refuse(OAuthErrorCode::InvalidGrant, "user name or password are wrong"),
+        LoginOutcome::Throttled(wait_s) => Err(TokenError::throttled(wait_s)),
     }
 }
 
 async fn open(
-    inner: &Inner,
-    entered: Entered,
-    scopes: Scopes,
-    client: &Client,
-    issue: &Issue,
-) -> Result<Outcome, DbError> {
+    inner: &OAuthInner,
+    entered: AuthenticatedLogin,
+    scopes: ScopeSet,
+    client: &OAuthClient,
+    issue: &IssuedTokens,
+) -> Result<ExchangeOutcome, DbError> {
     let (tokens, now) = (issue.tokens, issue.now);
     let (user, client_id) = (entered.account.user.id, client.client_id.clone());
     let family = NewFamily { user, client_id, scopes, auth_time: now };
-    let event = issued(client, Grant::Password);
+    let event = issued(client, GrantType::Password);
     let work = move |tx: &WriteTx<'_>| {
         let outcome = exchange::open(tx, &entered, &family, &tokens, now)?;
         record(tx, event, &outcome)?;
@@ -258,26 +258,26 @@ async fn open(
 }
 
 /// The event of tokens that `client` asks for.
-fn issued(client: &Client, grant: Grant) -> Event {
-    let event = audit::event(Action::TokenIssued);
+fn issued(client: &OAuthClient, grant: GrantType) -> AuditEvent {
+    let event = audit::event(AuditAction::TokenIssued);
     event.about(ObjectKind::Client, &client.client_id).with(grant.as_str())
 }
 
 /// Records how an exchange ended. What anybody can make up leaves no row: it would let a flood of
 /// nonsense push events out of the log.
-fn record(tx: &WriteTx<'_>, event: Event, outcome: &Outcome) -> Result<(), DbError> {
+fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Result<(), DbError> {
     let event = match outcome {
-        Outcome::Unknown(_) => return Ok(()),
-        Outcome::Granted(granted) => event.by_user(&granted.account.user),
-        Outcome::Refused(reason) => event.ended(audit::Outcome::Refused).with(reason),
-        Outcome::TooWide => {
-            event.ended(audit::Outcome::Refused).with("scope is more than was granted before")
+        ExchangeOutcome::Unknown(_) => return Ok(()),
+        ExchangeOutcome::Granted(granted) => event.by_user(&granted.account.user),
+        ExchangeOutcome::Refused(reason) => event.ended(audit::AuditOutcome::Refused).with(reason),
+        ExchangeOutcome::TooWide => {
+            event.ended(audit::AuditOutcome::Refused).with("scope is more than was granted before")
         }
-        Outcome::Reused(user, reason) => {
+        ExchangeOutcome::Reused(user, reason) => {
             let user = tx.as_read().find_user(*user)?;
-            let event = Event { action: Action::TokenReused, ..event };
+            let event = AuditEvent { action: AuditAction::TokenReused, ..event };
             let event = user.iter().fold(event, |event, user| event.by_user(user));
-            event.ended(audit::Outcome::Refused).with(reason)
+            event.ended(audit::AuditOutcome::Refused).with(reason)
         }
     };
     tx.write_audit(&event)
@@ -286,8 +286,8 @@ fn record(tx: &WriteTx<'_>, event: Event, outcome: &Outcome) -> Result<(), DbErr
 /// The revocation endpoint. `token_type_hint` only says where to look first; both places are one
 /// look-up away.
 pub(super) async fn revoke(
-    inner: &Inner,
-    form: &Parameters,
+    inner: &OAuthInner,
+    form: &OAuthParameters,
     authentication: ClientAuthentication<'_>,
     address: IpAddr,
     now: Timestamp,
@@ -295,19 +295,19 @@ pub(super) async fn revoke(
     reject_repeated(form)?;
     let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
     audit::note_client(&client.client_id, client.secret.is_some());
-    let hash = Hash::of(required(form, "token")?.as_bytes());
-    let event = audit::event(Action::TokenRevoked).about(ObjectKind::Client, &client.client_id);
+    let hash = ContentHash::of(required(form, "token")?.as_bytes());
+    let event = audit::event(AuditAction::TokenRevoked).about(ObjectKind::Client, &client.client_id);
     let work = move |tx: &WriteTx<'_>| {
         let revoked = exchange::revoke(tx, &hash, &client, now)?;
-        if let Revoked::Ended(user) = &revoked {
+        if let RevocationOutcome::Ended(user) = &revoked {
             let user = tx.as_read().find_user(*user)?;
             tx.write_audit(&user.iter().fold(event, |event, user| event.by_user(user)))?;
         }
         Ok(revoked)
     };
     match inner.auth.write(work).await? {
-        Revoked::Ended(_) | Revoked::Unknown => Ok(()),
-        Revoked::OfAnother => {
+        RevocationOutcome::Ended(_) | RevocationOutcome::Unknown => Ok(()),
+        RevocationOutcome::OfAnother => {
             refuse(OAuthErrorCode::InvalidGrant, "the token was issued to another client")
         }
     }

@@ -16,17 +16,17 @@ use serde_json::{Map, Value, json};
 
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::{Db, DbError, SigningKey};
-use model::Hash;
+use model::ContentHash;
 
 /// The signing key and what is published of it and of those before it.
-pub(super) struct Keys {
+pub(super) struct SigningKeySet {
     kid: String,
     /// None at a node that only reads and has no key of the archive's secrets: it signs nothing.
     signing: Option<EncodingKey>,
     published: Vec<Value>,
 }
 
-impl Keys {
+impl SigningKeySet {
     /// Loads the keys and makes one when there is none; blocks.
     ///
     /// Making a key takes a tenth of a second, so it happens outside the transaction that looks
@@ -86,7 +86,7 @@ pub(super) fn make() -> Result<SigningKey> {
     let (n, e) = components(&encoding_key(&pkcs8)?)?;
     // The thumbprint of RFC 7638: required members only, in the order of their names.
     let thumbprint = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
-    let kid = URL_SAFE_NO_PAD.encode(Hash::of(thumbprint.as_bytes()).0);
+    let kid = URL_SAFE_NO_PAD.encode(ContentHash::of(thumbprint.as_bytes()).0);
     Ok(SigningKey { kid, pkcs8, is_retired: false })
 }
 

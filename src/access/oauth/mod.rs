@@ -35,29 +35,29 @@ use jiff::{SignedDuration, Timestamp};
 pub use client::ClientAuthentication;
 pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
-pub use parameters::{Parameters, ParametersError};
-pub use request::{AuthorizationRequest, Prompt, Prompts, ResponseType, parse as parse_request};
+pub use parameters::{OAuthParameters, ParametersError};
+pub use request::{AuthorizationRequest, Prompt, PromptSet, ResponseType, parse as parse_request};
 pub use rotation::SigningKeys;
 
-use crate::access::auth::{Auth, Entered, Secret};
+use crate::access::auth::{Auth, AuthenticatedLogin, RandomSecret};
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
     ACCOUNT_LOG_S, BROWSERS_MAX, CODE_S, OUTBOX_PER_USER_MAX, SWEEP_ROWS,
 };
-use crate::runtime::live::Live;
-use crate::storage::audit::{self, Action, CredentialId, CredentialKind, ObjectKind};
+use crate::runtime::live::HotSwap;
+use crate::storage::audit::{self, AuditAction, CredentialId, CredentialKind, ObjectKind};
 use crate::storage::database::{
-    Browser, DbError, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage, Session,
+    LoginBrowser, DbError, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage, BrowserSession,
 };
 use claims::IdToken;
-use keys::Keys;
-use model::Hash;
+use keys::SigningKeySet;
+use model::ContentHash;
 use model::account::{Account, MessageContent, UserId};
 use rotation::published_since;
 
 /// How long what is given out lasts.
 #[derive(Clone, Copy, Debug)]
-pub struct Lifetimes {
+pub struct TokenLifetimes {
     /// Seconds of an access token, and of the id token that comes with it.
     pub access_token_s: u32,
     /// Seconds of a refresh token; each refresh begins them anew.
@@ -71,38 +71,38 @@ pub struct Lifetimes {
 /// The service; cheap to clone.
 #[derive(Clone)]
 pub struct OAuth {
-    inner: Arc<Inner>,
+    inner: Arc<OAuthInner>,
 }
 
-struct Inner {
+struct OAuthInner {
     auth: Auth,
     issuer: String,
-    lifetimes: Live<Lifetimes>,
-    keys: Live<KnownKeys>,
+    lifetimes: HotSwap<TokenLifetimes>,
+    keys: HotSwap<CachedSigningKeys>,
 }
 
 /// The signing keys as they were read last.
-struct KnownKeys {
-    keys: Arc<Keys>,
+struct CachedSigningKeys {
+    keys: Arc<SigningKeySet>,
     /// The count of changes of signing keys before they were read.
     changes: u64,
 }
 
-impl Inner {
+impl OAuthInner {
     /// The signing keys, read again if a command may have changed them since.
     ///
     /// Where they cannot be read, those that are known go on signing.
-    async fn keys(&self) -> Arc<Keys> {
+    async fn keys(&self) -> Arc<SigningKeySet> {
         let known = self.keys.get();
         let changes = self.auth.signing_key_changes();
         if known.changes == changes {
             return Arc::clone(&known.keys);
         }
         let read = self.auth.db().read(|tx| tx.list_signing_keys()).await;
-        match read.map_err(crate::runtime::error::Error::from).and_then(|keys| Keys::of(&keys)) {
+        match read.map_err(crate::runtime::error::Error::from).and_then(|keys| SigningKeySet::of(&keys)) {
             Ok(keys) => {
                 let keys = Arc::new(keys);
-                self.keys.set(KnownKeys { keys: Arc::clone(&keys), changes });
+                self.keys.set(CachedSigningKeys { keys: Arc::clone(&keys), changes });
                 keys
             }
             Err(cause) => {
@@ -126,19 +126,19 @@ impl OAuth {
     pub fn start(
         auth: Auth,
         mut issuer: String,
-        lifetimes: Lifetimes,
+        lifetimes: TokenLifetimes,
         now: Timestamp,
     ) -> Result<Self> {
         let changes = auth.signing_key_changes();
-        let keys = Arc::new(Keys::load(auth.db(), now)?);
-        let keys = Live::new(KnownKeys { keys, changes });
+        let keys = Arc::new(SigningKeySet::load(auth.db(), now)?);
+        let keys = HotSwap::new(CachedSigningKeys { keys, changes });
         issuer.truncate(issuer.trim_end_matches('/').len());
-        let lifetimes = Live::new(lifetimes);
-        Ok(Self { inner: Arc::new(Inner { auth, issuer, lifetimes, keys }) })
+        let lifetimes = HotSwap::new(lifetimes);
+        Ok(Self { inner: Arc::new(OAuthInner { auth, issuer, lifetimes, keys }) })
     }
 
     /// What is given out from now on lasts so long.
-    pub fn set_lifetimes(&self, lifetimes: Lifetimes) {
+    pub fn set_lifetimes(&self, lifetimes: TokenLifetimes) {
         self.inner.lifetimes.set(lifetimes);
     }
 
@@ -147,7 +147,7 @@ impl OAuth {
     /// Only a redirect address that the client has registered ever becomes part of an answer.
     pub async fn request(
         &self,
-        parameters: &Parameters,
+        parameters: &OAuthParameters,
     ) -> Result<AuthorizationRequest, AuthorizationError> {
         let client_id = request::client_id(parameters)?;
         let name = client_id.to_owned();
@@ -187,7 +187,7 @@ impl OAuth {
         now: Timestamp,
     ) -> Result<()> {
         let event =
-            audit::event(Action::ConsentGiven).about(ObjectKind::Consent, &request.client_id);
+            audit::event(AuditAction::ConsentGiven).about(ObjectKind::Consent, &request.client_id);
         let new = NewConsent {
             user,
             client_id: request.client_id.clone(),
@@ -213,7 +213,7 @@ impl OAuth {
         session: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let session = Hash::of(session.as_bytes());
+        let session = ContentHash::of(session.as_bytes());
         let new = NewFamily {
             user: user.user.id,
             client_id: request.client_id.clone(),
@@ -233,11 +233,11 @@ impl OAuth {
     async fn authorize_code(
         &self,
         request: &AuthorizationRequest,
-        session: Hash,
+        session: ContentHash,
         new_family: NewFamily,
         now: Timestamp,
     ) -> Result<Option<String>> {
-        let code = Secret::new()?;
+        let code = RandomSecret::new()?;
         let hash = code.hash();
         let uri = request.named_redirect_uri.then(|| request.redirect_uri.clone());
         let new = NewCode {
@@ -264,17 +264,17 @@ impl OAuth {
         &self,
         request: &AuthorizationRequest,
         user: &Account,
-        session: Hash,
+        session: ContentHash,
         new_family: NewFamily,
         now: Timestamp,
     ) -> Result<Option<String>> {
-        let Inner { auth, issuer, lifetimes, .. } = &*self.inner;
+        let OAuthInner { auth, issuer, lifetimes, .. } = &*self.inner;
         let all_s = lifetimes.get().access_token_s;
         let access_token_s = request.access_token_s.map_or(all_s, |own| own.min(all_s));
         let expires = after(now, access_token_s);
-        let access = Secret::new()?;
+        let access = RandomSecret::new()?;
         let token = request.response_type.has_token().then(|| access.hash());
-        let event = audit::event(Action::TokenIssued)
+        let event = audit::event(AuditAction::TokenIssued)
             .about(ObjectKind::Client, &request.client_id)
             .with("implicit");
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
@@ -326,7 +326,7 @@ impl OAuth {
     /// The token endpoint. `address` is the caller's, for counting failed logins.
     pub async fn token(
         &self,
-        form: &Parameters,
+        form: &OAuthParameters,
         client: ClientAuthentication<'_>,
         address: IpAddr,
         now: Timestamp,
@@ -339,7 +339,7 @@ impl OAuth {
     /// issued to another client".
     pub async fn revoke(
         &self,
-        form: &Parameters,
+        form: &OAuthParameters,
         client: ClientAuthentication<'_>,
         address: IpAddr,
         now: Timestamp,
@@ -380,15 +380,15 @@ impl OAuth {
     /// gets a mail.
     pub async fn open_session(
         &self,
-        entered: &Entered,
+        entered: &AuthenticatedLogin,
         from: LoginOrigin,
-        browser: Browser,
+        browser: LoginBrowser,
         now: Timestamp,
-    ) -> Result<Option<Secret>> {
-        let secret = Secret::new()?;
+    ) -> Result<Option<RandomSecret>> {
+        let secret = RandomSecret::new()?;
         let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.get().session_s));
         let user = entered.account.user.id;
-        let session = Session { user, auth_time: now, expires, from };
+        let session = BrowserSession { user, auth_time: now, expires, from };
         audit::note_caller(&entered.account, CredentialKind::Password, CredentialId::None);
         let entered = entered.clone();
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
@@ -409,8 +409,8 @@ impl OAuth {
 
     /// Ends the session of that text, if there is one.
     pub async fn close_session(&self, session: &str, now: Timestamp) -> Result<()> {
-        let hash = Hash::of(session.as_bytes());
-        let event = audit::event(Action::Logout);
+        let hash = ContentHash::of(session.as_bytes());
+        let event = audit::event(AuditAction::Logout);
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             tx.end_session(&hash, now)?;
             tx.write_audit(&event)
@@ -442,7 +442,7 @@ impl OAuth {
 /// When the user logged in by that session, if it is alive and the user may use the service.
 fn logged_in(
     tx: &crate::storage::database::WriteTx<'_>,
-    session: &Hash,
+    session: &ContentHash,
     user: UserId,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, DbError> {

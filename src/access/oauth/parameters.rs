@@ -8,7 +8,7 @@ use crate::runtime::limits::{PARAMETER_BYTES_MAX, PARAMETERS_MAX};
 ///
 /// `Debug` prints names only: values may be secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Parameters(Vec<(String, String)>);
+pub struct OAuthParameters(Vec<(String, String)>);
 
 /// Text that is not a list of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum ParametersError {
     Utf8,
 }
 
-impl Parameters {
+impl OAuthParameters {
     /// Reads `application/x-www-form-urlencoded` text: `a=1&b=two+words%21`.
     ///
     /// Unlike a browser's parser, it refuses what is not well-formed instead of guessing.
@@ -58,7 +58,7 @@ impl Parameters {
     }
 }
 
-impl fmt::Debug for Parameters {
+impl fmt::Debug for OAuthParameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn ok_parameters() {
-        let parameters = Parameters::parse("a=1+2&b=%C3%a5%26&c&d=&&e==&a=3").unwrap();
+        let parameters = OAuthParameters::parse("a=1+2&b=%C3%a5%26&c&d=&&e==&a=3").unwrap();
         assert_eq!(parameters.find("a"), Some("1 2"));
         assert_eq!(parameters.find("b"), Some("å&"));
         assert_eq!(parameters.find("c"), None);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn err_parameters() {
-        let check = |text: &str, error| assert_eq!(Parameters::parse(text), Err(error), "{text}");
+        let check = |text: &str, error| assert_eq!(OAuthParameters::parse(text), Err(error), "{text}");
         for text in ["a=%", "a=%4", "a=%4g", "%zz=1", "a=%+1", "a=%é"] {
             check(text, ParametersError::Percent);
         }
@@ -142,8 +142,8 @@ mod tests {
         check("a=%C0%80", ParametersError::Utf8);
         check(&format!("a={}", "x".repeat(PARAMETER_BYTES_MAX + 1)), ParametersError::TooLong);
         check(&"a=1&".repeat(PARAMETERS_MAX + 1), ParametersError::TooMany);
-        assert!(Parameters::parse(&format!("a={}", "x".repeat(PARAMETER_BYTES_MAX))).is_ok());
-        assert!(Parameters::parse(&"a=1&".repeat(PARAMETERS_MAX)).is_ok());
+        assert!(OAuthParameters::parse(&format!("a={}", "x".repeat(PARAMETER_BYTES_MAX))).is_ok());
+        assert!(OAuthParameters::parse(&"a=1&".repeat(PARAMETERS_MAX)).is_ok());
     }
 
     proptest! {
@@ -156,7 +156,7 @@ mod tests {
 
         #[test]
         fn any_text_is_parsed_or_refused(text in any::<String>()) {
-            let _ = Parameters::parse(&text);
+            let _ = OAuthParameters::parse(&text);
         }
     }
 }

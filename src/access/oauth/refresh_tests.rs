@@ -4,7 +4,7 @@ use std::sync::Barrier;
 
 use proptest::prelude::*;
 
-use super::{OAuthErrorCode, TokenSet, test_service::Service};
+use super::{OAuthErrorCode, TokenSet, test_service::OAuthFixture};
 use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
 
 const WEB: &str = "client_id=web&client_secret=web%20secret%2B1";
@@ -41,7 +41,7 @@ impl Model {
         self.sets[index].refresh_token.clone().unwrap()
     }
 
-    fn refresh(&mut self, service: &Service, index: usize) {
+    fn refresh(&mut self, service: &OAuthFixture, index: usize) {
         let outcome = service.refresh(&self.refresh_token(index), 1);
         if !self.is_over && index + 1 == self.sets.len() {
             self.live = Some(self.sets.len());
@@ -52,7 +52,7 @@ impl Model {
         (self.is_over, self.live) = (true, None);
     }
 
-    fn apply(&mut self, service: &Service, event: Event) {
+    fn apply(&mut self, service: &OAuthFixture, event: Event) {
         let count = self.sets.len();
         match event {
             Event::RefreshNewest => self.refresh(service, count - 1),
@@ -73,7 +73,7 @@ impl Model {
 
 #[test]
 fn a_family_has_one_live_access_token_and_a_reused_refresh_token_ends_it() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let config = ProptestConfig::with_cases(40);
     proptest!(config, |(events in prop::collection::vec(event(), 1..16))| {
         let sets = vec![service.log_in(0)];
@@ -106,7 +106,7 @@ where
 
 #[test]
 fn of_fifty_refreshes_with_one_token_one_succeeds_and_the_others_end_the_family() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let token = service.log_in(0).refresh_token.unwrap();
     assert_eq!(race(|| service.refresh(&token, 1).ok().map(|set| set.expires_in)), 1);
     assert_eq!((service.count("families"), service.count("access_tokens")), (0, 0));
@@ -114,7 +114,7 @@ fn of_fifty_refreshes_with_one_token_one_succeeds_and_the_others_end_the_family(
 
 #[test]
 fn of_fifty_exchanges_of_one_code_one_succeeds_and_the_others_end_the_family() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let code = service.code();
     let verifier = super::test_service::VERIFIER;
     let form = format!(
@@ -127,7 +127,7 @@ fn of_fifty_exchanges_of_one_code_one_succeeds_and_the_others_end_the_family() {
 
 #[test]
 fn a_refresh_asks_for_less_but_never_for_more() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let token = service.log_in(0).refresh_token.unwrap();
     for scope in ["roles+admin", "roles+openid", "admin"] {
         let error = service.refresh(&format!("{token}&scope={scope}"), 1).err().unwrap();
@@ -145,7 +145,7 @@ fn a_refresh_asks_for_less_but_never_for_more() {
 
 #[test]
 fn a_refresh_token_ends_with_its_time_its_user_and_its_client() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let refused = |outcome: Result<TokenSet, super::TokenError>| outcome.err().unwrap().code;
     let set = service.log_in(0);
     assert!(service.is_live(&set.access_token, 999) && !service.is_live(&set.access_token, 1000));
@@ -154,10 +154,10 @@ fn a_refresh_token_ends_with_its_time_its_user_and_its_client() {
     assert_eq!(refused(service.refresh(&token, 9999)), OAuthErrorCode::InvalidGrant);
 
     let client = super::test_service::client("web");
-    let no_refresh = model::account::Client { grants: Vec::new(), ..client.clone() };
+    let no_refresh = model::account::OAuthClient { grants: Vec::new(), ..client.clone() };
     service.change_client(no_refresh);
     assert_eq!(refused(service.refresh(&token, 5000)), OAuthErrorCode::UnauthorizedClient);
-    service.change_client(model::account::Client { active: false, ..client.clone() });
+    service.change_client(model::account::OAuthClient { active: false, ..client.clone() });
     assert_eq!(refused(service.refresh(&token, 5000)), OAuthErrorCode::InvalidClient);
     assert!(!service.is_live(&set.access_token, 5000));
     service.change_client(client);
@@ -168,18 +168,18 @@ fn a_refresh_token_ends_with_its_time_its_user_and_its_client() {
 
 #[test]
 fn used_refresh_tokens_are_remembered_up_to_a_number() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let mut token = service.log_in(0).refresh_token.unwrap();
     let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-        let hash = model::Hash::of(token.as_bytes());
+        let hash = model::ContentHash::of(token.as_bytes());
         let family = tx.as_read().find_refresh_token(&hash)?.unwrap().family.id;
         for second in 0..=USED_REFRESH_TOKENS_MAX + 10 {
             let now = super::test_service::at(i64::try_from(second).unwrap());
-            tx.use_refresh_token(&model::Hash::of(token.as_bytes()), now)?;
+            tx.use_refresh_token(&model::ContentHash::of(token.as_bytes()), now)?;
             token = format!("token {second}");
-            tx.write_refresh_token(&model::Hash::of(token.as_bytes()), family, now)?;
+            tx.write_refresh_token(&model::ContentHash::of(token.as_bytes()), family, now)?;
         }
-        let old = model::Hash::of(b"token 0");
+        let old = model::ContentHash::of(b"token 0");
         assert_eq!(tx.as_read().find_refresh_token(&old)?, None);
         Ok(())
     };
@@ -189,7 +189,7 @@ fn used_refresh_tokens_are_remembered_up_to_a_number() {
 
 #[test]
 fn a_grant_that_is_refreshed_again_and_again_ends_for_good() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let mut refresh = service.log_in(0).refresh_token.unwrap();
     // Each refresh comes long before the end of its token; the grant lasts a day.
     for second in (4000..86_400).step_by(4000) {
@@ -201,7 +201,7 @@ fn a_grant_that_is_refreshed_again_and_again_ends_for_good() {
 
 #[test]
 fn a_grant_of_an_earlier_version_begins_its_lifetime_at_its_next_refresh() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let first = service.log_in(0).refresh_token.unwrap();
     let forget = "UPDATE families SET lifetime_from_ms = NULL";
     service.auth.db().write_blocking(move |tx| tx.run_sql(forget)).unwrap();

@@ -6,10 +6,10 @@ use std::fmt;
 use super::{
     answer::{self, ResponseMode},
     error::{AuthorizationError, OAuthErrorCode, description},
-    parameters::Parameters,
+    parameters::OAuthParameters,
 };
 use crate::runtime::limits::ECHO_BYTES_MAX;
-use model::account::{Client, Grant, Scope, Scopes};
+use model::account::{OAuthClient, GrantType, Scope, ScopeSet};
 
 /// Characters of the request's own words that a message repeats.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -66,9 +66,9 @@ impl Prompt {
 
 /// The words of `prompt`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prompts(u8);
+pub struct PromptSet(u8);
 
-impl Prompts {
+impl PromptSet {
     /// Whether the client asks for `prompt`.
     #[must_use]
     pub fn has(self, prompt: Prompt) -> bool {
@@ -126,10 +126,10 @@ impl ResponseType {
         }
     }
 
-    fn grant(self) -> Grant {
+    fn grant(self) -> GrantType {
         match self {
-            Self::Code => Grant::AuthorizationCode,
-            Self::Token | Self::IdToken | Self::IdTokenAndToken => Grant::Implicit,
+            Self::Code => GrantType::AuthorizationCode,
+            Self::Token | Self::IdToken | Self::IdTokenAndToken => GrantType::Implicit,
         }
     }
 
@@ -152,9 +152,9 @@ pub struct AuthorizationRequest {
     /// Where the answer goes: one of the client's registered addresses.
     pub redirect_uri: String,
     /// What the client asks for; `roles` when it does not say.
-    pub scopes: Scopes,
+    pub scopes: ScopeSet,
     /// What it asks to be shown to the user.
-    pub prompt: Prompts,
+    pub prompt: PromptSet,
     /// Seconds since the login after which the user has to log in again.
     pub max_age_s: Option<u64>,
     /// Whether the scopes of the client are enforced.
@@ -188,14 +188,14 @@ impl fmt::Debug for AuthorizationRequest {
 }
 
 /// Why a client whose address is known is refused.
-struct Refusal(OAuthErrorCode, String);
+struct AuthorizationRefusal(OAuthErrorCode, String);
 
-fn refuse<T>(code: OAuthErrorCode, text: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal(code, text.into()))
+fn refuse<T>(code: OAuthErrorCode, text: impl Into<String>) -> Result<T, AuthorizationRefusal> {
+    Err(AuthorizationRefusal(code, text.into()))
 }
 
 /// The client that a request names.
-pub(super) fn client_id(parameters: &Parameters) -> Result<&str, AuthorizationError> {
+pub(super) fn client_id(parameters: &OAuthParameters) -> Result<&str, AuthorizationError> {
     if let Some(name) = parameters.find_repeated(&ADDRESSING) {
         return page(&format!("The parameter {name} came more than once."));
     }
@@ -221,8 +221,8 @@ fn page<T>(message: &str) -> Result<T, AuthorizationError> {
 /// As long as the redirect address is not known to be the client's, errors are
 /// [`AuthorizationError::Page`]; from then on they are [`AuthorizationError::Redirect`].
 pub fn parse(
-    parameters: &Parameters,
-    client: &Client,
+    parameters: &OAuthParameters,
+    client: &OAuthClient,
     issuer: &str,
 ) -> Result<AuthorizationRequest, AuthorizationError> {
     let redirect_uri = redirect_uri(parameters, client)?;
@@ -244,8 +244,8 @@ pub fn parse(
         client_id: client.client_id.clone(),
         client_name: client.name.clone(),
         redirect_uri,
-        scopes: Scopes::NONE,
-        prompt: Prompts::default(),
+        scopes: ScopeSet::NONE,
+        prompt: PromptSet::default(),
         max_age_s: None,
         scopes_enforced: client.scopes_enforced,
         response_type: ResponseType::Code,
@@ -259,14 +259,14 @@ pub fn parse(
     };
     match request.fill(parameters, client) {
         Ok(()) => Ok(request),
-        Err(Refusal(code, text)) => {
+        Err(AuthorizationRefusal(code, text)) => {
             Err(AuthorizationError::Redirect(request.refusal(issuer, code, &text)))
         }
     }
 }
 
 /// The address that the answer goes to: one of the client's, compared as text (RFC 9700 §2.1).
-fn redirect_uri(parameters: &Parameters, client: &Client) -> Result<String, AuthorizationError> {
+fn redirect_uri(parameters: &OAuthParameters, client: &OAuthClient) -> Result<String, AuthorizationError> {
     let found = match (parameters.find("redirect_uri"), client.redirect_uris.as_slice()) {
         (Some(asked), registered) => registered.iter().find(|uri| *uri == asked),
         (None, [only]) => Some(only),
@@ -280,7 +280,7 @@ fn redirect_uri(parameters: &Parameters, client: &Client) -> Result<String, Auth
 }
 
 impl AuthorizationRequest {
-    fn fill(&mut self, parameters: &Parameters, client: &Client) -> Result<(), Refusal> {
+    fn fill(&mut self, parameters: &OAuthParameters, client: &OAuthClient) -> Result<(), AuthorizationRefusal> {
         use OAuthErrorCode::{
             InvalidRequest, RegistrationNotSupported, RequestNotSupported, RequestUriNotSupported,
             UnauthorizedClient, UnsupportedResponseType,
@@ -312,7 +312,7 @@ impl AuthorizationRequest {
         self.fill_echoes(parameters)?;
         self.scopes = scopes(parameters)?;
         if let Some(prompt) = parameters.find("prompt") {
-            let Some(prompt) = Prompts::parse(prompt) else {
+            let Some(prompt) = PromptSet::parse(prompt) else {
                 let text = "prompt is none alone, or words of login, consent and select_account";
                 return refuse(InvalidRequest, text);
             };
@@ -332,7 +332,7 @@ impl AuthorizationRequest {
     }
 
     /// A token never goes into a query, where servers would log it.
-    fn check_mode(&self, parameters: &Parameters) -> Result<(), Refusal> {
+    fn check_mode(&self, parameters: &OAuthParameters) -> Result<(), AuthorizationRefusal> {
         let code = OAuthErrorCode::InvalidRequest;
         match (parameters.find("response_mode"), self.response_type) {
             (None | Some("fragment"), _) | (Some("query"), ResponseType::Code) => Ok(()),
@@ -341,7 +341,7 @@ impl AuthorizationRequest {
         }
     }
 
-    fn fill_echoes(&mut self, parameters: &Parameters) -> Result<(), Refusal> {
+    fn fill_echoes(&mut self, parameters: &OAuthParameters) -> Result<(), AuthorizationRefusal> {
         let code = OAuthErrorCode::InvalidRequest;
         for name in ["state", "nonce"] {
             if parameters.find(name).is_some_and(|value| value.len() > ECHO_BYTES_MAX) {
@@ -378,10 +378,10 @@ impl AuthorizationRequest {
 }
 
 /// Spec §5 is silent on a request without `scope`; it asks for `roles`, which every API needs.
-fn scopes(parameters: &Parameters) -> Result<Scopes, Refusal> {
-    let scopes = Scopes::parse(parameters.find("scope").unwrap_or_default());
+fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal> {
+    let scopes = ScopeSet::parse(parameters.find("scope").unwrap_or_default());
     match scopes {
-        Ok(scopes) if scopes.is_empty() => Ok(Scopes::of(&[Scope::Roles])),
+        Ok(scopes) if scopes.is_empty() => Ok(ScopeSet::of(&[Scope::Roles])),
         Ok(scopes) => Ok(scopes),
         Err(why) => refuse(OAuthErrorCode::InvalidScope, why.to_string()),
     }
@@ -389,7 +389,7 @@ fn scopes(parameters: &Parameters) -> Result<Scopes, Refusal> {
 
 /// The S256 code challenge. `plain` is refused: it would show the verifier to whoever sees the
 /// request (RFC 9700 §2.1.1).
-fn challenge(parameters: &Parameters, client: &Client) -> Result<Option<String>, Refusal> {
+fn challenge(parameters: &OAuthParameters, client: &OAuthClient) -> Result<Option<String>, AuthorizationRefusal> {
     let code = OAuthErrorCode::InvalidRequest;
     let method = parameters.find("code_challenge_method");
     let Some(challenge) = parameters.find("code_challenge") else {

@@ -3,27 +3,27 @@
 use proptest::prelude::*;
 
 use super::{
-    AuthorizationError, AuthorizationRequest, Parameters,
+    AuthorizationError, AuthorizationRequest, OAuthParameters,
     parameters::encode,
     request::{self, Prompt},
     test_service::{CHALLENGE, ISSUER, client, find_parameter},
 };
 use crate::runtime::limits::ECHO_BYTES_MAX;
-use model::account::{Client, Grant};
+use model::account::{OAuthClient, GrantType};
 
 const SPA: &str = "redirect_uri=https://spa.test/cb&code_challenge_method=S256&state=s%26&\
     code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-fn confidential(name: &str) -> Client {
-    Client { secret: Some("hash".to_owned()), ..client(name) }
+fn confidential(name: &str) -> OAuthClient {
+    OAuthClient { secret: Some("hash".to_owned()), ..client(name) }
 }
 
-fn parse(client: &Client, query: &str) -> Result<AuthorizationRequest, AuthorizationError> {
-    request::parse(&Parameters::parse(query).unwrap(), client, ISSUER)
+fn parse(client: &OAuthClient, query: &str) -> Result<AuthorizationRequest, AuthorizationError> {
+    request::parse(&OAuthParameters::parse(query).unwrap(), client, ISSUER)
 }
 
 /// The error that the client is told, with the character before the parameters.
-fn refusal(client: &Client, query: &str) -> (char, String) {
+fn refusal(client: &OAuthClient, query: &str) -> (char, String) {
     let Err(AuthorizationError::Redirect(target)) = parse(client, query) else {
         panic!("{query} is not answered by redirect")
     };
@@ -34,7 +34,7 @@ fn refusal(client: &Client, query: &str) -> (char, String) {
 
 #[test]
 fn ok_requests() {
-    let check = |client: &Client, query: &str, scopes: &str| {
+    let check = |client: &OAuthClient, query: &str, scopes: &str| {
         let request = parse(client, query).unwrap();
         assert_eq!(request.scopes.to_string(), scopes, "{query}");
         assert_eq!(request.client_name, client.name);
@@ -75,7 +75,7 @@ fn ok_requests() {
 
 #[test]
 fn err_requests_whose_address_is_known_go_to_the_client() {
-    let check = |client: &Client, query: &str, place, error: &str| {
+    let check = |client: &OAuthClient, query: &str, place, error: &str| {
         assert_eq!(refusal(client, query), (place, error.to_owned()), "{query}");
     };
     let (spa, web, server) = (client("spa"), confidential("web"), confidential("server"));
@@ -114,7 +114,7 @@ fn err_requests_whose_address_is_known_go_to_the_client() {
         check(&web, &query, '#', "unsupported_response_type");
     }
     check(&server, "response_type=token", '#', "unauthorized_client");
-    let implicit = Client { grants: vec![Grant::Implicit], ..confidential("web") };
+    let implicit = OAuthClient { grants: vec![GrantType::Implicit], ..confidential("web") };
     check(&implicit, "response_type=code", '?', "unauthorized_client");
     check(&web, "response_type=code&scope=roles+x", '?', "invalid_scope");
     check(&web, "response_type=code&scope=roles++email", '?', "invalid_scope");
@@ -126,7 +126,7 @@ fn err_requests_whose_address_is_known_go_to_the_client() {
 
 #[test]
 fn err_requests_whose_address_is_not_known_go_nowhere() {
-    let check = |client: &Client, query: &str| {
+    let check = |client: &OAuthClient, query: &str| {
         let outcome = parse(client, &format!("response_type=code&{query}"));
         assert!(matches!(outcome, Err(AuthorizationError::Page { .. })), "{query}");
     };
@@ -150,10 +150,10 @@ fn err_requests_whose_address_is_not_known_go_nowhere() {
     ] {
         check(&web, &format!("redirect_uri={uri}"));
     }
-    let none = Client { redirect_uris: Vec::new(), ..client("web") };
+    let none = OAuthClient { redirect_uris: Vec::new(), ..client("web") };
     check(&none, "");
     let bad = "https://web.test/cb\r\nx: y".to_owned();
-    let bad = Client { redirect_uris: vec![bad], ..client("web") };
+    let bad = OAuthClient { redirect_uris: vec![bad], ..client("web") };
     check(&bad, "");
     check(&bad, "redirect_uri=https://web.test/cb%0D%0Ax:%20y");
 }
@@ -163,7 +163,7 @@ fn err_requests_without_one_client_go_nowhere() {
     for query in
         ["", "client_id=", "client_id=a&client_id=a", "client_id=a&redirect_uri=b&redirect_uri=b"]
     {
-        let parameters = Parameters::parse(query).unwrap();
+        let parameters = OAuthParameters::parse(query).unwrap();
         let outcome = request::client_id(&parameters);
         assert!(matches!(outcome, Err(AuthorizationError::Page { .. })), "{query}");
     }
@@ -219,7 +219,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 /// Starts with a registered address, then nothing but what a header may have.
-fn assert_sound(target: &str, client: &Client) -> Result<(), TestCaseError> {
+fn assert_sound(target: &str, client: &OAuthClient) -> Result<(), TestCaseError> {
     let sound = client.redirect_uris.iter().any(|uri| {
         let separator = if uri.contains('?') { '&' } else { '?' };
         let rest = target.strip_prefix(uri.as_str());
@@ -245,7 +245,7 @@ proptest! {
         let parts = pairs.iter().map(|(name, value)| format!("{name}={}", encode(value)));
         let query = parts.collect::<Vec<_>>().join("&");
         let mut client = if is_public { client("spa") } else { confidential("spa") };
-        client.grants.push(Grant::Implicit);
+        client.grants.push(GrantType::Implicit);
         match parse(&client, &query) {
             Err(AuthorizationError::Page { .. }) => {}
             Err(AuthorizationError::Redirect(target)) => assert_sound(&target, &client)?,

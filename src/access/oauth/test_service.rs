@@ -7,17 +7,17 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::{
-    AuthorizationRequest, ClientAuthentication, Lifetimes, OAuth, Parameters, TokenError,
+    AuthorizationRequest, ClientAuthentication, TokenLifetimes, OAuth, OAuthParameters, TokenError,
     TokenSet, parameters::decode,
 };
-use crate::access::auth::{Auth, HashLimits, Login, Secret};
-use crate::storage::database::{AccountChange, Browser, Db, LoginOrigin, NewUser};
-use model::Hash;
-use model::account::{Access, Client, Grant, Phone, UserId};
+use crate::access::auth::{Auth, HashLimits, LoginOutcome, RandomSecret};
+use crate::storage::database::{AccountChange, LoginBrowser, Db, LoginOrigin, NewUserRow};
+use model::ContentHash;
+use model::account::{AccessLevels, OAuthClient, GrantType, PhoneNumbers, UserId};
 
 pub(super) const ISSUER: &str = "https://auth.test";
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-pub(super) const LIFETIMES: Lifetimes = Lifetimes {
+pub(super) const LIFETIMES: TokenLifetimes = TokenLifetimes {
     access_token_s: 1000,
     refresh_token_s: 5000,
     refresh_absolute_days: 1,
@@ -33,17 +33,17 @@ pub(super) fn at(second: i64) -> Timestamp {
 
 /// `web` is confidential and may do everything, `spa` is public, `server` is confidential and may
 /// not refresh, `off` is not active. Secrets are `<name> secret+1`.
-pub(super) fn client(name: &str) -> Client {
+pub(super) fn client(name: &str) -> OAuthClient {
     let grants = match name {
-        "spa" => vec![Grant::AuthorizationCode, Grant::RefreshToken],
-        "server" => vec![Grant::AuthorizationCode, Grant::Password],
-        _ => vec![Grant::AuthorizationCode, Grant::Implicit, Grant::Password, Grant::RefreshToken],
+        "spa" => vec![GrantType::AuthorizationCode, GrantType::RefreshToken],
+        "server" => vec![GrantType::AuthorizationCode, GrantType::Password],
+        _ => vec![GrantType::AuthorizationCode, GrantType::Implicit, GrantType::Password, GrantType::RefreshToken],
     };
     let mut redirect_uris = vec![format!("https://{name}.test/cb")];
     if name == "spa" {
         redirect_uris.push("https://spa.test/cb?tenant=a%20b".to_owned());
     }
-    Client {
+    OAuthClient {
         client_id: name.to_owned(),
         name: format!("The {name}"),
         secret: None,
@@ -55,7 +55,7 @@ pub(super) fn client(name: &str) -> Client {
     }
 }
 
-pub(super) struct Service {
+pub(super) struct OAuthFixture {
     pub(super) oauth: OAuth,
     pub(super) auth: Auth,
     pub(super) user: UserId,
@@ -63,8 +63,8 @@ pub(super) struct Service {
     dir: TempDir,
 }
 
-fn ada(active: bool) -> NewUser {
-    NewUser {
+fn ada(active: bool) -> NewUserRow {
+    NewUserRow {
         id: None,
         organization: None,
         user_name: "ada".to_owned(),
@@ -73,16 +73,16 @@ fn ada(active: bool) -> NewUser {
         last_name: None,
         email_address: None,
         department: None,
-        phone: Phone::default(),
+        phone: PhoneNumbers::default(),
         roles: vec!["ROLE_OFP".to_owned()],
-        access: Access::default(),
+        access: AccessLevels::default(),
         agreements: Vec::new(),
         active: Some(active),
         service_account: false,
     }
 }
 
-impl Service {
+impl OAuthFixture {
     pub(super) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ impl Service {
         let password = auth.hasher().hash("pass word").unwrap();
         let secrets = ["web", "server", "off"].map(|name| {
             let secret = auth.hasher().hash(&format!("{name} secret+1")).unwrap();
-            Client { secret: Some(secret), ..client(name) }
+            OAuthClient { secret: Some(secret), ..client(name) }
         });
         let user = auth.db().write_blocking(move |tx| {
             tx.put_user(&ada(true), at(0))?;
@@ -113,7 +113,7 @@ impl Service {
     }
 
     pub(super) fn request(&self, query: &str) -> AuthorizationRequest {
-        let parameters = Parameters::parse(query).unwrap();
+        let parameters = OAuthParameters::parse(query).unwrap();
         self.run(self.oauth.request(&parameters)).unwrap()
     }
 
@@ -127,10 +127,10 @@ impl Service {
     }
 
     /// The session of `ada`, who logs in by password at `at(second)`.
-    pub(super) fn open_session(&self, second: i64) -> Secret {
+    pub(super) fn open_session(&self, second: i64) -> RandomSecret {
         let login = self.auth.login("ada", "pass word", [192, 0, 2, 1].into(), at(second));
-        let Login::Ok(entered) = self.run(login).unwrap() else { panic!("ada logs in") };
-        let browser = Browser { now: Hash::of(b"browser"), before: None };
+        let LoginOutcome::Ok(entered) = self.run(login).unwrap() else { panic!("ada logs in") };
+        let browser = LoginBrowser { now: ContentHash::of(b"browser"), before: None };
         let opened =
             self.oauth.open_session(&entered, LoginOrigin::default(), browser, at(second));
         self.run(opened).unwrap().unwrap()
@@ -146,7 +146,7 @@ impl Service {
     }
 
     pub(super) fn token(&self, form: &str, second: i64) -> Result<TokenSet, TokenError> {
-        let form = Parameters::parse(form).unwrap();
+        let form = OAuthParameters::parse(form).unwrap();
         let none = ClientAuthentication::None;
         self.run(self.oauth.token(&form, none, ADDRESS, at(second)))
     }
@@ -168,7 +168,7 @@ impl Service {
     }
 
     pub(super) fn revoke(&self, form: &str, second: i64) -> Result<(), TokenError> {
-        let form = Parameters::parse(form).unwrap();
+        let form = OAuthParameters::parse(form).unwrap();
         let address = [192, 0, 2, 1].into();
         self.run(self.oauth.revoke(&form, ClientAuthentication::None, address, at(second)))
     }
@@ -189,7 +189,7 @@ impl Service {
     }
 
     /// Writes a client again.
-    pub(super) fn change_client(&self, client: Client) {
+    pub(super) fn change_client(&self, client: OAuthClient) {
         let write = self.auth.write(move |tx| {
             tx.plant_client(&client)?;
             tx.log_account_change(AccountChange::Everything, at(0))

@@ -7,11 +7,11 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Value, json};
 
 use super::{
-    AuthorizationError, ClientAuthentication, OAuthErrorCode, Parameters, TokenError, TokenSet,
-    test_service::{ADDRESS, CHALLENGE, ISSUER, Service, VERIFIER, at, find_parameter, parameter},
+    AuthorizationError, ClientAuthentication, OAuthErrorCode, OAuthParameters, TokenError, TokenSet,
+    test_service::{ADDRESS, CHALLENGE, ISSUER, OAuthFixture, VERIFIER, at, find_parameter, parameter},
 };
 use crate::runtime::limits::{FAMILIES_MAX, SESSIONS_MAX};
-use model::Hash;
+use model::ContentHash;
 
 const WEB: &str = "client_id=web&client_secret=web%20secret%2B1";
 
@@ -23,7 +23,7 @@ fn code_of<T>(outcome: Result<T, TokenError>) -> OAuthErrorCode {
 }
 
 /// The claims of an id token, verified with the published key that it names.
-fn verify(service: &Service, id_token: &str, client_id: &str) -> Value {
+fn verify(service: &OAuthFixture, id_token: &str, client_id: &str) -> Value {
     let header = jsonwebtoken::decode_header(id_token).unwrap();
     let keys = service.run(service.oauth.key_set());
     let key = keys["keys"]
@@ -42,11 +42,11 @@ fn verify(service: &Service, id_token: &str, client_id: &str) -> Value {
 }
 
 fn at_hash(access_token: &str) -> String {
-    URL_SAFE_NO_PAD.encode(&Hash::of(access_token.as_bytes()).0[..16])
+    URL_SAFE_NO_PAD.encode(&ContentHash::of(access_token.as_bytes()).0[..16])
 }
 
 fn exchange(
-    service: &Service,
+    service: &OAuthFixture,
     code: &str,
     rest: &str,
     second: i64,
@@ -61,7 +61,7 @@ fn proof() -> String {
 
 #[test]
 fn a_code_brings_a_token_set_once_and_a_replay_ends_it() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let code = service.code();
     let set = exchange(&service, &code, &proof(), 59).unwrap();
     assert_eq!((set.token_type, set.expires_in), ("Bearer", 1000));
@@ -89,7 +89,7 @@ fn a_code_brings_a_token_set_once_and_a_replay_ends_it() {
 
 #[test]
 fn a_code_without_its_proof_brings_nothing_and_stays() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let code = service.code();
     let other = "x".repeat(43);
     for rest in [
@@ -116,7 +116,7 @@ fn a_code_without_its_proof_brings_nothing_and_stays() {
 
 #[test]
 fn a_verifier_without_a_challenge_before_is_refused() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let code = parameter(&service.authorize("client_id=web&response_type=code", 0), "code");
     let form = format!("{WEB}&grant_type=authorization_code&code={code}");
     let with_verifier = format!("{form}&code_verifier={VERIFIER}");
@@ -128,7 +128,7 @@ fn a_verifier_without_a_challenge_before_is_refused() {
 
 #[test]
 fn implicit_answers_bring_tokens_in_the_fragment_and_no_refresh_token() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let query =
         "client_id=web&response_type=id_token+token&nonce=n%22&state=s&scope=roles+customer+email";
     let target = service.authorize(query, 10);
@@ -170,7 +170,7 @@ fn implicit_answers_bring_tokens_in_the_fragment_and_no_refresh_token() {
 
 #[test]
 fn a_password_brings_a_token_set_when_the_scope_includes_roles() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let form = |rest: &str| format!("{WEB}&grant_type=password&username=ada&{rest}");
     let set = service.log_in(5);
     let text = serde_json::to_value(&set).unwrap();
@@ -200,7 +200,7 @@ fn a_password_brings_a_token_set_when_the_scope_includes_roles() {
 
 #[test]
 fn a_client_that_may_not_refresh_gets_no_refresh_token() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let form = "client_id=server&client_secret=server%20secret%2B1&grant_type=password\
                 &username=ada&password=pass+word&scope=roles";
     assert_eq!(service.token(form, 0).unwrap().refresh_token, None);
@@ -211,14 +211,14 @@ fn a_client_that_may_not_refresh_gets_no_refresh_token() {
 
 #[test]
 fn clients_authenticate_in_one_way_before_anything_else_is_looked_at() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let check = |header: Option<&str>, form: &str, code, challenge| {
         let encoded = header.map(|header| STANDARD.encode(header));
         let client = match &encoded {
             Some(header) => ClientAuthentication::Basic { header },
             None => ClientAuthentication::None,
         };
-        let form = Parameters::parse(form).unwrap();
+        let form = OAuthParameters::parse(form).unwrap();
         let outcome = service.run(service.oauth.token(&form, client, ADDRESS, at(0)));
         let error = outcome.err().unwrap();
         assert_eq!((error.code, error.challenge), (code, challenge), "{header:?} {form:?}");
@@ -259,7 +259,7 @@ fn clients_authenticate_in_one_way_before_anything_else_is_looked_at() {
     ] {
         check(None, form, InvalidClient, false);
     }
-    let form = Parameters::parse("").unwrap();
+    let form = OAuthParameters::parse("").unwrap();
     let client = ClientAuthentication::Basic { header: "%%%" };
     let outcome = service.run(service.oauth.token(&form, client, ADDRESS, at(0)));
     assert_eq!(code_of(outcome), InvalidClient);
@@ -267,7 +267,7 @@ fn clients_authenticate_in_one_way_before_anything_else_is_looked_at() {
 
 #[test]
 fn revocation_ends_a_token_of_the_client_and_none_of_another() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let first = service.log_in(0);
     let other = |token: &str| service.revoke(&format!("client_id=spa&token={token}"), 0);
     assert_eq!(code_of(other(&first.access_token)), OAuthErrorCode::InvalidGrant);
@@ -288,7 +288,7 @@ fn revocation_ends_a_token_of_the_client_and_none_of_another() {
 
 #[test]
 fn a_failing_database_fails_the_revocation_loudly() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let set = service.log_in(0);
     let hide = service.auth.db().write_blocking(|tx| tx.hide_table("refresh_tokens"));
     hide.unwrap();
@@ -300,13 +300,13 @@ fn a_failing_database_fails_the_revocation_loudly() {
 
 #[test]
 fn what_ended_is_logged_for_other_processes() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let mut follower = service.auth.db().follower().unwrap();
     let set = service.log_in(0);
-    let hash = Hash::of(set.access_token.as_bytes());
+    let hash = ContentHash::of(set.access_token.as_bytes());
     let code = service.code();
     let from_code = exchange(&service, &code, &proof(), 1).unwrap();
-    let hash_of_code = Hash::of(from_code.access_token.as_bytes());
+    let hash_of_code = ContentHash::of(from_code.access_token.as_bytes());
     assert_eq!(follower.changes().unwrap().accounts, []);
     service.refresh(&set.refresh_token.unwrap(), 1).unwrap();
     assert!(exchange(&service, &code, &proof(), 1).is_err());
@@ -316,7 +316,7 @@ fn what_ended_is_logged_for_other_processes() {
 
 #[test]
 fn two_processes_use_one_key() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let other = service.another();
     assert_eq!(service.run(service.oauth.key_set()), service.run(other.key_set()));
     let keys = service.run(service.oauth.key_set());
@@ -332,7 +332,7 @@ fn two_processes_use_one_key() {
 
 #[test]
 fn a_consent_covers_what_was_given_before() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let request =
         |scope: &str| service.request(&format!("client_id=web&response_type=code&scope={scope}"));
     let is_consented =
@@ -346,11 +346,11 @@ fn a_consent_covers_what_was_given_before() {
 
 #[test]
 fn unknown_and_inactive_clients_are_shown_a_page() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     for name in ["nobody", "off"] {
         let query =
             format!("client_id={name}&response_type=code&redirect_uri=https://{name}.test/cb");
-        let parameters = Parameters::parse(&query).unwrap();
+        let parameters = OAuthParameters::parse(&query).unwrap();
         let outcome = service.run(service.oauth.request(&parameters));
         assert!(matches!(outcome, Err(AuthorizationError::Page { .. })), "{name}");
     }
@@ -358,8 +358,8 @@ fn unknown_and_inactive_clients_are_shown_a_page() {
 
 #[test]
 fn a_session_ends_with_its_time_or_when_it_is_closed() {
-    let service = Service::new();
-    let is_open = |secret: &crate::access::auth::Secret, second| {
+    let service = OAuthFixture::new();
+    let is_open = |secret: &crate::access::auth::RandomSecret, second| {
         service.run(service.auth.session(secret.reveal(), at(second))).unwrap().is_some()
     };
     let first = service.open_session(0);
@@ -380,13 +380,13 @@ fn a_session_ends_with_its_time_or_when_it_is_closed() {
 
 #[test]
 fn a_user_has_so_many_authorizations_of_a_client_and_the_oldest_gives_way() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let oldest = service.log_in(0);
     assert!(service.is_live(&oldest.access_token, 0));
     let user = service.user;
     let write = service.auth.write(move |tx| {
         for _ in 0..FAMILIES_MAX {
-            let scopes = model::account::Scopes::NONE;
+            let scopes = model::account::ScopeSet::NONE;
             let client_id = "web".to_owned();
             let new =
                 crate::storage::database::NewFamily { user, client_id, scopes, auth_time: at(0) };
@@ -401,7 +401,7 @@ fn a_user_has_so_many_authorizations_of_a_client_and_the_oldest_gives_way() {
 
 #[test]
 fn a_sweep_removes_what_expired_and_nothing_else() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let tables = || {
         ["families", "codes", "access_tokens", "refresh_tokens", "sessions"]
             .map(|table| service.count(table))
@@ -429,7 +429,7 @@ fn a_sweep_removes_what_expired_and_nothing_else() {
 
 #[test]
 fn the_service_says_what_it_does() {
-    let service = Service::new();
+    let service = OAuthFixture::new();
     let document = service.oauth.discovery();
     for (name, value) in [
         ("issuer", json!(ISSUER)),

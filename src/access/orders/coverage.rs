@@ -52,7 +52,7 @@ fn rank(agreement: &Agreement) -> u8 {
 
 /// A covering agreement with what the database says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate<'a> {
+pub struct AgreementCandidate<'a> {
     /// The agreement.
     pub agreement: &'a Agreement,
     /// The row of this item under it.
@@ -63,7 +63,7 @@ pub struct Candidate<'a> {
 
 /// What comes of covering agreements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice<'a> {
+pub enum AgreementChoice<'a> {
     /// It delivers, under a row that is there.
     Free(&'a Agreement, LiveOrder),
     /// It delivers once a row is written, which takes a download from a Prepaid one.
@@ -85,35 +85,35 @@ pub enum Choice<'a> {
 /// so that a repeated download never costs anything; then a Prepaid one with something left; then
 /// an order.
 #[must_use]
-pub fn choose<'a>(candidates: &[Candidate<'a>]) -> Choice<'a> {
+pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> {
     let of_kind = |kind| candidates.iter().find(move |one| one.agreement.kind == kind);
-    if let Some(Candidate { agreement, live, .. }) = of_kind(AgreementType::Subscription) {
-        return live.map_or(Choice::Buy(agreement), |live| Choice::Free(agreement, live));
+    if let Some(AgreementCandidate { agreement, live, .. }) = of_kind(AgreementType::Subscription) {
+        return live.map_or(AgreementChoice::Buy(agreement), |live| AgreementChoice::Free(agreement, live));
     }
-    if let Some(bought) = candidates.iter().find_map(Candidate::bought) {
+    if let Some(bought) = candidates.iter().find_map(AgreementCandidate::bought) {
         return bought;
     }
-    let prepaid = |one: &&Candidate<'_>| one.agreement.kind == AgreementType::Prepaid;
+    let prepaid = |one: &&AgreementCandidate<'_>| one.agreement.kind == AgreementType::Prepaid;
     if let Some(one) = candidates.iter().filter(prepaid).find(|one| one.remaining > 0) {
-        return Choice::Buy(one.agreement);
+        return AgreementChoice::Buy(one.agreement);
     }
     match candidates.iter().find(|one| !prepaid(one)) {
-        Some(Candidate { agreement, live, .. }) => {
-            Choice::Order { agreement, recorded: live.is_some() }
+        Some(AgreementCandidate { agreement, live, .. }) => {
+            AgreementChoice::Order { agreement, recorded: live.is_some() }
         }
-        None => Choice::Exhausted,
+        None => AgreementChoice::Exhausted,
     }
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> AgreementCandidate<'a> {
     /// The item as bought under it, when it may be downloaded again.
-    fn bought(&self) -> Option<Choice<'a>> {
+    fn bought(&self) -> Option<AgreementChoice<'a>> {
         let live = self.live?;
         let delivers = match self.agreement.kind {
             AgreementType::Subscription | AgreementType::Prepaid => true,
             AgreementType::Direct | AgreementType::Normal => live.approved == Some(true),
         };
-        delivers.then_some(Choice::Free(self.agreement, live))
+        delivers.then_some(AgreementChoice::Free(self.agreement, live))
     }
 }
 

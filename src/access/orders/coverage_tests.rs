@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::coverage::{Candidate, Choice, choose, covered_codes, covering};
+use super::coverage::{AgreementCandidate, AgreementChoice, choose, covered_codes, covering};
 use crate::storage::database::LiveOrder;
 use model::account::{
-    Agreement, AgreementId, AgreementType, OrganizationId, Prepaids, Product, ProductId,
+    Agreement, AgreementId, AgreementType, OrganizationId, PrepaidDownloads, Product, ProductId,
 };
 
 const CODES: [&str; 3] = ["A", "B", "C"];
@@ -48,7 +48,7 @@ prop_compose! {
             name: None,
             description: None,
             expires: (expires < 2).then(|| at(expires)),
-            prepaids: Some(Prepaids { total: 1, remaining: 1 }),
+            prepaids: Some(PrepaidDownloads { total: 1, remaining: 1 }),
         };
         (0..).zip(drawn).map(agreement).collect()
     }
@@ -130,17 +130,17 @@ proptest! {
         };
         let agreements: Vec<Agreement> =
             (0..).zip(&drawn).map(|(index, (kind, _, _))| agreement(*kind, index)).collect();
-        let candidates: Vec<Candidate<'_>> = agreements
+        let candidates: Vec<AgreementCandidate<'_>> = agreements
             .iter()
             .zip(&drawn)
-            .map(|(agreement, (_, live, remaining))| Candidate {
+            .map(|(agreement, (_, live, remaining))| AgreementCandidate {
                 agreement,
                 live: live.map(|approved| LiveOrder { downloadable_until: at(9), approved }),
                 remaining: *remaining,
             })
             .collect();
-        let any = |fits: fn(&Candidate<'_>) -> bool| candidates.iter().any(fits);
-        let is_order = |one: &Candidate<'_>| {
+        let any = |fits: fn(&AgreementCandidate<'_>) -> bool| candidates.iter().any(fits);
+        let is_order = |one: &AgreementCandidate<'_>| {
             matches!(one.agreement.kind, AgreementType::Direct | AgreementType::Normal)
         };
         let subscribed = any(|one| one.agreement.kind == AgreementType::Subscription);
@@ -151,7 +151,7 @@ proptest! {
         let left = any(|one| one.agreement.kind == AgreementType::Prepaid && one.remaining > 0);
         let on_order = candidates.iter().any(is_order);
         match choose(&candidates) {
-            Choice::Free(chosen, _) => {
+            AgreementChoice::Free(chosen, _) => {
                 let row = candidates.iter().find(|one| one.agreement.id == chosen.id).unwrap();
                 prop_assert!(row.live.is_some());
                 let is_subscription = chosen.kind == AgreementType::Subscription;
@@ -159,18 +159,18 @@ proptest! {
                 prop_assert!(is_subscription || paid || approved);
                 prop_assert!(!is_order(row) || row.live.unwrap().approved == Some(true));
             }
-            Choice::Buy(chosen) => match chosen.kind {
+            AgreementChoice::Buy(chosen) => match chosen.kind {
                 AgreementType::Subscription => prop_assert!(subscribed),
                 AgreementType::Prepaid => prop_assert!(!subscribed && !paid && !approved && left),
                 AgreementType::Direct | AgreementType::Normal => prop_assert!(false, "not for sale"),
             },
-            Choice::Order { agreement, recorded } => {
+            AgreementChoice::Order { agreement, recorded } => {
                 prop_assert!(!subscribed && !paid && !approved && !left);
                 let first = candidates.iter().find(|one| is_order(one)).unwrap();
                 prop_assert_eq!(first.agreement.id, agreement.id);
                 prop_assert_eq!(first.live.is_some(), recorded);
             }
-            Choice::Exhausted => {
+            AgreementChoice::Exhausted => {
                 prop_assert!(!subscribed && !paid && !approved && !left && !on_order);
             }
         }

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use model::account::{License, Order, Product};
-use model::item::Links;
+use model::item::MediaLinks;
 
 /// An order, with our link to its item.
 ///
 /// Spec §2 is silent on what a price is called: like the product, and it is described like it.
 #[must_use]
-pub fn order<L: Links>(order: &Order, links: &L) -> Value {
+pub fn order<L: MediaLinks>(order: &Order, links: &L) -> Value {
     let product = &order.product;
     let agreement_name = order.agreement.name.as_deref();
     let mut price = Map::new();

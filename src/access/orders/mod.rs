@@ -18,17 +18,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use moka::sync::Cache;
 
-pub use offers::{Offer, OfferState};
-pub use report::Report;
+pub use offers::{AgreementOffer, OfferState};
+pub use report::OrderReport;
 
-use crate::access::auth::{Auth, Method, Principal};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::access::auth::{Auth, AuthMethod, Principal};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::PURCHASES_CACHED_MAX;
 use crate::storage::database::{Db, DbError, WriteTx};
 use model::ItemKey;
 use model::account::{Agreement, AgreementId, AgreementType, OrganizationId};
 use model::item::Document;
-use wish::{Wish, Wished};
+use wish::{PurchaseRequest, PurchaseOutcome};
 
 /// An item as far as purchases know it.
 #[derive(Clone, Copy, Debug)]
@@ -53,14 +53,14 @@ fn product_codes(document: &Document) -> Vec<String> {
 
 /// What a caller who is covered gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum CoverageDecision {
     /// The item, once the purchase is recorded.
     Delivers,
     /// Nothing until an order under this agreement is approved.
     OrderRequired(AgreementId),
 }
 
-impl Decision {
+impl CoverageDecision {
     /// Fails with `order_required` where nothing is delivered yet.
     pub fn granted(self) -> Result<()> {
         let Self::OrderRequired(agreement) = self else { return Ok(()) };
@@ -72,13 +72,13 @@ impl Decision {
 /// Purchases; cheap to clone.
 #[derive(Clone)]
 pub struct Orders {
-    inner: Arc<Inner>,
+    inner: Arc<OrdersInner>,
 }
 
 /// Whose purchase of what under which agreement.
 type Bought = (OrganizationId, AgreementId, ItemKey);
 
-struct Inner {
+struct OrdersInner {
     db: Db,
     auth: Option<Auth>,
     /// Until when what was bought may be downloaded again. Rows never go and approved ones stay
@@ -92,7 +92,7 @@ impl Orders {
     #[must_use]
     pub fn new(db: Db, auth: Option<Auth>) -> Self {
         let bought = Cache::new(PURCHASES_CACHED_MAX);
-        Self { inner: Arc::new(Inner { db, auth, bought }) }
+        Self { inner: Arc::new(OrdersInner { db, auth, bought }) }
     }
 
     /// Forgets what was bought: the database lost rows that were read.
@@ -117,22 +117,22 @@ impl Orders {
         item: ItemFacts<'_>,
         agr: Option<AgreementId>,
         now: Timestamp,
-    ) -> Result<Decision> {
-        if principal.method() == Method::Operator {
-            return Ok(Decision::Delivers);
+    ) -> Result<CoverageDecision> {
+        if principal.method() == AuthMethod::Operator {
+            return Ok(CoverageDecision::Delivers);
         }
         let covering = match covering(principal, item, agr, now) {
             Ok(covering) => covering,
             Err(refused) => {
                 let is_owned = self.is_owned(principal, item, agr, now).await?;
-                return if is_owned { Ok(Decision::Delivers) } else { Err(refused) };
+                return if is_owned { Ok(CoverageDecision::Delivers) } else { Err(refused) };
             }
         };
         let subscribed = covering.first().is_some_and(is_subscription);
         if subscribed || self.is_bought(&covering, item.key, now) {
-            return Ok(Decision::Delivers);
+            return Ok(CoverageDecision::Delivers);
         }
-        let wish = Wish::new(principal, item, &covering, agr, now);
+        let wish = PurchaseRequest::new(principal, item, &covering, agr, now);
         let own = Arc::clone(&wish);
         let wished = self.inner.db.read(move |tx| own.look(tx)).await?;
         self.settle(&wish, &wished)
@@ -147,7 +147,7 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> bool {
-        principal.method() == Method::Operator
+        principal.method() == AuthMethod::Operator
             || covering(principal, item, agr, now)
                 .is_ok_and(|covering| covering.first().is_some_and(is_subscription))
     }
@@ -155,7 +155,7 @@ impl Orders {
     /// Records that `principal` downloads `item` at `now`. Nothing is written when a row is there.
     ///
     /// Fails with `agreement_required`; with `order_required` after an order was recorded that
-    /// is not approved yet; with [`Kind::Unavailable`] when nothing can be recorded. The item
+    /// is not approved yet; with [`ErrorKind::Unavailable`] when nothing can be recorded. The item
     /// may be delivered only after `Ok`.
     pub async fn purchase(
         &self,
@@ -164,7 +164,7 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<()> {
-        if principal.method() == Method::Operator {
+        if principal.method() == AuthMethod::Operator {
             return Ok(());
         }
         let covering = match covering(principal, item, agr, now) {
@@ -177,7 +177,7 @@ impl Orders {
         if self.is_bought(&covering, item.key, now) {
             return Ok(());
         }
-        let wish = Wish::new(principal, item, &covering, agr, now);
+        let wish = PurchaseRequest::new(principal, item, &covering, agr, now);
         let own = Arc::clone(&wish);
         let looked = self.inner.db.read(move |tx| own.look(tx)).await.map_err(unrecorded)?;
         let wished = if looked.is_recorded() {
@@ -210,16 +210,16 @@ impl Orders {
     }
 
     /// Keeps in memory what was bought, and says what the caller gets.
-    fn settle(&self, wish: &Wish, wished: &Wished) -> Result<Decision> {
+    fn settle(&self, wish: &PurchaseRequest, wished: &PurchaseOutcome) -> Result<CoverageDecision> {
         match *wished {
-            Wished::Bought { organization, agreement, until } => {
+            PurchaseOutcome::Bought { organization, agreement, until } => {
                 let key = (organization, agreement, wish.item().clone());
                 self.inner.bought.insert(key, until);
-                Ok(Decision::Delivers)
+                Ok(CoverageDecision::Delivers)
             }
-            Wished::Owned | Wished::ToBuy => Ok(Decision::Delivers),
-            Wished::Order { agreement, .. } => Ok(Decision::OrderRequired(agreement)),
-            Wished::Exhausted => Err(exhausted(wish.agreements())),
+            PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => Ok(CoverageDecision::Delivers),
+            PurchaseOutcome::Order { agreement, .. } => Ok(CoverageDecision::OrderRequired(agreement)),
+            PurchaseOutcome::Exhausted => Err(exhausted(wish.agreements())),
         }
     }
 }
@@ -268,7 +268,7 @@ fn unrecorded(cause: DbError) -> Error {
     if matches!(cause, DbError::ReadsOnly) {
         return cause.into();
     }
-    Error::new(Kind::Unavailable, "The purchase cannot be recorded now").because(cause)
+    Error::new(ErrorKind::Unavailable, "The purchase cannot be recorded now").because(cause)
 }
 
 #[cfg(test)]

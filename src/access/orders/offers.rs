@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     ItemFacts, Orders, coverage,
-    wish::{Wish, Wished},
+    wish::{PurchaseRequest, PurchaseOutcome},
 };
 use crate::access::auth::Principal;
 use crate::runtime::error::Result;
@@ -14,7 +14,7 @@ use model::account::Agreement;
 
 /// A covering agreement and what it means now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct AgreementOffer {
     /// The agreement.
     pub agreement: Agreement,
     /// What it means.
@@ -40,23 +40,23 @@ impl Orders {
         principal: &Principal,
         item: ItemFacts<'_>,
         now: Timestamp,
-    ) -> Result<Vec<Offer>> {
+    ) -> Result<Vec<AgreementOffer>> {
         let covering = coverage::covering(principal.agreements(), &item.codes(), None, now);
-        let wishes: Vec<Arc<Wish>> = covering
+        let wishes: Vec<Arc<PurchaseRequest>> = covering
             .into_iter()
-            .map(|agreement| Wish::new(principal, item, &[agreement], Some(agreement.id), now))
+            .map(|agreement| PurchaseRequest::new(principal, item, &[agreement], Some(agreement.id), now))
             .collect();
         let offers = self.db().read(move |tx| {
             let mut offers = Vec::with_capacity(wishes.len());
             for wish in wishes {
                 let state = match wish.look(tx)? {
-                    Wished::Bought { until, .. } => OfferState::Bought(until),
-                    Wished::Owned | Wished::ToBuy => OfferState::Available,
-                    Wished::Order { recorded, .. } => OfferState::Order(recorded),
-                    Wished::Exhausted => continue,
+                    PurchaseOutcome::Bought { until, .. } => OfferState::Bought(until),
+                    PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => OfferState::Available,
+                    PurchaseOutcome::Order { recorded, .. } => OfferState::Order(recorded),
+                    PurchaseOutcome::Exhausted => continue,
                 };
                 let agreements = wish.agreements().iter().cloned();
-                offers.extend(agreements.map(|agreement| Offer { agreement, state }));
+                offers.extend(agreements.map(|agreement| AgreementOffer { agreement, state }));
             }
             Ok(offers)
         });

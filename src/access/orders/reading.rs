@@ -3,9 +3,9 @@
 
 use jiff::Timestamp;
 
-use super::report::Owner;
+use super::report::OrderVisibility;
 use super::{ItemFacts, Orders, coverage, uncovered};
-use crate::access::auth::{Method, Principal};
+use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
 use crate::storage::database::ReadTx;
 use model::ItemKey;
@@ -46,7 +46,7 @@ impl Orders {
         items: &[ItemFacts<'_>],
         now: Timestamp,
     ) -> Result<Vec<bool>> {
-        let is_open = principal.method() == Method::Operator;
+        let is_open = principal.method() == AuthMethod::Operator;
         let found = |item: &ItemFacts<'_>| is_open || Self::is_found(principal, *item, now);
         let mut may: Vec<bool> = items.iter().map(found).collect();
         let places: Vec<usize> = (0..items.len()).filter(|place| !may[*place]).collect();
@@ -54,7 +54,7 @@ impl Orders {
             return Ok(may);
         }
         let keys: Vec<ItemKey> = places.iter().map(|place| items[*place].key.clone()).collect();
-        let of = Owner::of(principal).widest();
+        let of = OrderVisibility::of(principal).widest();
         let read = move |tx: &ReadTx<'_>| {
             keys.iter().map(|key| tx.has_delivering_order(of, key, None, now)).collect()
         };
@@ -79,10 +79,10 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<bool> {
-        if principal.method() == Method::Operator {
+        if principal.method() == AuthMethod::Operator {
             return Ok(true);
         }
-        let (of, item) = (Owner::of(principal).widest(), item.key.clone());
+        let (of, item) = (OrderVisibility::of(principal).widest(), item.key.clone());
         let read = move |tx: &ReadTx<'_>| tx.has_delivering_order(of, &item, agr, now);
         Ok(self.inner.db.read(read).await?)
     }

@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::{Orders, coverage, product_codes};
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{DOWNLOADABLE_FOR, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
-use crate::storage::audit::{self, Action, Event, ObjectKind, Outcome};
-use crate::storage::database::{DbError, OrdersOf, ReadTx, Reported, WriteTx};
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind, AuditOutcome};
+use crate::storage::database::{DbError, OrdersOf, ReadTx, UsageReport, WriteTx};
 use model::ItemKey;
 use model::account::{
     Agreement, Approver, License, Order, OrderId, OrderStatus, OrganizationId, Permission,
@@ -17,7 +17,7 @@ use model::item::Document;
 
 /// What a customer says of an order (Spec §2 Order update body).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct OrderReport {
     /// Whether the item was used and is to be invoiced.
     pub approve: bool,
     /// The licence that it was used under; needed with `approve`.
@@ -26,7 +26,7 @@ pub struct Report {
     pub invoice_text: Option<String>,
 }
 
-impl Report {
+impl OrderReport {
     /// Checks what can be checked without the order.
     fn check(&self) -> Result<()> {
         if self.approve && self.license.is_none() {
@@ -43,13 +43,13 @@ impl Report {
 }
 
 /// A report on its way into the database.
-struct Reporting {
+struct ReportTransaction {
     id: OrderId,
-    report: Report,
-    owner: Owner,
+    report: OrderReport,
+    owner: OrderVisibility,
     is_admin: bool,
     agreements: Vec<Agreement>,
-    event: Event,
+    event: AuditEvent,
     now: Timestamp,
 }
 
@@ -57,12 +57,12 @@ struct Reporting {
 /// organization (Spec §4 `GET /user/v1/order`), unless the scopes of its client are enforced and
 /// the token lacks the scope `admin`.
 #[derive(Clone, Copy)]
-pub(super) struct Owner {
+pub(super) struct OrderVisibility {
     own: OrdersOf,
     all: Option<OrdersOf>,
 }
 
-impl Owner {
+impl OrderVisibility {
     pub(super) fn of(principal: &Principal) -> Self {
         let user = principal.user();
         // Agreements are an organization's: a user without one has bought nothing.
@@ -99,22 +99,22 @@ impl Orders {
         size: usize,
         status: OrderStatus,
     ) -> Result<Vec<Order>> {
-        let (of, size) = (Owner::of(principal).widest(), size.min(ORDERS_LISTED_MAX));
+        let (of, size) = (OrderVisibility::of(principal).widest(), size.min(ORDERS_LISTED_MAX));
         Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
     }
 
     /// The order `id`.
     ///
-    /// Fails with [`Kind::NotFound`] when `principal` sees no such order.
+    /// Fails with [`ErrorKind::NotFound`] when `principal` sees no such order.
     pub async fn load(&self, principal: &Principal, id: OrderId) -> Result<Order> {
-        let owner = Owner::of(principal);
+        let owner = OrderVisibility::of(principal);
         let found = self.inner.db.read(move |tx| tx.find_order(id)).await?;
         found.filter(|order| owner.sees(order)).ok_or_else(|| missing(id))
     }
 
     /// Reports the order `id`, once.
     ///
-    /// Fails with [`Kind::NotFound`] when `principal` sees no such order, with `admin_required`
+    /// Fails with [`ErrorKind::NotFound`] when `principal` sees no such order, with `admin_required`
     /// when it approves one that only administrators may approve, with
     /// `order_already_reported`, with a validation error when `approve` comes without a licence,
     /// and with `license_not_applicable` when the licence is not in the item's pricelist.
@@ -122,15 +122,15 @@ impl Orders {
         &self,
         principal: &Principal,
         id: OrderId,
-        report: Report,
+        report: OrderReport,
         now: Timestamp,
     ) -> Result<Order> {
         report.check()?;
-        let (owner, agreements) = (Owner::of(principal), principal.agreements().to_vec());
+        let (owner, agreements) = (OrderVisibility::of(principal), principal.agreements().to_vec());
         let is_admin = principal.user().access.admin;
-        let action = if report.approve { Action::OrderReported } else { Action::OrderRefused };
+        let action = if report.approve { AuditAction::OrderReported } else { AuditAction::OrderRefused };
         let event = audit::event(action).about(ObjectKind::Order, id);
-        let reporting = Reporting { id, report, owner, is_admin, agreements, event, now };
+        let reporting = ReportTransaction { id, report, owner, is_admin, agreements, event, now };
         self.inner.db.write(move |tx| reporting.record(tx)).await?
     }
 
@@ -140,7 +140,7 @@ impl Orders {
         principal: &Principal,
         item: &ItemKey,
     ) -> Result<Vec<String>> {
-        let (of, item) = (Owner::of(principal).widest(), item.clone());
+        let (of, item) = (OrderVisibility::of(principal).widest(), item.clone());
         let products = self.inner.db.read(move |tx| tx.list_products_to_report(of, &item)).await?;
         Ok(products.into_iter().map(|product| product.code).collect())
     }
@@ -165,10 +165,10 @@ impl Orders {
 }
 
 fn missing(id: OrderId) -> Error {
-    Error::new(Kind::NotFound, format!("no order {id}"))
+    Error::new(ErrorKind::NotFound, format!("no order {id}"))
 }
 
-impl Reporting {
+impl ReportTransaction {
     /// Runs in one transaction; what it refuses, it refuses before it changes the order.
     fn record(self, tx: &WriteTx<'_>) -> Result<Result<Order>, DbError> {
         let id = self.id;
@@ -181,7 +181,7 @@ impl Reporting {
         if self.report.approve && !self.may_approve(order.agreement.approver) {
             let message =
                 "Only administrators of the organization approve orders of this agreement";
-            let refused = self.event.clone().ended(Outcome::Refused).with("admin_required");
+            let refused = self.event.clone().ended(AuditOutcome::Refused).with("admin_required");
             tx.write_audit(&refused)?;
             return Ok(Err(Error::forbidden("admin_required", message)));
         }
@@ -189,13 +189,13 @@ impl Reporting {
             Ok(license) => license,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let Report { approve: approved, invoice_text, .. } = self.report;
+        let OrderReport { approve: approved, invoice_text, .. } = self.report;
         let until = self.now.checked_add(DOWNLOADABLE_FOR).unwrap_or(Timestamp::MAX);
         let detail = match &license {
             Some(license) => format!("{} under license {}", order.item, license.uuid),
             None => order.item.to_string(),
         };
-        let reported = Reported { approved, license, invoice_text, at: self.now, until };
+        let reported = UsageReport { approved, license, invoice_text, at: self.now, until };
         tx.report_order(id, &reported)?;
         tx.write_audit(&self.event.clone().with(detail))?;
         Ok(tx.as_read().find_order(id)?.ok_or_else(|| missing(id)))

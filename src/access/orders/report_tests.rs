@@ -3,16 +3,16 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::test_scene::{Scene, key, run, start, with_item};
-use super::{Orders, Report, json as written};
-use crate::runtime::error::{Error, Kind};
+use super::test_scene::{OrdersFixture, key, run, start, with_item};
+use super::{Orders, OrderReport, json as written};
+use crate::runtime::error::{Error, ErrorKind};
 use model::account::{AgreementId, Order, OrderId, OrderStatus};
-use model::item::Links;
+use model::item::MediaLinks;
 use model::{AssociationKey, ItemKey, Rect, RenditionExtension, RenditionName};
 
 struct Example;
 
-impl Links for Example {
+impl MediaLinks for Example {
     fn base(&self) -> &str {
         "https://media.example"
     }
@@ -40,11 +40,11 @@ fn uuid(digit: char) -> Uuid {
     format!("00000000-0000-0000-0000-00000000000{digit}").parse().unwrap()
 }
 
-fn approval(digit: char) -> Report {
-    Report { approve: true, license: Some(uuid(digit)), invoice_text: None }
+fn approval(digit: char) -> OrderReport {
+    OrderReport { approve: true, license: Some(uuid(digit)), invoice_text: None }
 }
 
-fn code(outcome: Result<Order, Error>) -> (Kind, String, String) {
+fn code(outcome: Result<Order, Error>) -> (ErrorKind, String, String) {
     let error = outcome.unwrap_err();
     let detail = error.details().first();
     let (code, path) = detail.map_or_else(Default::default, |detail| {
@@ -54,8 +54,8 @@ fn code(outcome: Result<Order, Error>) -> (Kind, String, String) {
 }
 
 /// Orders 1 to 4: of user 1 (items 0 and 1), of user 3 (item 0), of user 4 in another organization.
-async fn scene() -> (Scene, Orders) {
-    let scene = Scene::new();
+async fn scene() -> (OrdersFixture, Orders) {
+    let scene = OrdersFixture::new();
     let orders = scene.orders();
     for (user, item, agr) in [(1, 0, None), (1, 1, None), (3, 0, Some(4)), (4, 2, None)] {
         let (user, agr) = (scene.user(user).await, agr.map(AgreementId));
@@ -81,7 +81,7 @@ fn a_user_lists_its_own_orders_and_an_administrator_those_of_the_organization() 
         assert_eq!(list(3, 3, 20, OrderStatus::All).await, [0_i64; 0]);
         assert_eq!(list(4, 0, usize::MAX, OrderStatus::All).await, [4]);
         assert_eq!(list(5, 0, 20, OrderStatus::All).await, [0_i64; 0]);
-        let refusal = Report { approve: false, license: None, invoice_text: None };
+        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
         orders.report(&*scene.user(1).await, OrderId(1), refusal, start()).await.unwrap();
         assert_eq!(list(3, 0, 20, OrderStatus::Reported).await, [1]);
         assert_eq!(list(3, 0, 20, OrderStatus::Unreported).await, [3, 2]);
@@ -99,7 +99,7 @@ fn an_order_is_shown_to_those_whose_list_has_it() {
                 let listed = list.iter().find(|order| order.id.0 == id);
                 match (orders.load(&user, OrderId(id)).await, listed) {
                     (Ok(order), Some(listed)) => assert_eq!(order, *listed),
-                    (outcome, None) => assert_eq!(outcome.unwrap_err().kind(), Kind::NotFound),
+                    (outcome, None) => assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotFound),
                     (Err(error), Some(_)) => panic!("{id}: {error}"),
                 }
             }
@@ -111,34 +111,34 @@ fn an_order_is_shown_to_those_whose_list_has_it() {
 fn an_order_is_reported_once_by_somebody_who_sees_it_under_a_licence_of_its_item() {
     run(async {
         let (scene, orders) = scene().await;
-        let report = async |user: i64, id: i64, report: Report| {
+        let report = async |user: i64, id: i64, report: OrderReport| {
             let user = scene.user(user).await;
             orders.report(&user, OrderId(id), report, start()).await
         };
-        let missing = (Kind::NotFound, String::new(), String::new());
+        let missing = (ErrorKind::NotFound, String::new(), String::new());
         for (user, id) in [(1, 3), (2, 1), (4, 1), (3, 4), (1, 99)] {
             assert_eq!(code(report(user, id, approval('a')).await), missing, "{user} {id}");
         }
-        let none = Report { license: None, ..approval('a') };
+        let none = OrderReport { license: None, ..approval('a') };
         let (kind, rule, path) = code(report(1, 1, none).await);
-        assert_eq!(kind, Kind::InvalidArgument);
+        assert_eq!(kind, ErrorKind::InvalidArgument);
         assert_eq!(rule, "required.openapi.requestValidation");
         assert_eq!(path, "body license");
         // B is no product of item 0, and nobody has a licence F.
         for license in ['b', 'f'] {
             let (kind, code, path) = code(report(1, 1, approval(license)).await);
-            assert_eq!((kind, code.as_str()), (Kind::InvalidArgument, "license_not_applicable"));
+            assert_eq!((kind, code.as_str()), (ErrorKind::InvalidArgument, "license_not_applicable"));
             assert_eq!(path, "body license.uuid");
         }
-        let text = Report { invoice_text: Some("Page 3".to_owned()), ..approval('a') };
+        let text = OrderReport { invoice_text: Some("Page 3".to_owned()), ..approval('a') };
         let order = report(1, 1, text).await.unwrap();
         assert_eq!((order.approved, order.reported), (Some(true), Some(start())));
         assert_eq!(order.invoice_text.as_deref(), Some("Page 3"));
         assert_eq!(order.license.unwrap().uuid, uuid('a'));
         let (kind, code, path) = code(report(1, 1, approval('a')).await);
-        assert_eq!((kind, code.as_str()), (Kind::InvalidArgument, "order_already_reported"));
+        assert_eq!((kind, code.as_str()), (ErrorKind::InvalidArgument, "order_already_reported"));
         assert_eq!(path, "path id");
-        let refusal = Report { approve: false, ..approval('a') };
+        let refusal = OrderReport { approve: false, ..approval('a') };
         let order = report(3, 3, refusal).await.unwrap();
         assert_eq!((order.approved, order.license), (Some(false), None));
     });
@@ -159,7 +159,7 @@ fn an_approved_order_delivers_and_a_refused_one_does_not() {
         orders.report(&user, OrderId(3), approval('a'), start()).await.unwrap();
         assert!(again(0).await.is_ok());
         assert!(again(1).await.is_err());
-        let refusal = Report { approve: false, license: None, invoice_text: None };
+        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
         orders.report(&user, OrderId(5), refusal, start()).await.unwrap();
         assert!(again(1).await.is_err());
         assert_eq!(scene.rows().await.len(), 5);
@@ -192,7 +192,7 @@ fn an_order_that_is_not_reported_keeps_its_licences() {
         assert_eq!(codes, ["A"]);
         let list = orders.pricelist(&user, &[], codes, start()).await.unwrap();
         assert_eq!(list.iter().map(|one| one.uuid).collect::<Vec<_>>(), [uuid('a')]);
-        let refusal = Report { approve: false, license: None, invoice_text: None };
+        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
         orders.report(&user, OrderId(1), refusal, start()).await.unwrap();
         assert!(orders.codes_to_report(&user, &key(0)).await.unwrap().is_empty());
         let stranger = scene.user(4).await;

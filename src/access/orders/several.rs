@@ -7,9 +7,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::wish::{Wish, Wished};
-use super::{Decision, ItemFacts, Orders, covering, is_subscription, unrecorded};
-use crate::access::auth::{Method, Principal};
+use super::wish::{PurchaseRequest, PurchaseOutcome};
+use super::{CoverageDecision, ItemFacts, Orders, covering, is_subscription, unrecorded};
+use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
 use crate::storage::database::{DbError, ReadTx, WriteTx};
 use model::account::AgreementId;
@@ -18,7 +18,7 @@ use model::account::AgreementId;
 pub(super) type Taken = HashMap<AgreementId, u32>;
 
 /// What the wishes mean one after the other, none of which is recorded.
-fn look(wishes: &[Arc<Wish>], tx: &ReadTx<'_>) -> Result<Vec<Wished>, DbError> {
+fn look(wishes: &[Arc<PurchaseRequest>], tx: &ReadTx<'_>) -> Result<Vec<PurchaseOutcome>, DbError> {
     let mut taken = Taken::new();
     wishes.iter().map(|wish| wish.look_behind(tx, &mut taken)).collect()
 }
@@ -34,15 +34,15 @@ impl Orders {
         items: &[ItemFacts<'_>],
         agr: Option<AgreementId>,
         now: Timestamp,
-    ) -> Result<Vec<Result<Decision>>> {
+    ) -> Result<Vec<Result<CoverageDecision>>> {
         let (mut decisions, mut places, mut wishes) = (Vec::new(), Vec::new(), Vec::new());
         for (place, item) in items.iter().enumerate() {
             match self.wish(principal, *item, agr, now).await {
-                Ok(None | Some((_, true))) => decisions.push(Ok(Decision::Delivers)),
+                Ok(None | Some((_, true))) => decisions.push(Ok(CoverageDecision::Delivers)),
                 Err(refused) => decisions.push(Err(refused)),
                 Ok(Some((wish, false))) => {
                     // Overwritten below.
-                    decisions.push(Ok(Decision::Delivers));
+                    decisions.push(Ok(CoverageDecision::Delivers));
                     places.push(place);
                     wishes.push(wish);
                 }
@@ -96,8 +96,8 @@ impl Orders {
         item: ItemFacts<'_>,
         agr: Option<AgreementId>,
         now: Timestamp,
-    ) -> Result<Option<(Arc<Wish>, bool)>> {
-        if principal.method() == Method::Operator {
+    ) -> Result<Option<(Arc<PurchaseRequest>, bool)>> {
+        if principal.method() == AuthMethod::Operator {
             return Ok(None);
         }
         let covering = match covering(principal, item, agr, now) {
@@ -111,19 +111,19 @@ impl Orders {
             return Ok(None);
         }
         let subscribed = covering.first().is_some_and(is_subscription);
-        Ok(Some((Wish::new(principal, item, &covering, agr, now), subscribed)))
+        Ok(Some((PurchaseRequest::new(principal, item, &covering, agr, now), subscribed)))
     }
 }
 
-fn delivers(wished: &Wished) -> bool {
+fn delivers(wished: &PurchaseOutcome) -> bool {
     match wished {
-        Wished::Bought { .. } | Wished::Owned | Wished::ToBuy => true,
-        Wished::Order { .. } | Wished::Exhausted => false,
+        PurchaseOutcome::Bought { .. } | PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => true,
+        PurchaseOutcome::Order { .. } | PurchaseOutcome::Exhausted => false,
     }
 }
 
 /// Records all wishes if all of them deliver; what they mean.
-fn record(wishes: &[Arc<Wish>], tx: &WriteTx<'_>) -> Result<Vec<Wished>, DbError> {
+fn record(wishes: &[Arc<PurchaseRequest>], tx: &WriteTx<'_>) -> Result<Vec<PurchaseOutcome>, DbError> {
     let looked = look(wishes, &tx.as_read())?;
     if !looked.iter().all(delivers) {
         return Ok(looked);

@@ -3,8 +3,8 @@
 
 use jiff::SignedDuration;
 
-use super::test_scene::{SIX_ENDS_AFTER_DAYS, Scene, document, key, run, start};
-use super::{Decision, ItemFacts, Orders};
+use super::test_scene::{SIX_ENDS_AFTER_DAYS, OrdersFixture, document, key, run, start};
+use super::{CoverageDecision, ItemFacts, Orders};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, Result};
 use model::ItemKey;
@@ -31,7 +31,7 @@ async fn checked(
 ) -> Vec<String> {
     let (items, agr) = (items(indexes), agr.map(AgreementId));
     let found = orders.check_all(user, &facts(&items), agr, start()).await.unwrap();
-    found.into_iter().map(|one| word(one.and_then(Decision::granted))).collect()
+    found.into_iter().map(|one| word(one.and_then(CoverageDecision::granted))).collect()
 }
 
 async fn purchased(
@@ -47,7 +47,7 @@ async fn purchased(
 #[test]
 fn prepaid_downloads_reach_as_far_as_they_do_and_no_further() {
     run(async {
-        let (scene, none) = (Scene::new(), "agreement_required");
+        let (scene, none) = (OrdersFixture::new(), "agreement_required");
         let (orders, user) = (scene.orders(), scene.user(4).await);
         assert_eq!(checked(&orders, &user, &[1, 0, 2], None).await, ["ok", none, none]);
         assert_eq!(purchased(&orders, &user, &[1, 0], None).await, none);
@@ -66,7 +66,7 @@ fn prepaid_downloads_reach_as_far_as_they_do_and_no_further() {
 #[test]
 fn many_items_may_be_read_as_each_of_them_may() {
     run(async {
-        let scene = Scene::new();
+        let scene = OrdersFixture::new();
         let orders = scene.orders();
         let day = |days: i64| start() + SignedDuration::from_hours(24 * days);
         let all = items(&[0, 1, 2, 3, 4]);
@@ -92,7 +92,7 @@ fn many_items_may_be_read_as_each_of_them_may() {
 #[test]
 fn each_agreement_pays_for_what_it_covers() {
     run(async {
-        let scene = Scene::new();
+        let scene = OrdersFixture::new();
         let (orders, user) = (scene.orders(), scene.user(2).await);
         let all = [0, 1, 4, 2, 3];
         let expected = ["ok", "ok", "ok", "ok", "agreement_required"];
@@ -112,7 +112,7 @@ fn each_agreement_pays_for_what_it_covers() {
 #[test]
 fn what_needs_an_order_places_none_and_keeps_the_others_from_being_bought() {
     run(async {
-        let scene = Scene::new();
+        let scene = OrdersFixture::new();
         let left = "UPDATE agreements SET prepaid_remaining = 2 - agreement_id
                     WHERE agreement_id IN (1, 2)";
         scene.db.write(move |tx| tx.run_sql(left)).await.unwrap();
@@ -129,7 +129,7 @@ fn what_needs_an_order_places_none_and_keeps_the_others_from_being_bought() {
 #[test]
 fn archives_at_once_share_what_is_left_and_none_is_half_bought() {
     run(async {
-        let scene = Scene::new();
+        let scene = OrdersFixture::new();
         let (orders, user) = (scene.orders(), scene.user(1).await);
         // Agreement 2 has two downloads: one of the three pairs is bought, whichever comes first.
         let pairs: [&[usize]; 3] = [&[0, 1], &[1, 4], &[0, 4]];

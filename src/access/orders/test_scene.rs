@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 
 use super::{ItemFacts, Orders};
-use crate::access::auth::{Auth, Credentials, HashLimits, Principal};
+use crate::access::auth::{Auth, PresentedCredentials, HashLimits, Principal};
 use crate::storage::database::{Db, NewItem, OrdersOf};
 use model::account::{Order, OrderStatus, OrganizationId};
 use model::item::{Document, PubStatus};
-use model::{Hash, ItemKey};
+use model::{ContentHash, ItemKey};
 
 /// Days after which agreement 6 has expired.
 pub(super) const SIX_ENDS_AFTER_DAYS: i64 = 40;
@@ -42,7 +42,7 @@ INSERT INTO licenses VALUES
     ('00000000-0000-0000-0000-00000000000c', 12, NULL, NULL, NULL, NULL);
 "#;
 
-pub(super) struct Scene {
+pub(super) struct OrdersFixture {
     pub(super) db: Db,
     pub(super) auth: Auth,
     pub(super) dir: TempDir,
@@ -82,7 +82,7 @@ pub(super) fn document(index: usize) -> Document {
     Document::from_stored(&text).unwrap()
 }
 
-impl Scene {
+impl OrdersFixture {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::scratch(dir.path()).unwrap();
@@ -94,7 +94,7 @@ impl Scene {
             ))?;
             for (user, agreements) in (1..).zip(USERS) {
                 let (organization, admin) = (if user == 4 { 2 } else { 1 }, user == 3);
-                let hash = Hash::of(api_key(user).as_bytes());
+                let hash = ContentHash::of(api_key(user).as_bytes());
                 tx.run_sql(&format!(
                     "INSERT INTO users (user_id, organization_id, user_name, roles, admin,
                          mediebank, active, service_account, created_ms)
@@ -137,7 +137,7 @@ impl Scene {
 
     pub(super) async fn user(&self, user: i64) -> Arc<Principal> {
         let (key, now) = (api_key(user), start());
-        self.auth.find(Credentials::ApiKey(&key), now).await.unwrap().unwrap()
+        self.auth.find(PresentedCredentials::ApiKey(&key), now).await.unwrap().unwrap()
     }
 
     /// All rows of both organizations, the newest first.

@@ -6,11 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
 use super::test_scene::{
-    ITEMS, PREPAID, SIX_ENDS_AFTER_DAYS, Scene, USERS, run, start, with_item,
+    ITEMS, PREPAID, SIX_ENDS_AFTER_DAYS, OrdersFixture, USERS, run, start, with_item,
 };
-use super::{Decision, Orders, Report};
+use super::{CoverageDecision, Orders, OrderReport};
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 use model::account::{AgreementId, AgreementType, OrderId};
 
 const DAY_MS: i64 = 86_400_000;
@@ -25,7 +25,7 @@ enum End {
 
 fn end(outcome: Result<(), Error>) -> End {
     let Err(error) = outcome else { return End::Delivered };
-    assert_eq!(error.kind(), Kind::Forbidden, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Forbidden, "{error}");
     match error.details()[0].error_code.as_str() {
         "agreement_required" => End::AgreementRequired,
         "order_required" => End::OrderRequired,
@@ -54,7 +54,7 @@ async fn check(
 ) -> End {
     let agr = agr.map(AgreementId);
     let decision = with_item(item, async |facts| orders.check(principal, facts, agr, now).await);
-    end(decision.await.and_then(Decision::granted))
+    end(decision.await.and_then(CoverageDecision::granted))
 }
 
 #[derive(Clone, Debug)]
@@ -186,7 +186,7 @@ impl Model {
 
 /// Who may report every row of organization 1, or the one of organization 2.
 async fn report(
-    scene: &Scene,
+    scene: &OrdersFixture,
     orders: &Orders,
     row: &Row,
     id: OrderId,
@@ -198,7 +198,7 @@ async fn report(
         let digit = code.to_lowercase();
         format!("00000000-0000-0000-0000-00000000000{digit}").parse().unwrap()
     });
-    let report = Report { approve, license, invoice_text: None };
+    let report = OrderReport { approve, license, invoice_text: None };
     let outcome = orders.report(&user, id, report, now).await;
     if row.reported {
         let error = outcome.unwrap_err();
@@ -209,7 +209,7 @@ async fn report(
 }
 
 async fn follow(steps: Vec<Step>) {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     let mut processes = [scene.orders(), scene.elsewhere()];
     let mut now = start();
     let remaining = PREPAID.into_iter().collect();
@@ -260,7 +260,7 @@ async fn follow(steps: Vec<Step>) {
 
 /// The database is what the model says; no row is there twice in its window; every prepaid download
 /// that is gone has its row.
-async fn compare(scene: &Scene, model: &Model) {
+async fn compare(scene: &OrdersFixture, model: &Model) {
     let mut rows = scene.rows().await;
     rows.sort_by_key(|row| row.id);
     let found: Vec<_> = rows
@@ -298,7 +298,7 @@ proptest! {
 }
 
 /// Ends of `purchases`, each a user, an item, at once and half of them in another process.
-fn at_once(scene: &Scene, user: i64, items: Vec<usize>) -> Vec<End> {
+fn at_once(scene: &OrdersFixture, user: i64, items: Vec<usize>) -> Vec<End> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
     let processes = [scene.orders(), scene.elsewhere()];
     runtime.block_on(async {
@@ -320,7 +320,7 @@ fn at_once(scene: &Scene, user: i64, items: Vec<usize>) -> Vec<End> {
 
 #[test]
 fn fifty_purchases_of_one_item_at_once_in_two_processes_make_one_row_and_take_one_download() {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     assert_eq!(at_once(&scene, 1, vec![0; 50]), vec![End::Delivered; 50]);
     assert_eq!(run(scene.rows()).len(), 1);
     assert_eq!(run(scene.remaining(1)), 2);
@@ -328,7 +328,7 @@ fn fifty_purchases_of_one_item_at_once_in_two_processes_make_one_row_and_take_on
 
 #[test]
 fn an_order_that_many_ask_for_at_once_is_recorded_once_and_delivers_to_nobody() {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     assert_eq!(at_once(&scene, 3, vec![3; 50]), vec![End::OrderRequired; 50]);
     let rows = run(scene.rows());
     assert_eq!(rows.len(), 1);
@@ -337,7 +337,7 @@ fn an_order_that_many_ask_for_at_once_is_recorded_once_and_delivers_to_nobody() 
 
 #[test]
 fn prepaid_downloads_of_different_items_at_once_never_go_below_zero() {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     let ends = at_once(&scene, 4, vec![0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
     // One was bought: all who asked for that item get it, nobody else anything.
     assert_eq!(ends.iter().filter(|end| **end == End::Delivered).count(), 2);
@@ -347,7 +347,7 @@ fn prepaid_downloads_of_different_items_at_once_never_go_below_zero() {
 
 #[test]
 fn a_repeated_purchase_touches_no_database_until_its_window_ends() {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     run(async {
         let (orders, user) = (scene.orders(), scene.user(1).await);
         assert_eq!(purchase(&orders, &user, 0, None, start()).await, End::Delivered);
@@ -364,7 +364,7 @@ fn a_repeated_purchase_touches_no_database_until_its_window_ends() {
 
 #[test]
 fn the_user_sees_at_once_what_is_left_of_a_prepaid_agreement() {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     run(async {
         let (orders, user) = (scene.orders(), scene.user(2).await);
         assert_eq!(purchase(&orders, &user, 1, Some(2), start()).await, End::Delivered);
@@ -376,7 +376,7 @@ fn the_user_sees_at_once_what_is_left_of_a_prepaid_agreement() {
 
 #[test]
 fn a_row_says_what_was_bought_by_whom_and_as_which_product() {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     run(async {
         let orders = scene.orders();
         for (user, item) in [(1, 4), (3, 0), (3, 3), (4, 2)] {
@@ -406,7 +406,7 @@ fn a_row_says_what_was_bought_by_whom_and_as_which_product() {
 
 #[test]
 fn a_refusal_says_which_agreement_fails_and_why() {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     run(async {
         let orders = scene.orders();
         let after = start() + SignedDuration::from_hours(24 * SIX_ENDS_AFTER_DAYS);
@@ -431,7 +431,7 @@ fn a_refusal_says_which_agreement_fails_and_why() {
 
 #[test]
 fn a_purchase_that_cannot_be_recorded_delivers_nothing_now() {
-    let scene = Scene::new();
+    let scene = OrdersFixture::new();
     run(async {
         let (orders, user) = (scene.orders(), scene.user(2).await);
         scene.db.write(|tx| tx.refuse_rows("orders")).await.unwrap();
@@ -439,7 +439,7 @@ fn a_purchase_that_cannot_be_recorded_delivers_nothing_now() {
             let outcome = with_item(item, async |facts| {
                 orders.purchase(&user, facts, None, start()).await.unwrap_err().kind()
             });
-            assert_eq!(outcome.await, Kind::Unavailable);
+            assert_eq!(outcome.await, ErrorKind::Unavailable);
         }
         assert_eq!(scene.remaining(1).await, 3, "the download that was taken is given back");
         scene.db.write(|tx| tx.accept_rows("orders")).await.unwrap();

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 
 use super::ItemFacts;
-use super::coverage::{Candidate, Choice, choose, product_in_common};
-use super::report::Owner;
+use super::coverage::{AgreementCandidate, AgreementChoice, choose, product_in_common};
+use super::report::OrderVisibility;
 use super::several::Taken;
 use crate::access::auth::Principal;
 use crate::runtime::limits::{DOWNLOADABLE_FOR, REPORTABLE_FOR};
-use crate::storage::audit::{self, Action, Event, ObjectKind};
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, OrdersOf, ReadTx, WriteTx};
 use model::ItemKey;
 use model::account::{
@@ -20,7 +20,7 @@ use model::account::{
 
 /// What somebody wants to download, with the agreements that cover it.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct PurchaseRequest {
     user: UserId,
     item: ItemKey,
     codes: Vec<String>,
@@ -34,13 +34,13 @@ pub(super) struct Wish {
     /// The agreement that the caller names, if it names one.
     agr: Option<AgreementId>,
     /// What the audit log says of it, by the caller of the request.
-    event: Event,
+    event: AuditEvent,
     now: Timestamp,
 }
 
 /// What comes of a wish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wished {
+pub(super) enum PurchaseOutcome {
     /// A row is there under which the item may be downloaded.
     Bought {
         /// Who bought it.
@@ -64,7 +64,7 @@ pub(super) enum Wished {
     Exhausted,
 }
 
-impl Wished {
+impl PurchaseOutcome {
     fn bought(agreement: &Agreement, until: Timestamp) -> Self {
         Self::Bought { organization: agreement.organization, agreement: agreement.id, until }
     }
@@ -79,7 +79,7 @@ impl Wished {
     }
 }
 
-impl Wish {
+impl PurchaseRequest {
     pub(super) fn new(
         principal: &Principal,
         item: ItemFacts<'_>,
@@ -96,9 +96,9 @@ impl Wish {
             byline: text("byline"),
             source: text("source"),
             agreements: covering.iter().copied().cloned().collect(),
-            own: Owner::of(principal).widest(),
+            own: OrderVisibility::of(principal).widest(),
             agr,
-            event: audit::event(Action::OrderCreated).by_user(principal.user()),
+            event: audit::event(AuditAction::OrderCreated).by_user(principal.user()),
             now,
         })
     }
@@ -112,7 +112,7 @@ impl Wish {
     }
 
     /// What the wish means at this state of the database.
-    pub(super) fn look(&self, tx: &ReadTx<'_>) -> Result<Wished, DbError> {
+    pub(super) fn look(&self, tx: &ReadTx<'_>) -> Result<PurchaseOutcome, DbError> {
         self.look_behind(tx, &mut Taken::new())
     }
 
@@ -121,7 +121,7 @@ impl Wish {
         &self,
         tx: &ReadTx<'_>,
         taken: &mut Taken,
-    ) -> Result<Wished, DbError> {
+    ) -> Result<PurchaseOutcome, DbError> {
         let mut candidates = self.candidates(tx)?;
         for one in &mut candidates {
             let gone = taken.get(&one.agreement.id).copied().unwrap_or_default();
@@ -129,65 +129,65 @@ impl Wish {
         }
         let chosen = choose(&candidates);
         if self.is_owned_beside(&chosen, tx)? {
-            return Ok(Wished::Owned);
+            return Ok(PurchaseOutcome::Owned);
         }
         Ok(match chosen {
-            Choice::Free(agreement, live) => Wished::bought(agreement, live.downloadable_until),
-            Choice::Buy(agreement) => {
+            AgreementChoice::Free(agreement, live) => PurchaseOutcome::bought(agreement, live.downloadable_until),
+            AgreementChoice::Buy(agreement) => {
                 if agreement.kind == AgreementType::Prepaid {
                     *taken.entry(agreement.id).or_default() += 1;
                 }
-                Wished::ToBuy
+                PurchaseOutcome::ToBuy
             }
-            Choice::Order { agreement, recorded } => {
-                Wished::Order { agreement: agreement.id, recorded }
+            AgreementChoice::Order { agreement, recorded } => {
+                PurchaseOutcome::Order { agreement: agreement.id, recorded }
             }
-            Choice::Exhausted => Wished::Exhausted,
+            AgreementChoice::Exhausted => PurchaseOutcome::Exhausted,
         })
     }
 
     /// Decides and writes what there is to write.
-    pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<Wished, DbError> {
+    pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<PurchaseOutcome, DbError> {
         let candidates = self.candidates(&tx.as_read())?;
         let chosen = choose(&candidates);
         if self.is_owned_beside(&chosen, &tx.as_read())? {
-            return Ok(Wished::Owned);
+            return Ok(PurchaseOutcome::Owned);
         }
         match chosen {
-            Choice::Free(agreement, live) => {
-                Ok(Wished::bought(agreement, live.downloadable_until))
+            AgreementChoice::Free(agreement, live) => {
+                Ok(PurchaseOutcome::bought(agreement, live.downloadable_until))
             }
-            Choice::Buy(agreement) => {
+            AgreementChoice::Buy(agreement) => {
                 if agreement.kind == AgreementType::Prepaid
                     && !tx.take_prepaid(agreement.id, self.now)?
                 {
                     // Not while this transaction runs: it saw that something is left.
-                    return Ok(Wished::Exhausted);
+                    return Ok(PurchaseOutcome::Exhausted);
                 }
                 let order = self.order(&tx.as_read(), agreement)?;
                 self.insert(tx, &order)?;
-                Ok(Wished::bought(agreement, order.downloadable_until))
+                Ok(PurchaseOutcome::bought(agreement, order.downloadable_until))
             }
-            Choice::Order { agreement, recorded } => {
+            AgreementChoice::Order { agreement, recorded } => {
                 if !recorded {
                     self.insert(tx, &self.order(&tx.as_read(), agreement)?)?;
                 }
-                Ok(Wished::Order { agreement: agreement.id, recorded: true })
+                Ok(PurchaseOutcome::Order { agreement: agreement.id, recorded: true })
             }
-            Choice::Exhausted => Ok(Wished::Exhausted),
+            AgreementChoice::Exhausted => Ok(PurchaseOutcome::Exhausted),
         }
     }
 
     /// Whether an order that the caller sees still delivers the item, so that what `chosen` would
     /// take or order is not needed: the agreement of that order may have ended. A Subscription costs
     /// nothing more, and its downloads are recorded.
-    fn is_owned_beside(&self, chosen: &Choice<'_>, tx: &ReadTx<'_>) -> Result<bool, DbError> {
+    fn is_owned_beside(&self, chosen: &AgreementChoice<'_>, tx: &ReadTx<'_>) -> Result<bool, DbError> {
         match chosen {
-            Choice::Free(..) => return Ok(false),
-            Choice::Buy(agreement) if agreement.kind == AgreementType::Subscription => {
+            AgreementChoice::Free(..) => return Ok(false),
+            AgreementChoice::Buy(agreement) if agreement.kind == AgreementType::Subscription => {
                 return Ok(false);
             }
-            Choice::Buy(_) | Choice::Order { .. } | Choice::Exhausted => {}
+            AgreementChoice::Buy(_) | AgreementChoice::Order { .. } | AgreementChoice::Exhausted => {}
         }
         tx.has_delivering_order(self.own, &self.item, self.agr, self.now)
     }
@@ -199,7 +199,7 @@ impl Wish {
         tx.write_audit(&self.event.clone().about(ObjectKind::Order, id).with(detail))
     }
 
-    fn candidates<'a>(&'a self, tx: &ReadTx<'_>) -> Result<Vec<Candidate<'a>>, DbError> {
+    fn candidates<'a>(&'a self, tx: &ReadTx<'_>) -> Result<Vec<AgreementCandidate<'a>>, DbError> {
         let candidate = |agreement: &'a Agreement| {
             let (id, organization) = (agreement.id, agreement.organization);
             let live = tx.find_live_order(organization, &self.item, id, self.now)?;
@@ -207,7 +207,7 @@ impl Wish {
                 AgreementType::Prepaid => tx.prepaid_remaining(id)?,
                 AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => 0,
             };
-            Ok(Candidate { agreement, live, remaining })
+            Ok(AgreementCandidate { agreement, live, remaining })
         };
         self.agreements.iter().map(candidate).collect()
     }

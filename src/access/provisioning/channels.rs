@@ -15,7 +15,7 @@ use crate::transport::Destination;
 use model::account::{
     Channel, ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState,
 };
-use model::media_url::{Format, FormatError};
+use model::media_url::{MediaFormat, FormatError};
 
 /// A channel that the operator adds.
 pub struct ChannelRequest {
@@ -86,7 +86,7 @@ pub fn channel_formats(listed: &[String]) -> Result<Vec<String>, ChannelProblem>
     let mut formats = Vec::with_capacity(listed.len());
     for (index, text) in listed.iter().enumerate() {
         let wrong = |error| ChannelProblem::Format { index, error };
-        let format = Format::parse(text).map_err(wrong)?.to_string();
+        let format = MediaFormat::parse(text).map_err(wrong)?.to_string();
         if !formats.contains(&format) {
             formats.push(format);
         }

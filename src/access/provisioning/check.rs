@@ -8,17 +8,17 @@ use std::{
 
 use super::{
     AccountsError,
-    file::{Entry, File},
+    file::{AccountsEntry, AccountsFile},
 };
-use crate::storage::database::{NewAgreement, NewClient, NewProduct, NewUser, ReadTx};
+use crate::storage::database::{NewAgreement, NewClient, NewProduct, NewUserRow, ReadTx};
 use model::account::{AgreementId, OrganizationId, ProductId};
 
 /// Checks `file` against itself and the database.
 ///
 /// With `only_new`, users, clients, keys and channels that are there already are refused.
-pub(super) fn check(file: &File, tx: &ReadTx<'_>, only_new: bool) -> Result<(), AccountsError> {
+pub(super) fn check(file: &AccountsFile, tx: &ReadTx<'_>, only_new: bool) -> Result<(), AccountsError> {
     for_duplicates(file)?;
-    let known = Known::of(file, tx);
+    let known = EntryReferences::of(file, tx);
     for entry in &file.products {
         known.product(entry)?;
     }
@@ -61,7 +61,7 @@ fn refuse(place: &str, why: impl Into<String>) -> AccountsError {
 }
 
 /// Refuses entries that name the same thing twice.
-fn for_duplicates(file: &File) -> Result<(), AccountsError> {
+fn for_duplicates(file: &AccountsFile) -> Result<(), AccountsError> {
     once(&file.organizations, "id", |one| Some(one.id))?;
     once(&file.products, "code", |one| Some(one.code.as_str()))?;
     once(&file.products, "id", |one| one.id)?;
@@ -75,7 +75,7 @@ fn for_duplicates(file: &File) -> Result<(), AccountsError> {
 }
 
 fn once<'a, T, K: Hash + Eq>(
-    entries: &'a [Entry<T>],
+    entries: &'a [AccountsEntry<T>],
     property: &str,
     key: impl Fn(&'a T) -> Option<K>,
 ) -> Result<(), AccountsError> {
@@ -90,7 +90,7 @@ fn once<'a, T, K: Hash + Eq>(
 }
 
 /// What entries may refer to.
-struct Known<'a> {
+struct EntryReferences<'a> {
     tx: &'a ReadTx<'a>,
     organizations: HashSet<OrganizationId>,
     codes: HashSet<&'a str>,
@@ -99,9 +99,9 @@ struct Known<'a> {
     users: HashSet<&'a str>,
 }
 
-impl<'a> Known<'a> {
-    fn of(file: &'a File, tx: &'a ReadTx<'a>) -> Self {
-        let agreement = |entry: &Entry<NewAgreement>| (entry.value.id, entry.value.organization);
+impl<'a> EntryReferences<'a> {
+    fn of(file: &'a AccountsFile, tx: &'a ReadTx<'a>) -> Self {
+        let agreement = |entry: &AccountsEntry<NewAgreement>| (entry.value.id, entry.value.organization);
         Self {
             tx,
             organizations: file.organizations.iter().map(|entry| entry.value.id).collect(),
@@ -131,7 +131,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn product(&self, entry: &Entry<NewProduct>) -> Result<(), AccountsError> {
+    fn product(&self, entry: &AccountsEntry<NewProduct>) -> Result<(), AccountsError> {
         let NewProduct { id, code, .. } = &entry.value;
         let (Some(id), Some(owner)) = (id, self.tx.find_product_id(code)?) else { return Ok(()) };
         if *id == owner {
@@ -140,7 +140,7 @@ impl<'a> Known<'a> {
         Err(refuse(&entry.place, format!("id: {id} is stated, but product {owner} has the code")))
     }
 
-    fn agreement(&self, entry: &Entry<NewAgreement>) -> Result<(), AccountsError> {
+    fn agreement(&self, entry: &AccountsEntry<NewAgreement>) -> Result<(), AccountsError> {
         let NewAgreement { id, organization, products, .. } = &entry.value;
         self.organization(&entry.place, *organization)?;
         for code in products {
@@ -160,7 +160,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn user(&self, place: &str, new: &NewUser, only_new: bool) -> Result<(), AccountsError> {
+    fn user(&self, place: &str, new: &NewUserRow, only_new: bool) -> Result<(), AccountsError> {
         self.user_id(place, new, only_new)?;
         if let Some(organization) = new.organization {
             self.organization(place, organization)?;
@@ -187,7 +187,7 @@ impl<'a> Known<'a> {
         Ok(())
     }
 
-    fn user_id(&self, place: &str, new: &NewUser, only_new: bool) -> Result<(), AccountsError> {
+    fn user_id(&self, place: &str, new: &NewUserRow, only_new: bool) -> Result<(), AccountsError> {
         let stored = self.tx.find_user_by_name(&new.user_name)?;
         if only_new && stored.is_some() {
             return Err(refuse(place, "exists already"));

@@ -18,12 +18,12 @@ use crate::runtime::limits::{
     REDIRECT_URIS_MAX, ROLES_MAX,
 };
 use crate::storage::database::{
-    NewAgreement, NewApiKey, NewChannel, NewClient, NewLicense, NewProduct, NewUser,
+    NewAgreement, NewApiKey, NewChannel, NewClient, NewLicense, NewProduct, NewUserRow,
 };
-use model::Hash;
+use model::ContentHash;
 use model::account::{
-    Access, Address, Addresses, AgreementId, AgreementType, Approver, Grant, Organization,
-    OrganizationId, Period, Phone, Prepaids, ProductId, UserId,
+    AccessLevels, PostalAddress, OrganizationAddresses, AgreementId, AgreementType, Approver, GrantType, Organization,
+    OrganizationId, LicensePeriod, PhoneNumbers, PrepaidDownloads, ProductId, UserId,
 };
 use model::limits::USER_NAME_BYTES_MAX;
 
@@ -33,35 +33,35 @@ const KEY_CHARS_MIN: usize = 16;
 const WORD_BYTES_MAX: usize = 128;
 
 /// A password or secret as its owner knows it. It has no `Debug`, so that it enters no log.
-pub(super) struct Clear(pub(super) String);
+pub(super) struct PlaintextSecret(pub(super) String);
 
 /// An entry with its place in the file.
-pub(super) struct Entry<T> {
+pub(super) struct AccountsEntry<T> {
     /// `users[3] "editor"`.
     pub(super) place: String,
     pub(super) value: T,
 }
 
 /// What somebody may log in with, before its password or secret is hashed.
-pub(super) struct WithSecret<T> {
+pub(super) struct UnhashedLogin<T> {
     pub(super) new: T,
-    pub(super) secret: Option<Clear>,
+    pub(super) secret: Option<PlaintextSecret>,
 }
 
 /// An accounts file whose entries have the right form.
 #[derive(Default)]
-pub(super) struct File {
-    pub(super) organizations: Vec<Entry<Organization>>,
-    pub(super) products: Vec<Entry<NewProduct>>,
-    pub(super) agreements: Vec<Entry<NewAgreement>>,
-    pub(super) licenses: Vec<Entry<NewLicense>>,
-    pub(super) users: Vec<Entry<WithSecret<NewUser>>>,
-    pub(super) clients: Vec<Entry<WithSecret<NewClient>>>,
-    pub(super) api_keys: Vec<Entry<NewApiKey>>,
-    pub(super) channels: Vec<Entry<NewChannel>>,
+pub(super) struct AccountsFile {
+    pub(super) organizations: Vec<AccountsEntry<Organization>>,
+    pub(super) products: Vec<AccountsEntry<NewProduct>>,
+    pub(super) agreements: Vec<AccountsEntry<NewAgreement>>,
+    pub(super) licenses: Vec<AccountsEntry<NewLicense>>,
+    pub(super) users: Vec<AccountsEntry<UnhashedLogin<NewUserRow>>>,
+    pub(super) clients: Vec<AccountsEntry<UnhashedLogin<NewClient>>>,
+    pub(super) api_keys: Vec<AccountsEntry<NewApiKey>>,
+    pub(super) channels: Vec<AccountsEntry<NewChannel>>,
 }
 
-impl File {
+impl AccountsFile {
     /// Reads the text of a file.
     pub(super) fn parse(text: &str) -> Result<Self, AccountsError> {
         Self::read(&json::parse(text)?)
@@ -97,7 +97,7 @@ fn list<T>(
     lists: &mut ObjectReader<'_>,
     name: &'static str,
     read: fn(&mut ObjectReader<'_>) -> Result<T, FieldProblem>,
-) -> Result<Vec<Entry<T>>, AccountsError> {
+) -> Result<Vec<AccountsEntry<T>>, AccountsError> {
     let values = lists.read(name, "a list", Value::as_array).map_err(of_the_file)?;
     let mut entries = Vec::new();
     for (index, value) in values.into_iter().flatten().enumerate() {
@@ -111,7 +111,7 @@ fn list<T>(
             place = format!("{place} {}", fields.label);
         }
         match outcome {
-            Ok(value) => entries.push(Entry { place, value }),
+            Ok(value) => entries.push(AccountsEntry { place, value }),
             Err(problem) => return Err(AccountsError::Entry { place, why: why(problem) }),
         }
     }
@@ -121,7 +121,7 @@ fn list<T>(
 fn organization(fields: &mut ObjectReader<'_>) -> Result<Organization, FieldProblem> {
     let id = id(fields)?;
     let address = fields.object("address", |kinds| {
-        Ok(Addresses {
+        Ok(OrganizationAddresses {
             visit: kinds.object("visit", postal)?,
             postal: kinds.object("postal", postal)?,
             billing: kinds.object("billing", postal)?,
@@ -168,8 +168,8 @@ fn id(fields: &mut ObjectReader<'_>) -> Result<i64, FieldProblem> {
     Ok(id)
 }
 
-fn postal(fields: &mut ObjectReader<'_>) -> Result<Address, FieldProblem> {
-    Ok(Address {
+fn postal(fields: &mut ObjectReader<'_>) -> Result<PostalAddress, FieldProblem> {
+    Ok(PostalAddress {
         street: line(fields, "street")?,
         r#box: line(fields, "box")?,
         zip_code: line(fields, "zipCode")?,
@@ -246,13 +246,13 @@ fn time(value: &Value) -> Option<Timestamp> {
     if form && text.chars().all(tail) { text.parse().ok() } else { None }
 }
 
-fn prepaids(counts: &mut ObjectReader<'_>) -> Result<Prepaids, FieldProblem> {
+fn prepaids(counts: &mut ObjectReader<'_>) -> Result<PrepaidDownloads, FieldProblem> {
     let total = counts.required("total", COUNT, as_count)?;
     let remaining = counts.read("remaining", COUNT, as_count)?.unwrap_or(total);
     if remaining > total {
         return Err(counts.refuse("remaining", "is above the total"));
     }
-    Ok(Prepaids { total, remaining })
+    Ok(PrepaidDownloads { total, remaining })
 }
 
 fn license(fields: &mut ObjectReader<'_>) -> Result<NewLicense, FieldProblem> {
@@ -260,7 +260,7 @@ fn license(fields: &mut ObjectReader<'_>) -> Result<NewLicense, FieldProblem> {
     let uuid = fields.required("uuid", "a UUID", uuid)?;
     fields.label = uuid.to_string();
     let product = fields.required("product", "the code of a product", word)?;
-    let period = |value: &Value| Period::find(value.as_str()?);
+    let period = |value: &Value| LicensePeriod::find(value.as_str()?);
     let price = |value: &Value| value.as_str()?.parse().ok();
     Ok(NewLicense {
         uuid,
@@ -272,7 +272,7 @@ fn license(fields: &mut ObjectReader<'_>) -> Result<NewLicense, FieldProblem> {
     })
 }
 
-fn user(fields: &mut ObjectReader<'_>) -> Result<WithSecret<NewUser>, FieldProblem> {
+fn user(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewUserRow>, FieldProblem> {
     let user_name = fields.required_string("userName")?;
     if user_name.is_empty() || user_name.len() > USER_NAME_BYTES_MAX {
         let why = format!("a user name has 1 to {USER_NAME_BYTES_MAX} bytes");
@@ -284,17 +284,17 @@ fn user(fields: &mut ObjectReader<'_>) -> Result<WithSecret<NewUser>, FieldProbl
     fields.label = format!("{user_name:?}");
     let email_address = fields.read("emailAddress", "an e-mail address", email)?;
     let phone = fields.object("phoneNumber", |numbers| {
-        Ok(Phone { direct: line(numbers, "direct")?, mobile: line(numbers, "mobile")? })
+        Ok(PhoneNumbers { direct: line(numbers, "direct")?, mobile: line(numbers, "mobile")? })
     })?;
     let access = fields.object("access", |levels| {
-        Ok(Access {
+        Ok(AccessLevels {
             admin: levels.flag("admin")?.unwrap_or_default(),
             mediebank: levels.flag("mediebank")?.unwrap_or_default(),
         })
     })?;
     let agreements = fields.list("agreements", "the number of an agreement", as_id)?;
     let agreements: BTreeSet<_> = agreements.unwrap_or_default().into_iter().collect();
-    let new = NewUser {
+    let new = NewUserRow {
         id: fields.read("id", WHOLE_NUMBER, as_id)?.map(UserId),
         organization: fields.read("organization", WHOLE_NUMBER, as_id)?.map(OrganizationId),
         user_name: user_name.to_owned(),
@@ -310,7 +310,7 @@ fn user(fields: &mut ObjectReader<'_>) -> Result<WithSecret<NewUser>, FieldProbl
         active: fields.flag("active")?,
         service_account: fields.flag("serviceAccount")?.unwrap_or_default(),
     };
-    Ok(WithSecret { new, secret: secret(fields, "password")? })
+    Ok(UnhashedLogin { new, secret: secret(fields, "password")? })
 }
 
 /// An e-mail address as far as its form tells: it can be one, and breaks no header of a mail.
@@ -337,15 +337,15 @@ fn roles(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProblem> {
 }
 
 /// A password or a client's secret.
-fn secret(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<Clear> {
+fn secret(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<PlaintextSecret> {
     let Some(text) = fields.string(name)? else { return Ok(None) };
     if text.is_empty() || text.len() > PASSWORD_BYTES_MAX {
         return Err(fields.refuse(name, &format!("has 1 to {PASSWORD_BYTES_MAX} bytes")));
     }
-    Ok(Some(Clear(text.to_owned())))
+    Ok(Some(PlaintextSecret(text.to_owned())))
 }
 
-fn client(fields: &mut ObjectReader<'_>) -> Result<WithSecret<NewClient>, FieldProblem> {
+fn client(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewClient>, FieldProblem> {
     let client_id = fields.required("client_id", "a word", word)?;
     fields.label = format!("{client_id:?}");
     let uris = fields.list("redirect_uris", "a string", |uri| uri.as_str().map(str::to_owned))?;
@@ -384,7 +384,7 @@ fn client(fields: &mut ObjectReader<'_>) -> Result<WithSecret<NewClient>, FieldP
         scopes_enforced,
         access_token_s,
     };
-    Ok(WithSecret { new, secret })
+    Ok(UnhashedLogin { new, secret })
 }
 
 /// Whether the scopes of a client are enforced, and how many seconds its access tokens last.
@@ -407,8 +407,8 @@ fn enforcement(fields: &mut ObjectReader<'_>) -> Result<(bool, Option<u32>), Fie
     Ok((enforced, seconds))
 }
 
-fn grant(value: &Value) -> Option<Grant> {
-    Grant::deserialize(value).ok()
+fn grant(value: &Value) -> Option<GrantType> {
+    GrantType::deserialize(value).ok()
 }
 
 fn api_key(fields: &mut ObjectReader<'_>) -> Result<NewApiKey, FieldProblem> {
@@ -426,5 +426,5 @@ fn api_key(fields: &mut ObjectReader<'_>) -> Result<NewApiKey, FieldProblem> {
         return Err(fields.refuse("key", "a key has printable ASCII characters and no spaces"));
     }
     let name = line(fields, "name")?.unwrap_or_default();
-    Ok(NewApiKey { key_hash: Hash::of(key.as_bytes()), user_name: user_name.to_owned(), name })
+    Ok(NewApiKey { key_hash: ContentHash::of(key.as_bytes()), user_name: user_name.to_owned(), name })
 }

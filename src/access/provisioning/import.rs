@@ -7,15 +7,15 @@ use jiff::Timestamp;
 use super::{
     Accounts, AccountsError,
     check::check,
-    file::{Clear, File},
+    file::{PlaintextSecret, AccountsFile},
 };
 use crate::runtime::limits::IMPORT_TRIES;
-use crate::storage::database::{DbError, NewClient, NewUser, Put, ReadTx, WriteTx};
-use model::Hash;
+use crate::storage::database::{DbError, NewClient, NewUserRow, PutOutcome, ReadTx, WriteTx};
+use model::ContentHash;
 
 /// What became of the entries of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EntryCounts {
     /// Entries that were not there.
     pub created: usize,
     /// Entries that were there and are different now.
@@ -24,47 +24,47 @@ pub struct Counts {
     pub unchanged: usize,
 }
 
-impl Counts {
+impl EntryCounts {
     /// Entries of the list.
     #[must_use]
     pub fn total(self) -> usize {
         self.created + self.updated + self.unchanged
     }
 
-    fn count(&mut self, put: Put) {
+    fn count(&mut self, put: PutOutcome) {
         match put {
-            Put::Created => self.created += 1,
-            Put::Updated => self.updated += 1,
-            Put::Same => self.unchanged += 1,
+            PutOutcome::Created => self.created += 1,
+            PutOutcome::Updated => self.updated += 1,
+            PutOutcome::Same => self.unchanged += 1,
         }
     }
 }
 
 /// What was taken in, list by list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportReport {
     /// Organizations.
-    pub organizations: Counts,
+    pub organizations: EntryCounts,
     /// Products.
-    pub products: Counts,
+    pub products: EntryCounts,
     /// Agreements.
-    pub agreements: Counts,
+    pub agreements: EntryCounts,
     /// Licences.
-    pub licenses: Counts,
+    pub licenses: EntryCounts,
     /// Users.
-    pub users: Counts,
+    pub users: EntryCounts,
     /// OAuth2 clients.
-    pub clients: Counts,
+    pub clients: EntryCounts,
     /// API keys.
-    pub api_keys: Counts,
+    pub api_keys: EntryCounts,
     /// Channels.
-    pub channels: Counts,
+    pub channels: EntryCounts,
 }
 
-impl Imported {
+impl ImportReport {
     /// The lists that are taken in, by their names in the file.
     #[must_use]
-    pub fn lists(&self) -> [(&'static str, Counts); 8] {
+    pub fn lists(&self) -> [(&'static str, EntryCounts); 8] {
         [
             ("organizations", self.organizations),
             ("products", self.products),
@@ -79,8 +79,8 @@ impl Imported {
 }
 
 /// What is to be taken in.
-pub(super) struct Intake {
-    pub(super) file: File,
+pub(super) struct AccountsImport {
+    pub(super) file: AccountsFile,
     /// Whether users, clients, keys and channels must not be there yet.
     pub(super) only_new: bool,
     /// A note to leave with it: name and value.
@@ -89,14 +89,14 @@ pub(super) struct Intake {
 
 /// Hashes in the order of the users and clients of a file.
 #[derive(Clone, PartialEq, Eq)]
-struct Hashes {
+struct SecretHashes {
     passwords: Vec<Option<String>>,
     secrets: Vec<Option<String>>,
 }
 
 /// How a transaction ended.
-enum Attempt {
-    Done(Imported),
+enum ImportAttempt {
+    Done(ImportReport),
     /// A password changed while hashes were made.
     Moved,
     Refused(AccountsError),
@@ -104,8 +104,8 @@ enum Attempt {
 
 impl Accounts {
     /// Takes the accounts file `text` in, all of it or nothing; safe to repeat.
-    pub fn import(&self, text: &str, now: Timestamp) -> Result<Imported, AccountsError> {
-        let intake = Intake { file: File::parse(text)?, only_new: false, note: None };
+    pub fn import(&self, text: &str, now: Timestamp) -> Result<ImportReport, AccountsError> {
+        let intake = AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note: None };
         self.take_in(intake, now)
     }
 
@@ -116,13 +116,13 @@ impl Accounts {
         name: &str,
         text: &str,
         now: Timestamp,
-    ) -> Result<Option<Imported>, AccountsError> {
-        let (name, hash) = (name.to_owned(), Hash::of(text.as_bytes()).to_string());
+    ) -> Result<Option<ImportReport>, AccountsError> {
+        let (name, hash) = (name.to_owned(), ContentHash::of(text.as_bytes()).to_string());
         let note = Some((name.clone(), hash.clone()));
         if self.db.read_blocking(move |tx| tx.find_state(&name))? == Some(hash) {
             return Ok(None);
         }
-        let intake = Intake { file: File::parse(text)?, only_new: false, note };
+        let intake = AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note };
         self.take_in(intake, now).map(Some)
     }
 
@@ -130,9 +130,9 @@ impl Accounts {
     /// was hashed against changed meanwhile, all is done again.
     pub(super) fn take_in(
         &self,
-        intake: Intake,
+        intake: AccountsImport,
         now: Timestamp,
-    ) -> Result<Imported, AccountsError> {
+    ) -> Result<ImportReport, AccountsError> {
         let intake = Arc::new(intake);
         for _ in 0..IMPORT_TRIES {
             let reading = Arc::clone(&intake);
@@ -146,16 +146,16 @@ impl Accounts {
             let writing = Arc::clone(&intake);
             let write = move |tx: &WriteTx<'_>| write(&writing, &before, &hashes, tx, now);
             match self.db.write_blocking(write)? {
-                Attempt::Done(imported) => return Ok(imported),
-                Attempt::Refused(error) => return Err(error),
-                Attempt::Moved => {}
+                ImportAttempt::Done(imported) => return Ok(imported),
+                ImportAttempt::Refused(error) => return Err(error),
+                ImportAttempt::Moved => {}
             }
         }
         Err(AccountsError::Busy)
     }
 
     /// New hashes of the passwords and secrets that the stored ones do not fit.
-    fn hash(&self, file: &File, stored: &Hashes) -> Result<Hashes, AccountsError> {
+    fn hash(&self, file: &AccountsFile, stored: &SecretHashes) -> Result<SecretHashes, AccountsError> {
         let users = file.users.iter().map(|entry| entry.value.secret.as_ref());
         let clients = file.clients.iter().map(|entry| entry.value.secret.as_ref());
         let known = stored.passwords.iter().chain(&stored.secrets).map(Option::as_deref);
@@ -163,7 +163,7 @@ impl Accounts {
         let mut hashes = Vec::with_capacity(work.len());
         thread::scope(|scope| {
             let share = work.len().div_ceil(self.workers).max(1);
-            let hash = |part: &[(Option<&Clear>, Option<&str>)]| {
+            let hash = |part: &[(Option<&PlaintextSecret>, Option<&str>)]| {
                 part.iter().map(|(clear, known)| self.hash_one(*clear, *known)).collect()
             };
             let threads: Vec<_> =
@@ -178,16 +178,16 @@ impl Accounts {
             Ok::<_, AccountsError>(())
         })?;
         let secrets = hashes.split_off(file.users.len());
-        Ok(Hashes { passwords: hashes, secrets })
+        Ok(SecretHashes { passwords: hashes, secrets })
     }
 
     /// The new hash of `clear`; `None` when there is nothing to hash or `known` fits it.
     fn hash_one(
         &self,
-        clear: Option<&Clear>,
+        clear: Option<&PlaintextSecret>,
         known: Option<&str>,
     ) -> Result<Option<String>, AccountsError> {
-        let Some(Clear(clear)) = clear else { return Ok(None) };
+        let Some(PlaintextSecret(clear)) = clear else { return Ok(None) };
         if known.is_some_and(|known| self.hasher.verify(clear, known)) {
             return Ok(None);
         }
@@ -204,7 +204,7 @@ fn outcome<T>(result: Result<T, AccountsError>) -> Result<Result<T, AccountsErro
 }
 
 /// The hashes that the database has.
-fn stored(file: &File, tx: &ReadTx<'_>) -> Result<Hashes, DbError> {
+fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
     let mut passwords = Vec::with_capacity(file.users.len());
     for entry in &file.users {
         let found = tx.find_user_by_name(&entry.value.new.user_name)?;
@@ -215,25 +215,25 @@ fn stored(file: &File, tx: &ReadTx<'_>) -> Result<Hashes, DbError> {
         let found = tx.find_stored_client(&entry.value.new.client_id)?;
         secrets.push(found.and_then(|client| client.secret));
     }
-    Ok(Hashes { passwords, secrets })
+    Ok(SecretHashes { passwords, secrets })
 }
 
 /// The transaction. It looks again: another process may have written since.
 fn write(
-    intake: &Intake,
-    before: &Hashes,
-    hashes: &Hashes,
+    intake: &AccountsImport,
+    before: &SecretHashes,
+    hashes: &SecretHashes,
     tx: &WriteTx<'_>,
     now: Timestamp,
-) -> Result<Attempt, DbError> {
-    let Intake { file, only_new, note } = intake;
+) -> Result<ImportAttempt, DbError> {
+    let AccountsImport { file, only_new, note } = intake;
     if let Err(refused) = outcome(check(file, &tx.as_read(), *only_new))? {
-        return Ok(Attempt::Refused(refused));
+        return Ok(ImportAttempt::Refused(refused));
     }
     if stored(file, &tx.as_read())? != *before {
-        return Ok(Attempt::Moved);
+        return Ok(ImportAttempt::Moved);
     }
-    let mut imported = Imported::default();
+    let mut imported = ImportReport::default();
     for entry in &file.organizations {
         imported.organizations.count(tx.put_organization(&entry.value, now)?);
     }
@@ -252,7 +252,7 @@ fn write(
     for stated in [true, false] {
         let hashed = file.users.iter().zip(&hashes.passwords);
         for (entry, hash) in hashed.filter(|(entry, _)| entry.value.new.id.is_some() == stated) {
-            let new = NewUser { password: hash.clone(), ..entry.value.new.clone() };
+            let new = NewUserRow { password: hash.clone(), ..entry.value.new.clone() };
             imported.users.count(tx.put_user(&new, now)?);
         }
     }
@@ -269,5 +269,5 @@ fn write(
     if let Some((name, value)) = note {
         tx.write_state(name, value)?;
     }
-    Ok(Attempt::Done(imported))
+    Ok(ImportAttempt::Done(imported))
 }

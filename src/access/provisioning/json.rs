@@ -19,22 +19,22 @@ const ECHO_CHARS_MAX: usize = 30;
 
 /// Parses `text`; an object that has a property twice is refused.
 pub(super) fn parse(text: &str) -> Result<Value, AccountsError> {
-    let parsed: Result<Once, _> = serde_json::from_str(text);
+    let parsed: Result<UniqueKeysValue, _> = serde_json::from_str(text);
     parsed.map(|once| once.0).map_err(|cause| AccountsError::Form(cause.to_string()))
 }
 
 /// A value in which no object has a property twice.
-struct Once(Value);
+struct UniqueKeysValue(Value);
 
-impl<'de> Deserialize<'de> for Once {
+impl<'de> Deserialize<'de> for UniqueKeysValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OnceVisitor).map(Self)
+        deserializer.deserialize_any(UniqueKeysVisitor).map(Self)
     }
 }
 
-struct OnceVisitor;
+struct UniqueKeysVisitor;
 
-impl<'de> Visitor<'de> for OnceVisitor {
+impl<'de> Visitor<'de> for UniqueKeysVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,7 +67,7 @@ impl<'de> Visitor<'de> for OnceVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Once(value)) = items.next_element()? {
+        while let Some(UniqueKeysValue(value)) = items.next_element()? {
             values.push(value);
         }
         Ok(values.into())
@@ -76,7 +76,7 @@ impl<'de> Visitor<'de> for OnceVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(name) = entries.next_key::<String>()? {
-            let Once(value) = entries.next_value()?;
+            let UniqueKeysValue(value) = entries.next_value()?;
             if map.contains_key(&name) {
                 let why = format!("{} is there twice", echo(&name));
                 return Err(serde::de::Error::custom(why));

@@ -25,12 +25,12 @@ pub use channels::{
     ChannelProblem, ChannelRequest, channel_formats, channel_settings, shown_settings,
     typed_settings,
 };
-pub use import::{Counts, Imported};
+pub use import::{EntryCounts, ImportReport};
 pub use published::{RemovedAccounts, has_published_key};
-pub use single::{Added, ClientRequest, UserRequest};
+pub use single::{AddedAccount, ClientRequest, UserRequest};
 
-use crate::access::auth::Hasher;
-use crate::runtime::error::{Error, Kind};
+use crate::access::auth::Argon2Hasher;
+use crate::runtime::error::{Error, ErrorKind};
 use crate::storage::database::{Db, DbError};
 
 /// Why accounts were not changed. The text never repeats a password, a secret or a key.
@@ -65,10 +65,10 @@ impl From<AccountsError> for Error {
     fn from(error: AccountsError) -> Self {
         match error {
             AccountsError::Form(_) | AccountsError::Entry { .. } => {
-                Self::new(Kind::InvalidArgument, error.to_string())
+                Self::new(ErrorKind::InvalidArgument, error.to_string())
             }
-            AccountsError::Unknown(_) => Self::new(Kind::NotFound, error.to_string()),
-            AccountsError::Busy => Self::new(Kind::Conflict, error.to_string()),
+            AccountsError::Unknown(_) => Self::new(ErrorKind::NotFound, error.to_string()),
+            AccountsError::Busy => Self::new(ErrorKind::Conflict, error.to_string()),
             AccountsError::Hash(cause) => cause,
             AccountsError::Db(cause) => cause.into(),
         }
@@ -81,14 +81,14 @@ impl From<AccountsError> for Error {
 #[derive(Clone)]
 pub struct Accounts {
     db: Db,
-    hasher: Hasher,
+    hasher: Argon2Hasher,
     workers: usize,
 }
 
 impl Accounts {
     /// Accounts in `db`, with passwords hashed by `hasher` on `workers` threads.
     #[must_use]
-    pub fn new(db: Db, hasher: Hasher, workers: usize) -> Self {
+    pub fn new(db: Db, hasher: Argon2Hasher, workers: usize) -> Self {
         Self { db, hasher, workers: workers.max(1) }
     }
 }

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 
 use super::{
     Accounts, AccountsError,
-    file::{Clear, File},
+    file::{PlaintextSecret, AccountsFile},
 };
 use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::database::{Db, DbError, ReadTx, RemovedUser, WriteTx};
-use model::account::Client;
+use model::account::OAuthClient;
 
 /// What was taken out, and what stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,21 +25,21 @@ pub struct RemovedAccounts {
 
 /// What the database has of the logins of a file, in its order.
 #[derive(Clone, PartialEq)]
-struct Stored {
+struct StoredLogins {
     /// Hashes of passwords, of users that exist.
     users: Vec<Option<Option<String>>>,
-    clients: Vec<Option<Client>>,
+    clients: Vec<Option<OAuthClient>>,
 }
 
 /// Which of the logins still have their published secrets.
-struct Published {
+struct PublishedLogins {
     users: Vec<bool>,
     clients: Vec<bool>,
 }
 
 /// Whether an API key of the accounts file `text` opens the archive, however it came in.
 pub fn has_published_key(db: &Db, text: &str) -> Result<bool, AccountsError> {
-    let file = File::parse(text)?;
+    let file = AccountsFile::parse(text)?;
     let found = db.read_blocking(move |tx| {
         let keys = file.api_keys.iter().map(|entry| tx.find_key(&entry.value.key_hash));
         let found = keys.collect::<Result<Vec<_>, DbError>>()?;
@@ -61,11 +61,11 @@ impl Accounts {
         for _ in 0..IMPORT_TRIES {
             let read = text.to_owned();
             let before = self.db.read_blocking(move |tx| {
-                let file = File::parse(&read);
+                let file = AccountsFile::parse(&read);
                 file.map(|file| stored(&file, tx))
                     .map_or_else(|error| Ok(Err(error)), |found| found.map(Ok))
             })??;
-            let file = File::parse(text)?;
+            let file = AccountsFile::parse(text)?;
             let published = self.published(&file, &before);
             // Hashes take their time, so they are compared before the transaction, which looks again.
             let removed = self.db.write_blocking(move |tx| {
@@ -81,9 +81,9 @@ impl Accounts {
         Err(AccountsError::Busy)
     }
 
-    fn published(&self, file: &File, before: &Stored) -> Published {
-        let fits = |clear: &Option<Clear>, hash: Option<&String>| match (clear, hash) {
-            (Some(Clear(clear)), Some(hash)) => self.hasher.verify(clear, hash),
+    fn published(&self, file: &AccountsFile, before: &StoredLogins) -> PublishedLogins {
+        let fits = |clear: &Option<PlaintextSecret>, hash: Option<&String>| match (clear, hash) {
+            (Some(PlaintextSecret(clear)), Some(hash)) => self.hasher.verify(clear, hash),
             // A login needs one.
             (_, None) => true,
             (None, Some(_)) => false,
@@ -98,16 +98,16 @@ impl Accounts {
                 None => stated.public && client.redirect_uris == stated.redirect_uris,
             })
         });
-        Published { users: users.collect(), clients: clients.collect() }
+        PublishedLogins { users: users.collect(), clients: clients.collect() }
     }
 }
 
-fn stored(file: &File, tx: &ReadTx<'_>) -> Result<Stored, DbError> {
+fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<StoredLogins, DbError> {
     let user = |name: &str| Ok(tx.find_user_by_name(name)?.map(|(_, password)| password));
     let users = file.users.iter().map(|entry| user(&entry.value.new.user_name));
     let clients =
         file.clients.iter().map(|entry| tx.find_stored_client(&entry.value.new.client_id));
-    Ok(Stored {
+    Ok(StoredLogins {
         users: users.collect::<Result<_, DbError>>()?,
         clients: clients.collect::<Result<_, DbError>>()?,
     })
@@ -115,8 +115,8 @@ fn stored(file: &File, tx: &ReadTx<'_>) -> Result<Stored, DbError> {
 
 /// The transaction.
 fn remove(
-    file: &File,
-    published: &Published,
+    file: &AccountsFile,
+    published: &PublishedLogins,
     tx: &WriteTx<'_>,
     note: &str,
     now: Timestamp,
@@ -157,7 +157,7 @@ fn remove(
 
 /// Removes what belonged to the removed logins alone.
 fn remove_unused(
-    file: &File,
+    file: &AccountsFile,
     tx: &WriteTx<'_>,
     outcome: &mut RemovedAccounts,
 ) -> Result<(), DbError> {

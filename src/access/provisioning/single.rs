@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Accounts, AccountsError, file::File, import::Intake};
-use crate::access::auth::Secret;
+use super::{Accounts, AccountsError, file::AccountsFile, import::AccountsImport};
+use crate::access::auth::RandomSecret;
 use crate::runtime::limits::PASSWORD_BYTES_MAX;
 use crate::storage::database::{ListedKey, ListedUser};
-use model::Hash;
-use model::account::{AgreementId, Client, Grant, OrganizationId};
+use model::ContentHash;
+use model::account::{AgreementId, OAuthClient, GrantType, OrganizationId};
 
 /// A user that the operator adds.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +45,7 @@ pub struct ClientRequest {
     /// Addresses that answers may be sent to.
     pub redirect_uris: Vec<String>,
     /// What it may do.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<GrantType>,
     /// Whether its scopes are enforced.
     pub scopes_enforced: bool,
     /// Seconds of its access tokens where they end earlier than those of other clients.
@@ -53,7 +53,7 @@ pub struct ClientRequest {
 }
 
 /// What was added. It has no `Debug`, so that a secret enters no log.
-pub struct Added {
+pub struct AddedAccount {
     /// Its number.
     pub id: i64,
     /// A secret that was made for it; it is nowhere else.
@@ -69,7 +69,7 @@ impl Accounts {
         request: &UserRequest,
         password: Option<String>,
         now: Timestamp,
-    ) -> Result<Added, AccountsError> {
+    ) -> Result<AddedAccount, AccountsError> {
         let (password, secret) = given_or_made(password)?;
         let entry = json!({
             "userName": request.user_name,
@@ -88,7 +88,7 @@ impl Accounts {
         let name = request.user_name.clone();
         let found = self.db.read_blocking(move |tx| tx.find_user_by_name(&name))?;
         let (user, _) = found.ok_or(AccountsError::Unknown(what))?;
-        Ok(Added { id: user.id.0, secret })
+        Ok(AddedAccount { id: user.id.0, secret })
     }
 
     /// Adds a client. A confidential one gets a secret, which is returned.
@@ -124,15 +124,15 @@ impl Accounts {
         user_name: &str,
         name: &str,
         now: Timestamp,
-    ) -> Result<Added, AccountsError> {
+    ) -> Result<AddedAccount, AccountsError> {
         let key = made()?;
         let what = format!("API key of user {user_name:?}");
         let entry = json!({ "user": user_name, "key": key, "name": name });
         self.add(&what, &json!({ "apiKeys": [entry] }), now)?;
-        let hash = Hash::of(key.as_bytes());
+        let hash = ContentHash::of(key.as_bytes());
         let found = self.db.read_blocking(move |tx| tx.find_key_number(&hash))?;
         let id = found.ok_or(AccountsError::Unknown(what))?;
-        Ok(Added { id, secret: Some(key) })
+        Ok(AddedAccount { id, secret: Some(key) })
     }
 
     /// Takes a file with one entry in, which must be new. Errors name it as `what`.
@@ -142,8 +142,8 @@ impl Accounts {
         file: &Value,
         now: Timestamp,
     ) -> Result<(), AccountsError> {
-        let take_in = |file| self.take_in(Intake { file, only_new: true, note: None }, now);
-        match File::read(file).and_then(take_in) {
+        let take_in = |file| self.take_in(AccountsImport { file, only_new: true, note: None }, now);
+        match AccountsFile::read(file).and_then(take_in) {
             Err(AccountsError::Entry { why, .. }) => {
                 Err(AccountsError::Entry { place: what.to_owned(), why })
             }
@@ -157,7 +157,7 @@ impl Accounts {
     }
 
     /// Every client in the order of their names.
-    pub fn list_clients(&self) -> Result<Vec<Client>, AccountsError> {
+    pub fn list_clients(&self) -> Result<Vec<OAuthClient>, AccountsError> {
         Ok(self.db.read_blocking(|tx| tx.list_stored_clients())?)
     }
 
@@ -237,7 +237,7 @@ fn known(found: bool, what: impl FnOnce() -> String) -> Result<(), AccountsError
 }
 
 fn made() -> Result<String, AccountsError> {
-    let secret = Secret::for_people().map_err(AccountsError::Hash)?;
+    let secret = RandomSecret::for_people().map_err(AccountsError::Hash)?;
     Ok(secret.reveal().to_owned())
 }
 

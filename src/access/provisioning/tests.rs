@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Accounts, AccountsError, ChannelRequest, Counts, Imported, UserRequest, file::File};
-use crate::access::auth::Hasher;
+use super::{Accounts, AccountsError, ChannelRequest, EntryCounts, ImportReport, UserRequest, file::AccountsFile};
+use crate::access::auth::Argon2Hasher;
 use crate::storage::database::Db;
-use model::account::{AgreementType, Prepaids};
+use model::account::{AgreementType, PrepaidDownloads};
 
 const SECRETS: [&str; 3] = ["hunter2-of-editor", "secret-of-desk", "443bfbb6-cbc7-482c-b143-6dee"];
 
@@ -18,10 +18,10 @@ fn now() -> jiff::Timestamp {
 fn open() -> (Accounts, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::scratch(dir.path()).unwrap();
-    (Accounts::new(db, Hasher::new(8, 1).unwrap(), 2), dir)
+    (Accounts::new(db, Argon2Hasher::new(8, 1).unwrap(), 2), dir)
 }
 
-fn import(accounts: &Accounts, file: &Value) -> Result<Imported, AccountsError> {
+fn import(accounts: &Accounts, file: &Value) -> Result<ImportReport, AccountsError> {
     accounts.import(&file.to_string(), now())
 }
 
@@ -61,8 +61,8 @@ fn whole() -> Value {
     })
 }
 
-fn counts(created: usize, updated: usize, unchanged: usize) -> Counts {
-    Counts { created, updated, unchanged }
+fn counts(created: usize, updated: usize, unchanged: usize) -> EntryCounts {
+    EntryCounts { created, updated, unchanged }
 }
 
 /// The file with the value at `pointer` replaced; an element behind the end of a list is added.
@@ -119,7 +119,7 @@ fn what_was_stated_is_what_callers_get() {
     let [first, second] = account.agreements.as_slice() else { panic!("two agreements") };
     assert!(first.super_agreement && first.expires.is_some() && first.products.is_empty());
     assert_eq!(second.kind, AgreementType::Prepaid);
-    assert_eq!(second.prepaids, Some(Prepaids { total: 10, remaining: 4 }));
+    assert_eq!(second.prepaids, Some(PrepaidDownloads { total: 10, remaining: 4 }));
     let codes: Vec<_> = second.products.iter().map(|product| product.code.as_str()).collect();
     assert_eq!(codes, ["FOTO", "TEXT"]);
 }
@@ -381,12 +381,12 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn any_json_is_taken_or_refused(value in any_json()) {
-        drop(File::parse(&value.to_string()));
+        drop(AccountsFile::parse(&value.to_string()));
     }
 
     #[test]
     fn any_text_is_taken_or_refused(text in ".{0,200}") {
-        drop(File::parse(&text));
+        drop(AccountsFile::parse(&text));
     }
 }
 

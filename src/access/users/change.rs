@@ -2,7 +2,7 @@
 //! body, User update body).
 
 use crate::storage::database::NewMember;
-use model::account::{Access, OrganizationId, Phone, ROLE_MEDIEBANK, ROLE_OFP, User};
+use model::account::{AccessLevels, OrganizationId, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, User};
 
 /// Fewest digits of a telephone number; short numbers of a switchboard have three.
 const PHONE_DIGITS_MIN: usize = 3;
@@ -25,7 +25,7 @@ pub fn is_phone_number(text: &str) -> bool {
 
 /// A user to be made, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewUser {
+pub struct CheckedMember {
     /// E-mail address; in lower case it is the user name.
     pub email_address: String,
     /// First name.
@@ -35,12 +35,12 @@ pub struct NewUser {
     /// Department.
     pub department: Option<String>,
     /// Telephone numbers.
-    pub phone: Phone,
+    pub phone: PhoneNumbers,
     /// Access levels.
-    pub access: Access,
+    pub access: AccessLevels,
 }
 
-impl NewUser {
+impl CheckedMember {
     pub(super) fn into_member(self, organization: OrganizationId) -> NewMember {
         let mut roles = vec![ROLE_OFP.to_owned()];
         set_role(&mut roles, ROLE_MEDIEBANK, self.access.mediebank);

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::access::auth::{Principal, browser_name};
-use crate::access::users::{LinkWay, MadeKey, SentLink, UserAccess};
+use crate::access::users::{LinkDelivery, CreatedKey, SentLink, UserAccess};
 use crate::storage::database::{ListedApplication, ListedKey, ListedSession, PasswordLink};
 use model::account::{
-    Access, Account, Addresses, Agreement, AgreementId, AgreementType, Device, Organization,
-    OrganizationId, Permission, Phone, Product, Scope, User, UserId,
+    AccessLevels, Account, OrganizationAddresses, Agreement, AgreementId, AgreementType, Device, Organization,
+    OrganizationId, Permission, PhoneNumbers, Product, Scope, User, UserId,
 };
 
 /// A device of the caller (Spec §2 Device) and when it was registered last.
@@ -50,8 +50,8 @@ impl<'a> From<&'a ListedKey> for OwnKey<'a> {
     }
 }
 
-impl<'a> From<&'a MadeKey> for OwnKey<'a> {
-    fn from(made: &'a MadeKey) -> Self {
+impl<'a> From<&'a CreatedKey> for OwnKey<'a> {
+    fn from(made: &'a CreatedKey) -> Self {
         Self { key: Some(made.secret.reveal()), ..Self::from(&made.key) }
     }
 }
@@ -103,16 +103,16 @@ impl<'a> UserBase<'a> {
 pub struct FullUser<'a> {
     #[serde(flatten)]
     base: UserBase<'a>,
-    phone_number: &'a Phone,
+    phone_number: &'a PhoneNumbers,
     agreements: &'a [Agreement],
-    access: Access,
+    access: AccessLevels,
 }
 
 impl<'a> FullUser<'a> {
     /// The user as far as the credentials of `caller` show users, see [`UserBase::seen_by`].
     #[must_use]
     pub fn seen_by(account: &'a Account, caller: &Principal) -> Self {
-        const NONE: &Phone = &Phone { direct: None, mobile: None };
+        const NONE: &PhoneNumbers = &PhoneNumbers { direct: None, mobile: None };
         let Account { user, agreements, .. } = account;
         let phone_number = if caller.allows(Permission::Name) { &user.phone } else { NONE };
         let base = UserBase::seen_by(user, caller);
@@ -123,7 +123,7 @@ impl<'a> FullUser<'a> {
 /// Spec §2 Agreement (deprecated agreement endpoint).
 ///
 /// Its `type` has no name for `Prepaid`, so such an agreement has none here; the property is
-/// optional. `Sketch` is in the contract, but no agreement of ours is one.
+/// optional. `SnippetCall` is in the contract, but no agreement of ours is one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OldAgreement<'a> {
@@ -132,12 +132,12 @@ pub struct OldAgreement<'a> {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     is_super_agreement: bool,
-    products: Vec<OldProduct<'a>>,
+    products: Vec<OldAgreementProduct<'a>>,
 }
 
 /// A product of [`OldAgreement`].
 #[derive(Debug, Serialize)]
-pub struct OldProduct<'a> {
+pub struct OldAgreementProduct<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     description: Option<&'a str>,
@@ -146,7 +146,7 @@ pub struct OldProduct<'a> {
 
 impl<'a> From<&'a Agreement> for OldAgreement<'a> {
     fn from(agreement: &'a Agreement) -> Self {
-        let product = |product: &'a Product| OldProduct {
+        let product = |product: &'a Product| OldAgreementProduct {
             name: product.name.as_deref(),
             description: product.description.as_deref(),
             code: &product.code,
@@ -178,7 +178,7 @@ pub struct FullOrganization<'a> {
     currency: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     country: Option<&'a str>,
-    address: &'a Addresses,
+    address: &'a OrganizationAddresses,
     phone_number: DirectPhone<'a>,
 }
 
@@ -254,7 +254,7 @@ impl<'a> From<&'a ListedApplication> for OwnApplication<'a> {
 /// A link by which a user sets a password; what opens it is told only when it is made.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Link<'a> {
+pub struct LinkView<'a> {
     kind: &'static str,
     created: Timestamp,
     expires: Timestamp,
@@ -264,18 +264,18 @@ pub struct Link<'a> {
     url: Option<&'a str>,
 }
 
-impl From<&PasswordLink> for Link<'_> {
+impl From<&PasswordLink> for LinkView<'_> {
     fn from(link: &PasswordLink) -> Self {
         let PasswordLink { kind, created, expires, .. } = *link;
         Self { kind: kind.as_str(), created, expires, mailed_to: None, url: None }
     }
 }
 
-impl<'a> From<&'a SentLink> for Link<'a> {
+impl<'a> From<&'a SentLink> for LinkView<'a> {
     fn from(sent: &'a SentLink) -> Self {
         let (mailed_to, url) = match &sent.way {
-            LinkWay::Mailed(address) => (Some(address.as_str()), None),
-            LinkWay::PassedOn(url) => (None, Some(url.as_str())),
+            LinkDelivery::Mailed(address) => (Some(address.as_str()), None),
+            LinkDelivery::PassedOn(url) => (None, Some(url.as_str())),
         };
         Self { mailed_to, url, ..Self::from(&sent.link) }
     }
@@ -284,24 +284,24 @@ impl<'a> From<&'a SentLink> for Link<'a> {
 /// How a user of the organization gets in.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AccessOfUser<'a> {
+pub struct UserAccessView<'a> {
     active: bool,
     program: bool,
     has_password: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<Link<'a>>,
+    link: Option<LinkView<'a>>,
     sessions: u32,
     applications: u32,
     keys: u32,
 }
 
-impl<'a> From<&'a UserAccess> for AccessOfUser<'a> {
+impl<'a> From<&'a UserAccess> for UserAccessView<'a> {
     fn from(access: &'a UserAccess) -> Self {
         Self {
             active: access.active,
             program: access.program,
             has_password: access.has_password,
-            link: access.link.as_ref().map(Link::from),
+            link: access.link.as_ref().map(LinkView::from),
             sessions: access.logins.sessions,
             applications: access.logins.applications,
             keys: access.logins.keys,

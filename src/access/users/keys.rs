@@ -9,19 +9,19 @@
 use jiff::Timestamp;
 
 use super::Users;
-use crate::access::auth::{Principal, Secret};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::access::auth::{Principal, RandomSecret};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{KEYS_PER_USER_MAX, OUTBOX_PER_USER_MAX};
-use crate::storage::audit::{self, Action, ObjectKind};
+use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{ListedKey, NewApiKey, NewMessage, WriteTx};
 use model::account::{MessageContent, Permission};
 
 /// A key that was made. It has no `Debug`, so that the secret enters no log.
-pub struct MadeKey {
+pub struct CreatedKey {
     /// Number, name, time.
     pub key: ListedKey,
     /// The key itself; it is nowhere else.
-    pub secret: Secret,
+    pub secret: RandomSecret,
 }
 
 impl Users {
@@ -34,21 +34,21 @@ impl Users {
 
     /// Makes a key that is called `name`.
     ///
-    /// Fails with [`Kind::Forbidden`] for a service account, for a caller with a key and for a token
-    /// that lacks a scope of a key, and with [`Kind::Conflict`] when the caller has
+    /// Fails with [`ErrorKind::Forbidden`] for a service account, for a caller with a key and for a token
+    /// that lacks a scope of a key, and with [`ErrorKind::Conflict`] when the caller has
     /// [`KEYS_PER_USER_MAX`] keys.
     pub async fn make_key(
         &self,
         caller: &Principal,
         name: String,
         now: Timestamp,
-    ) -> Result<MadeKey> {
+    ) -> Result<CreatedKey> {
         caller.require_person()?;
         caller.require_login()?;
-        let secret = Secret::for_people()?;
+        let secret = RandomSecret::for_people()?;
         let (user, user_name) = (caller.user().id, caller.user().user_name.clone());
         let new = NewApiKey { key_hash: secret.hash(), user_name, name };
-        let event = audit::event(Action::KeyCreated);
+        let event = audit::event(AuditAction::KeyCreated);
         let write = move |tx: &WriteTx<'_>| {
             let made = tx.make_key(&new, KEYS_PER_USER_MAX, now)?;
             if let Some(key) = &made {
@@ -65,19 +65,19 @@ impl Users {
         let made = self.auth.write(write).await?;
         let too_many = || {
             let message = format!("The user has {KEYS_PER_USER_MAX} keys, revoke one first");
-            Error::new(Kind::Conflict, message)
+            Error::new(ErrorKind::Conflict, message)
         };
-        Ok(MadeKey { key: made.ok_or_else(too_many)?, secret })
+        Ok(CreatedKey { key: made.ok_or_else(too_many)?, secret })
     }
 
     /// Revokes the caller's key of that number for good; it counts for nothing at once.
     ///
-    /// Fails with [`Kind::NotFound`] for a key of somebody else as for one that is revoked or was
-    /// never made, and with [`Kind::Forbidden`] for a token without the scope `profile`.
+    /// Fails with [`ErrorKind::NotFound`] for a key of somebody else as for one that is revoked or was
+    /// never made, and with [`ErrorKind::Forbidden`] for a token without the scope `profile`.
     pub async fn revoke_key(&self, caller: &Principal, id: i64, now: Timestamp) -> Result<()> {
         caller.require(Permission::RevokeKeys)?;
         let user = caller.user().id;
-        let event = audit::event(Action::KeyRevoked).about(ObjectKind::Key, id);
+        let event = audit::event(AuditAction::KeyRevoked).about(ObjectKind::Key, id);
         let write = move |tx: &WriteTx<'_>| {
             let is_revoked = tx.revoke_own_key(user, id, now)?;
             if is_revoked {
@@ -88,6 +88,6 @@ impl Users {
         if self.auth.write(write).await? {
             return Ok(());
         }
-        Err(Error::new(Kind::NotFound, format!("no API key {id}")))
+        Err(Error::new(ErrorKind::NotFound, format!("no API key {id}")))
     }
 }

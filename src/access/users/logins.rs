@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::{Administration, Users};
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, Kind, Result};
-use crate::storage::audit::{self, Action, ObjectKind};
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{
     ListedApplication, ListedSession, LoginCount, PasswordLink, PendingUser, ReadTx, WriteTx,
 };
@@ -46,11 +46,11 @@ impl Users {
 
     /// Ends the caller's session that is listed as `name`.
     ///
-    /// Fails with [`Kind::NotFound`] when it has no such session.
+    /// Fails with [`ErrorKind::NotFound`] when it has no such session.
     pub async fn end_session(&self, caller: &Principal, name: &str, now: Timestamp) -> Result<()> {
         require_login(caller)?;
         let (id, wanted) = (caller.user().id, name.to_owned());
-        let event = audit::event(Action::SessionEnded).about(ObjectKind::User, id);
+        let event = audit::event(AuditAction::SessionEnded).about(ObjectKind::User, id);
         let write = move |tx: &WriteTx<'_>| {
             let is_ended = tx.end_session_named(id, &wanted, now)?;
             if is_ended {
@@ -60,7 +60,7 @@ impl Users {
         };
         match self.auth.write(write).await? {
             true => Ok(()),
-            false => Err(Error::new(Kind::NotFound, format!("no session {name}"))),
+            false => Err(Error::new(ErrorKind::NotFound, format!("no session {name}"))),
         }
     }
 
@@ -73,7 +73,7 @@ impl Users {
 
     /// Takes back what the caller let an application do; its tokens end.
     ///
-    /// Fails with [`Kind::NotFound`] when the application may do nothing.
+    /// Fails with [`ErrorKind::NotFound`] when the application may do nothing.
     pub async fn end_application(
         &self,
         caller: &Principal,
@@ -82,7 +82,7 @@ impl Users {
     ) -> Result<()> {
         require_login(caller)?;
         let (id, client) = (caller.user().id, client_id.to_owned());
-        let event = audit::event(Action::ConsentWithdrawn).about(ObjectKind::Consent, client_id);
+        let event = audit::event(AuditAction::ConsentWithdrawn).about(ObjectKind::Consent, client_id);
         let write = move |tx: &WriteTx<'_>| {
             let is_ended = tx.end_application(id, &client, now)?;
             if is_ended {
@@ -92,7 +92,7 @@ impl Users {
         };
         match self.auth.write(write).await? {
             true => Ok(()),
-            false => Err(Error::new(Kind::NotFound, format!("no application {client_id}"))),
+            false => Err(Error::new(ErrorKind::NotFound, format!("no application {client_id}"))),
         }
     }
 }
@@ -100,7 +100,7 @@ impl Users {
 impl Administration<'_> {
     /// How the user `id` of the organization gets in.
     ///
-    /// Fails with [`Kind::NotFound`] for a user of another organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
     pub async fn access(&self, id: UserId, now: Timestamp) -> Result<UserAccess> {
         let account = self.load(id).await?;
         let read = move |tx: &ReadTx<'_>| {
@@ -125,15 +125,15 @@ impl Administration<'_> {
     /// Deactivates the user `id` of the organization, which ends its sessions, tokens and links, or
     /// reactivates it. Its keys count for nothing while it is deactivated.
     ///
-    /// Fails with [`Kind::NotFound`] for a user of another organization, and with
-    /// [`Kind::Conflict`] where the administrator would lock itself out.
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and with
+    /// [`ErrorKind::Conflict`] where the administrator would lock itself out.
     pub async fn set_active(&self, id: UserId, active: bool, now: Timestamp) -> Result<()> {
         let account = self.load(id).await?;
         if id == self.by && !active {
             let message = "You cannot deactivate yourself; another administrator can";
-            return Err(Error::new(Kind::Conflict, message));
+            return Err(Error::new(ErrorKind::Conflict, message));
         }
-        let event = audit::event(Action::UserChanged).about(ObjectKind::User, id);
+        let event = audit::event(AuditAction::UserChanged).about(ObjectKind::User, id);
         let event = event.with(if active { "reactivated" } else { "deactivated" });
         let name = account.user.user_name;
         let write = move |tx: &WriteTx<'_>| {
@@ -152,10 +152,10 @@ impl Administration<'_> {
 
     /// Ends the sessions and tokens of the user `id` of the organization.
     ///
-    /// Fails with [`Kind::NotFound`] for a user of another organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
     pub async fn end_logins(&self, id: UserId, now: Timestamp) -> Result<()> {
         self.load(id).await?;
-        let event = audit::event(Action::SessionEnded).about(ObjectKind::User, id).with("all");
+        let event = audit::event(AuditAction::SessionEnded).about(ObjectKind::User, id).with("all");
         let write = move |tx: &WriteTx<'_>| {
             tx.end_logins(id, now)?;
             tx.write_audit(&event)
@@ -165,10 +165,10 @@ impl Administration<'_> {
 
     /// Revokes every key of the user `id` of the organization.
     ///
-    /// Fails with [`Kind::NotFound`] for a user of another organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
     pub async fn revoke_keys(&self, id: UserId, now: Timestamp) -> Result<()> {
         self.load(id).await?;
-        let event = audit::event(Action::KeyRevoked);
+        let event = audit::event(AuditAction::KeyRevoked);
         let write = move |tx: &WriteTx<'_>| {
             for key in tx.revoke_keys_of(id, now)? {
                 tx.write_audit(&event.clone().about(ObjectKind::Key, key))?;

@@ -19,23 +19,23 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-pub use change::{NewUser, UserChange, is_phone_number};
-pub use keys::MadeKey;
+pub use change::{CheckedMember, UserChange, is_phone_number};
+pub use keys::CreatedKey;
 pub use logins::UserAccess;
 pub use passwords::{
-    LinkWay, OpenedLink, PASSWORD_LINK_KEY, PasswordByLink, PasswordChange, SentLink, SetOutcome,
+    LinkDelivery, OpenedLink, PASSWORD_LINK_KEY, LinkPasswordReset, PasswordChange, SentLink, PasswordOutcome,
 };
 
 use passwords::{invite, link_event};
 
 use crate::access::auth::{Auth, IdSigner, Principal};
-use crate::runtime::error::{Detail, Error, Kind, Result};
+use crate::runtime::error::{ErrorDetail, Error, ErrorKind, Result};
 use crate::runtime::limits::{
     DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
     OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, RESETS_UNDER_WAY_MAX, USER_REQUESTS_MAX,
     USER_REQUESTS_WINDOW_S,
 };
-use crate::storage::audit::{self, Action, Event, ObjectKind};
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, NewMessage, UserRequestLimits};
 use model::account::{
     Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission, User,
@@ -44,7 +44,7 @@ use model::account::{
 
 /// What the users section does by settings.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct UsersSettings {
     /// Base of links to pages.
     pub site_url: String,
     /// Whether a mail server is set, so that links are mailed.
@@ -56,7 +56,7 @@ pub struct Settings {
 pub struct Users {
     auth: Auth,
     signer: IdSigner,
-    settings: Settings,
+    settings: UsersSettings,
     /// Requests for mails about forgotten passwords that are worked on.
     resets: Arc<Semaphore>,
 }
@@ -65,7 +65,7 @@ impl Users {
     /// The section over the accounts that `auth` knows; `signer` signs links by which passwords are
     /// set.
     #[must_use]
-    pub fn new(auth: Auth, signer: IdSigner, settings: Settings) -> Self {
+    pub fn new(auth: Auth, signer: IdSigner, settings: UsersSettings) -> Self {
         let resets = Arc::new(Semaphore::new(RESETS_UNDER_WAY_MAX));
         Self { auth, signer, settings, resets }
     }
@@ -79,16 +79,16 @@ impl Users {
         caller.agreements().iter().filter(move |agreement| agreement.is_in_force(now))
     }
 
-    /// The caller's organization. Fails with [`Kind::NotFound`] for a caller without one.
+    /// The caller's organization. Fails with [`ErrorKind::NotFound`] for a caller without one.
     pub fn organization(caller: &Principal) -> Result<&Organization> {
         caller.require(Permission::Organization)?;
-        let none = || Error::new(Kind::NotFound, "The user has no organization");
+        let none = || Error::new(ErrorKind::NotFound, "The user has no organization");
         caller.account().organization.as_deref().ok_or_else(none)
     }
 
     /// The user administration of the caller's organization.
     ///
-    /// Fails with [`Kind::Forbidden`] for anybody but an administrator with a token of scope
+    /// Fails with [`ErrorKind::Forbidden`] for anybody but an administrator with a token of scope
     /// `admin` (Spec §5).
     pub fn administration(&self, caller: &Principal) -> Result<Administration<'_>> {
         caller.require_admin()?;
@@ -106,7 +106,7 @@ impl Users {
 
     /// Replaces the caller's profile.
     ///
-    /// Fails with [`Kind::TooLarge`] beyond [`PROFILE_BYTES_MAX`].
+    /// Fails with [`ErrorKind::TooLarge`] beyond [`PROFILE_BYTES_MAX`].
     pub async fn replace_profile(
         &self,
         caller: &Principal,
@@ -124,7 +124,7 @@ impl Users {
     /// Writes those properties of `given` that `names` lists into the caller's profile; the others
     /// stay as they are. Two calls at once both take effect.
     ///
-    /// Fails with [`Kind::TooLarge`] when the profile would have more than [`PROFILE_BYTES_MAX`].
+    /// Fails with [`ErrorKind::TooLarge`] when the profile would have more than [`PROFILE_BYTES_MAX`].
     pub async fn patch_profile(
         &self,
         caller: &Principal,
@@ -168,7 +168,7 @@ impl Users {
     ) -> Result<()> {
         caller.require(Permission::Devices)?;
         let id = caller.user().id;
-        let event = audit::event(Action::DeviceMoved);
+        let event = audit::event(AuditAction::DeviceMoved);
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let Some(before) = tx.write_device(id, &device, DEVICES_PER_USER_MAX, now)? else {
                 return Ok(());
@@ -197,7 +197,7 @@ impl Users {
 
 fn profile_too_large() -> Error {
     let message = format!("The profile has more than {PROFILE_BYTES_MAX} bytes");
-    Error::new(Kind::TooLarge, message)
+    Error::new(ErrorKind::TooLarge, message)
 }
 
 /// The user administration of one organization; only an administrator gets hold of it.
@@ -211,7 +211,7 @@ pub struct Administration<'a> {
 
 /// Why a user was not made or changed.
 #[derive(Clone, Copy)]
-enum Refused {
+enum UserRefusal {
     NameTaken,
     TooMany,
     /// Too many requests came; the next may come then.
@@ -239,7 +239,7 @@ impl Administration<'_> {
 
     /// The user `id` of the organization with its agreements.
     ///
-    /// Fails with [`Kind::NotFound`] for everybody else, be there such a user or not.
+    /// Fails with [`ErrorKind::NotFound`] for everybody else, be there such a user or not.
     pub async fn load(&self, id: UserId) -> Result<Account> {
         let found = self.users.db().read(move |tx| tx.find_account(id)).await?;
         let ours = |account: &Account| account.user.organization == Some(self.organization);
@@ -254,29 +254,29 @@ impl Administration<'_> {
     ///
     /// Fails with `userName_in_use` when the name is taken, in whatever case, with
     /// `mailDomain_not_allowed` for an address outside the mail domains of the organization, with
-    /// [`Kind::Conflict`] when the organization has [`ORGANIZATION_USERS_MAX`] users, and with
-    /// [`Kind::Overloaded`] after [`USER_REQUESTS_MAX`] requests in an hour.
-    pub async fn create(&self, new: NewUser, now: Timestamp) -> Result<Account> {
+    /// [`ErrorKind::Conflict`] when the organization has [`ORGANIZATION_USERS_MAX`] users, and with
+    /// [`ErrorKind::Overloaded`] after [`USER_REQUESTS_MAX`] requests in an hour.
+    pub async fn create(&self, new: CheckedMember, now: Timestamp) -> Result<Account> {
         if !self.allows_address(&new.email_address) {
-            return Err(self.refusal(Refused::Domain, now));
+            return Err(self.refusal(UserRefusal::Domain, now));
         }
         let (by, member) = (self.by, new.into_member(self.organization));
-        let event = audit::event(Action::UserCreated);
-        let invited = audit::event(Action::PasswordLinkSent);
+        let event = audit::event(AuditAction::UserCreated);
+        let invited = audit::event(AuditAction::PasswordLinkSent);
         let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let read = tx.as_read();
             // Counted first: whether a name is taken is an answer, too.
             let wait = tx.count_user_request(by, member.organization, USER_REQUESTS, now)?;
             if let Some(at) = wait {
-                return Ok(Err(Refused::TooFast(at)));
+                return Ok(Err(UserRefusal::TooFast(at)));
             }
             if read.is_user_name_taken(&member.user_name)? {
-                return Ok(Err(Refused::NameTaken));
+                return Ok(Err(UserRefusal::NameTaken));
             }
             let count = read.count_users_of_organization(member.organization)?;
             if count >= ORGANIZATION_USERS_MAX {
-                return Ok(Err(Refused::TooMany));
+                return Ok(Err(UserRefusal::TooMany));
             }
             let id = tx.insert_member(&member, now)?;
             tx.write_audit(&event.about(ObjectKind::User, id).with(&member.user_name))?;
@@ -296,25 +296,25 @@ impl Administration<'_> {
         self.facts.as_ref().is_none_or(|facts| facts.allows_address(address))
     }
 
-    fn refusal(&self, refused: Refused, now: Timestamp) -> Error {
+    fn refusal(&self, refused: UserRefusal, now: Timestamp) -> Error {
         match refused {
-            Refused::NameTaken => name_taken(),
-            Refused::TooMany => {
+            UserRefusal::NameTaken => name_taken(),
+            UserRefusal::TooMany => {
                 let message = format!("The organization has {ORGANIZATION_USERS_MAX} users");
-                Error::new(Kind::Conflict, message)
+                Error::new(ErrorKind::Conflict, message)
             }
-            Refused::TooFast(at) => {
+            UserRefusal::TooFast(at) => {
                 let wait_s = u32::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
                 let message = "Too many users were asked for, try again later";
                 Error::overloaded("made_users", message).retry_after(wait_s + 1)
             }
-            Refused::Missing => not_found(),
-            Refused::Domain => {
+            UserRefusal::Missing => not_found(),
+            UserRefusal::Domain => {
                 let facts = self.facts.as_ref();
                 let domains = facts.map(|facts| facts.mail_domains.join(", ")).unwrap_or_default();
                 let message =
                     format!("emailAddress is not in a domain of the organization: {domains}");
-                Error::invalid_parts(vec![Detail {
+                Error::invalid_parts(vec![ErrorDetail {
                     error_code: "mailDomain_not_allowed".to_owned(),
                     location: "body",
                     message,
@@ -329,20 +329,20 @@ impl Administration<'_> {
     /// Spec §2 User is silent: another e-mail address does not change the user name, and an
     /// administrator may take the access level `admin` from anybody, itself included.
     ///
-    /// Fails with [`Kind::NotFound`] for a user of another organization, and with
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and with
     /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.
     pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
         let organization = self.organization;
         let address = change.email_address.clone();
         let outside = address.filter(|address| !self.allows_address(address));
-        let event = audit::event(Action::UserChanged);
+        let event = audit::event(AuditAction::UserChanged);
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let found = tx.as_read().find_account(id)?;
             let ours = |account: &Account| account.user.organization == Some(organization);
-            let Some(mut account) = found.filter(ours) else { return Ok(Err(Refused::Missing)) };
+            let Some(mut account) = found.filter(ours) else { return Ok(Err(UserRefusal::Missing)) };
             // An address from before the domains were set stays.
             if outside.is_some() && account.user.email_address != outside {
-                return Ok(Err(Refused::Domain));
+                return Ok(Err(UserRefusal::Domain));
             }
             let before = account.user.clone();
             change.apply(&mut account.user);
@@ -358,7 +358,7 @@ impl Administration<'_> {
 }
 
 /// The event of a change of a user: which properties changed, and the rights in full.
-fn changed(event: Event, before: &User, after: &User) -> Event {
+fn changed(event: AuditEvent, before: &User, after: &User) -> AuditEvent {
     let mut parts = Vec::new();
     let names = [
         ("emailAddress", before.email_address != after.email_address),
@@ -381,11 +381,11 @@ fn changed(event: Event, before: &User, after: &User) -> Event {
 }
 
 fn not_found() -> Error {
-    Error::new(Kind::NotFound, "The organization has no such user")
+    Error::new(ErrorKind::NotFound, "The organization has no such user")
 }
 
 fn name_taken() -> Error {
-    Error::invalid_parts(vec![Detail {
+    Error::invalid_parts(vec![ErrorDetail {
         error_code: "userName_in_use".to_owned(),
         location: "body",
         message: "emailAddress is in use as the user name of somebody".to_owned(),

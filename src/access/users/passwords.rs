@@ -9,18 +9,18 @@ use std::{net::IpAddr, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::{Administration, Refused, Users};
-use crate::access::auth::{Login, LoginRequest, PasswordFlaw};
-use crate::runtime::error::{Error, Kind, Result};
+use super::{Administration, UserRefusal, Users};
+use crate::access::auth::{LoginOutcome, LoginRequest, PasswordFlaw};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     ADMIN_RESET_S, INVITATION_S, OUTBOX_PER_USER_MAX, PASSWORD_LINKS_MAX, RESET_S,
     RESET_USERS_MAX, RESETS_PER_NAME_MAX, RESETS_PER_NETWORK_MAX,
 };
-use crate::storage::audit::{self, Action, Event, ObjectKind};
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, NewMessage, PasswordLink, ReadTx, WriteTx};
 use model::account::{Account, MessageContent, PasswordLinkKind, User, UserId};
 use model::limits::USER_NAME_BYTES_MAX;
-use model::{Hash, network};
+use model::{ContentHash, network};
 
 /// Name of the secret in the database that links are signed with.
 pub const PASSWORD_LINK_KEY: &str = "password-link-key";
@@ -31,12 +31,12 @@ pub struct SentLink {
     /// The link.
     pub link: PasswordLink,
     /// How it gets to the user.
-    pub way: LinkWay,
+    pub way: LinkDelivery,
 }
 
 /// How a link gets to its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkWay {
+pub enum LinkDelivery {
     /// By mail to this address.
     Mailed(String),
     /// The administrator passes this address on; it is told once.
@@ -56,7 +56,7 @@ pub struct OpenedLink {
 
 /// What setting a password came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetOutcome {
+pub enum PasswordOutcome {
     /// The user has the new password.
     Done,
     /// The link was used, taken back or has expired.
@@ -86,7 +86,7 @@ pub struct PasswordChange<'a> {
 
 /// A new password by a link.
 #[derive(Clone, Copy)]
-pub struct PasswordByLink<'a> {
+pub struct LinkPasswordReset<'a> {
     /// The token of the link.
     pub token: &'a str,
     /// The password.
@@ -140,7 +140,7 @@ pub(super) fn invite(
 }
 
 /// The event of a link that an administrator made.
-pub(super) fn link_event(event: Event, link: &PasswordLink, is_mailed: bool) -> Event {
+pub(super) fn link_event(event: AuditEvent, link: &PasswordLink, is_mailed: bool) -> AuditEvent {
     let way = if is_mailed { "mailed" } else { "passed on" };
     event.about(ObjectKind::User, link.user).with(format!("{} {way}", link.kind.as_str()))
 }
@@ -173,7 +173,7 @@ impl Users {
     /// Asks for a mail to whoever has the user name or e-mail address `text`.
     ///
     /// It takes the same time and tells the same, whether there is such a user or not: the request is
-    /// counted, everything else is done afterwards. Fails with [`Kind::Overloaded`] when too many are
+    /// counted, everything else is done afterwards. Fails with [`ErrorKind::Overloaded`] when too many are
     /// asked for from one network.
     pub async fn request_reset(&self, text: &str, address: IpAddr, now: Timestamp) -> Result<()> {
         let text = text.trim().to_owned();
@@ -185,12 +185,12 @@ impl Users {
         })?;
         let hour = now.as_second().div_euclid(3600);
         let request = ResetRequest {
-            name_subject: format!("reset/{}", Hash::of(text.to_lowercase().as_bytes()).short()),
+            name_subject: format!("reset/{}", ContentHash::of(text.to_lowercase().as_bytes()).short()),
             network_subject: format!("reset-network/{}", network(address)),
             text,
             hour,
         };
-        let event = audit::event(Action::PasswordForgotten);
+        let event = audit::event(AuditAction::PasswordForgotten);
         let subjects = (request.name_subject.clone(), request.network_subject.clone());
         let counted = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
@@ -233,7 +233,7 @@ impl Users {
                 let Some(account) = read.find_account(id)? else { continue };
                 let Some(address) = account.user.email_address else { continue };
                 let address = address.to_lowercase();
-                let subject = format!("reset-address/{}", Hash::of(address.as_bytes()).short());
+                let subject = format!("reset-address/{}", ContentHash::of(address.as_bytes()).short());
                 let is_new = !mails.iter().any(|(known, ..)| *known == address);
                 if is_new {
                     // By its user name and by its address somebody is asked for the same.
@@ -276,35 +276,35 @@ impl Users {
 
     /// Sets the password of the link's user.
     ///
-    /// Of two that use the same link at once one gets [`SetOutcome::Gone`].
+    /// Of two that use the same link at once one gets [`PasswordOutcome::Gone`].
     pub async fn set_by_link(
         &self,
-        given: PasswordByLink<'_>,
+        given: LinkPasswordReset<'_>,
         now: Timestamp,
-    ) -> Result<SetOutcome> {
+    ) -> Result<PasswordOutcome> {
         let Some(opened) = self.open_link(given.token, now).await? else {
-            return Ok(SetOutcome::Gone);
+            return Ok(PasswordOutcome::Gone);
         };
         let user = opened.account.user;
         let hashed = self.auth.hash_new_password(given.password, &user, given.address).await?;
         let hash = match hashed {
             Ok(hash) => NewHash { hash, revokes_keys: given.revokes_keys },
-            Err(flaw) => return Ok(SetOutcome::Flawed(flaw)),
+            Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
         let (id, kind) = (opened.link.id, opened.link.kind);
-        let events = Events::new(&user, kind.as_str());
+        let events = PasswordEvents::new(&user, kind.as_str());
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
             let found = read.find_password_link(id, now)?;
             let account = found.and_then(|link| read.find_account(link.user).transpose());
             let account = account.transpose()?.filter(|account| account.user.active);
-            let Some(account) = account else { return Ok(SetOutcome::Gone) };
+            let Some(account) = account else { return Ok(PasswordOutcome::Gone) };
             set(tx, &account.user, &hash, &events, now)?;
             // Whoever accepts an invitation knows.
             if kind == PasswordLinkKind::Reset {
                 note_change(tx, account.user.id, now)?;
             }
-            Ok(SetOutcome::Done)
+            Ok(PasswordOutcome::Done)
         };
         Ok(self.auth.write(write).await?)
     }
@@ -315,7 +315,7 @@ impl Users {
         account: &Account,
         change: PasswordChange<'_>,
         now: Timestamp,
-    ) -> Result<SetOutcome> {
+    ) -> Result<PasswordOutcome> {
         let login = LoginRequest {
             user_name: &account.user.user_name,
             password: change.old,
@@ -323,39 +323,39 @@ impl Users {
             device_cookie: change.device_cookie,
         };
         let entered = match self.auth.log_in(&login, now).await? {
-            Login::Ok(entered) => entered,
-            Login::Refused => return Ok(SetOutcome::Wrong),
-            Login::Throttled(wait_s) => return Ok(SetOutcome::Throttled(wait_s)),
+            LoginOutcome::Ok(entered) => entered,
+            LoginOutcome::Refused => return Ok(PasswordOutcome::Wrong),
+            LoginOutcome::Throttled(wait_s) => return Ok(PasswordOutcome::Throttled(wait_s)),
         };
         let user = account.user.clone();
         let hashed = self.auth.hash_new_password(change.new, &user, change.address).await?;
         let hash = match hashed {
             Ok(hash) => NewHash { hash, revokes_keys: change.revokes_keys },
-            Err(flaw) => return Ok(SetOutcome::Flawed(flaw)),
+            Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
-        let events = Events::new(&user, "own");
+        let events = PasswordEvents::new(&user, "own");
         let write = move |tx: &WriteTx<'_>| {
             if !entered.is_good(&tx.as_read())? {
-                return Ok(SetOutcome::Wrong);
+                return Ok(PasswordOutcome::Wrong);
             }
             set(tx, &user, &hash, &events, now)?;
             note_change(tx, user.id, now)?;
-            Ok(SetOutcome::Done)
+            Ok(PasswordOutcome::Done)
         };
         Ok(self.auth.write(write).await?)
     }
 }
 
 /// The events of a password that is set.
-struct Events {
-    changed: Event,
-    revoked: Event,
+struct PasswordEvents {
+    changed: AuditEvent,
+    revoked: AuditEvent,
 }
 
-impl Events {
+impl PasswordEvents {
     fn new(user: &User, how: &str) -> Self {
-        let changed = audit::event(Action::PasswordChanged).about(ObjectKind::User, user.id);
-        let revoked = audit::event(Action::KeyRevoked).by_user(user);
+        let changed = audit::event(AuditAction::PasswordChanged).about(ObjectKind::User, user.id);
+        let revoked = audit::event(AuditAction::KeyRevoked).by_user(user);
         Self { changed: changed.by_user(user).with(how), revoked }
     }
 }
@@ -364,7 +364,7 @@ fn set(
     tx: &WriteTx<'_>,
     user: &User,
     new: &NewHash,
-    events: &Events,
+    events: &PasswordEvents,
     now: Timestamp,
 ) -> Result<(), DbError> {
     tx.set_user_password(&user.user_name, &new.hash, now)?;
@@ -389,8 +389,8 @@ impl Administration<'_> {
     /// a mail server, or for a user without an address, the administrator passes it on. Links of
     /// before end.
     ///
-    /// Fails with [`Kind::NotFound`] for a user of another organization, with [`Kind::Conflict`] for
-    /// one that may not log in, and with [`Kind::Overloaded`] after
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with [`ErrorKind::Conflict`] for
+    /// one that may not log in, and with [`ErrorKind::Overloaded`] after
     /// [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
     pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
         let account = self.load(id).await?;
@@ -398,11 +398,11 @@ impl Administration<'_> {
         let (organization, by) = (self.organization, self.by);
         let address = account.user.email_address.clone();
         let is_mailed = self.users.can_mail(address.as_deref());
-        let event = audit::event(Action::PasswordLinkSent);
+        let event = audit::event(AuditAction::PasswordLinkSent);
         let write = move |tx: &WriteTx<'_>| {
             let wait = tx.count_user_request(by, organization, super::USER_REQUESTS, now)?;
             if let Some(at) = wait {
-                return Ok(Err(Refused::TooFast(at)));
+                return Ok(Err(UserRefusal::TooFast(at)));
             }
             let link = invite(tx, id, is_mailed, now)?;
             tx.write_audit(&link_event(event, &link, is_mailed))?;
@@ -411,18 +411,18 @@ impl Administration<'_> {
         let link = self.users.auth.write(write).await?;
         let link = link.map_err(|refused| self.refusal(refused, now))?;
         let way = match address.filter(|_| is_mailed) {
-            Some(address) => LinkWay::Mailed(address),
-            None => LinkWay::PassedOn(self.users.password_link_url(link.id)),
+            Some(address) => LinkDelivery::Mailed(address),
+            None => LinkDelivery::PassedOn(self.users.password_link_url(link.id)),
         };
         Ok(SentLink { link, way })
     }
 
     /// Takes back every link of the user `id`.
     ///
-    /// Fails with [`Kind::NotFound`] for a user of another organization, and when there is no link.
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and when there is no link.
     pub async fn withdraw_password_link(&self, id: UserId) -> Result<()> {
         self.load(id).await?;
-        let event = audit::event(Action::PasswordLinkWithdrawn).about(ObjectKind::User, id);
+        let event = audit::event(AuditAction::PasswordLinkWithdrawn).about(ObjectKind::User, id);
         let write = move |tx: &WriteTx<'_>| {
             let count = tx.delete_password_links(id)?;
             if count > 0 {
@@ -431,7 +431,7 @@ impl Administration<'_> {
             Ok(count)
         };
         match self.users.auth.write(write).await? {
-            0 => Err(Error::new(Kind::NotFound, "The user has no link to take back")),
+            0 => Err(Error::new(ErrorKind::NotFound, "The user has no link to take back")),
             _ => Ok(()),
         }
     }
@@ -443,6 +443,6 @@ impl Administration<'_> {
             (false, _) => "The user is deactivated, reactivate it first",
             (true, true) => "The user is a program and logs in with a key",
         };
-        Err(Error::new(Kind::Conflict, message))
+        Err(Error::new(ErrorKind::Conflict, message))
     }
 }

@@ -6,9 +6,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::access::auth::{Credentials, HashLimits};
-use model::Hash;
-use model::account::{Access, DeviceKind, Phone};
+use crate::access::auth::{PresentedCredentials, HashLimits};
+use model::ContentHash;
+use model::account::{AccessLevels, DeviceKind, PhoneNumbers};
 
 /// Organization 1 has an administrator, an editor, an inactive user and a program; 2 has one user;
 /// user 30 has no organization. Every user has a token with every scope, named after its number.
@@ -53,7 +53,7 @@ fn fixture() -> Fixture {
     db.write_blocking(|tx| {
         tx.run_sql(SEED)?;
         [1, 2, 3, 4, 20, 30].into_iter().try_for_each(|id| {
-            let hash = Hash::of(id.to_string().as_bytes());
+            let hash = ContentHash::of(id.to_string().as_bytes());
             tx.run_sql(&format!(
                 "INSERT INTO access_tokens VALUES ('{hash}', {id}, 'roles admin', 4102444800000)"
             ))
@@ -73,13 +73,13 @@ fn fixture() -> Fixture {
     };
     let auth = Auth::start(db, limits).unwrap();
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY).unwrap();
-    let settings = Settings { site_url: "https://site.test".to_owned(), sends_mails: true };
+    let settings = UsersSettings { site_url: "https://site.test".to_owned(), sends_mails: true };
     Fixture { users: Users::new(auth.clone(), signer, settings), auth, _dir: dir }
 }
 
 impl Fixture {
     async fn caller(&self, id: i64) -> Arc<Principal> {
-        let found = self.auth.find(Credentials::Bearer(&id.to_string()), now()).await.unwrap();
+        let found = self.auth.find(PresentedCredentials::Bearer(&id.to_string()), now()).await.unwrap();
         found.expect("the user has a token")
     }
 
@@ -90,18 +90,18 @@ impl Fixture {
     }
 }
 
-fn code(error: &Error) -> (Kind, &str) {
+fn code(error: &Error) -> (ErrorKind, &str) {
     (error.kind(), error.details().first().map_or("", |detail| &detail.error_code))
 }
 
-fn someone() -> NewUser {
-    NewUser {
+fn someone() -> CheckedMember {
+    CheckedMember {
         email_address: "New.User@Desk.example".to_owned(),
         first_name: "New".to_owned(),
         last_name: "User".to_owned(),
         department: None,
-        phone: Phone::default(),
-        access: Access { admin: false, mediebank: true },
+        phone: PhoneNumbers::default(),
+        access: AccessLevels { admin: false, mediebank: true },
     }
 }
 
@@ -165,7 +165,7 @@ async fn an_organization_is_shown_with_what_is_known_of_it() {
     check(fixture.caller(2).await, whole);
     check(fixture.caller(20).await, json!({ "id": 2, "address": {}, "phoneNumber": {} }));
     let alone = fixture.caller(30).await;
-    assert_eq!(Users::organization(&alone).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(Users::organization(&alone).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
@@ -175,9 +175,9 @@ async fn administration_needs_the_access_level_and_an_organization() {
         Ok(_) => panic!("not refused"),
         Err(error) => (error.kind(), error.details()[0].error_code.clone()),
     };
-    let admin_required = (Kind::Forbidden, "admin_required".to_owned());
+    let admin_required = (ErrorKind::Forbidden, "admin_required".to_owned());
     assert_eq!(refused(&*fixture.caller(2).await), admin_required);
-    let organization_required = (Kind::Forbidden, "organization_required".to_owned());
+    let organization_required = (ErrorKind::Forbidden, "organization_required".to_owned());
     assert_eq!(refused(&*fixture.caller(30).await), organization_required);
 }
 
@@ -197,10 +197,10 @@ async fn an_administrator_sees_the_users_of_its_organization_alone() {
     assert_eq!(administration.load(UserId(3)).await.unwrap().user.user_name, "gone");
     for id in [20, 30, 99, 0, -1, i64::MAX] {
         let error = administration.load(UserId(id)).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::NotFound, "{id}");
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
         let change = UserChange { admin: Some(true), ..UserChange::default() };
         let error = administration.update(UserId(id), change, now()).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::NotFound, "{id}");
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
     }
 }
 
@@ -231,9 +231,9 @@ async fn a_user_name_is_given_once_in_whatever_case() {
     let administration = fixture.users.administration(&admin).unwrap();
     administration.create(someone(), now()).await.unwrap();
     for email in ["new.user@desk.example", "NEW.USER@DESK.EXAMPLE", "editor@desk.example"] {
-        let again = NewUser { email_address: email.to_owned(), ..someone() };
+        let again = CheckedMember { email_address: email.to_owned(), ..someone() };
         let error = administration.create(again, now()).await.unwrap_err();
-        assert_eq!(code(&error), (Kind::InvalidArgument, "userName_in_use"), "{email}");
+        assert_eq!(code(&error), (ErrorKind::InvalidArgument, "userName_in_use"), "{email}");
         let detail = &error.details()[0];
         assert_eq!((detail.location, detail.path.as_str()), ("body", "emailAddress"));
     }
@@ -258,7 +258,7 @@ async fn a_change_touches_what_it_names_and_counts_at_once() {
     expected.email_address = Some("ed@desk.example".to_owned());
     expected.department = None;
     expected.phone.mobile = Some("070 1".to_owned());
-    expected.access = Access { admin: true, mediebank: false };
+    expected.access = AccessLevels { admin: true, mediebank: false };
     expected.roles = vec!["ROLE_OFP".to_owned()];
     assert_eq!(account.user, expected);
     assert_eq!(account.agreements, editor.agreements());
@@ -305,9 +305,9 @@ async fn a_profile_beyond_its_size_is_refused_and_leaves_the_old_one() {
     users.replace_profile(&editor, largest.clone()).await.unwrap();
     let larger = profile(json!({ "a": "x".repeat(room + 1) }));
     let error = users.replace_profile(&editor, larger).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::TooLarge);
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
     let error = users.patch_profile(&editor, &["b"], profile(json!({ "b": 1 }))).await;
-    assert_eq!(error.unwrap_err().kind(), Kind::TooLarge);
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::TooLarge);
     assert_eq!(users.profile(&editor).await.unwrap(), largest);
 }
 

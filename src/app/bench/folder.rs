@@ -8,15 +8,15 @@ use std::{
 
 use uuid::Uuid;
 
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// A folder that is removed with all that is in it.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct ScratchFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl ScratchFolder {
     /// Makes a folder of a new name within `within`, which is there. Nobody else may look into it:
     /// the photographs need not be published.
     pub(super) fn make(within: &Path) -> Result<Self> {
@@ -38,7 +38,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ScratchFolder {
     /// For a run that panics; otherwise it is gone already.
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.path));
@@ -46,7 +46,7 @@ impl Drop for Folder {
 }
 
 fn failed(path: &Path, what: &str, cause: io::Error) -> Error {
-    Error::new(Kind::Unavailable, format!("{} {what}", path.display())).because(cause)
+    Error::new(ErrorKind::Unavailable, format!("{} {what}", path.display())).because(cause)
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
     fn a_folder_is_its_owners_alone_and_gone_with_its_files_however_the_run_ends() {
         let outside = tempfile::tempdir().unwrap();
         for is_removed in [true, false] {
-            let folder = Folder::make(outside.path()).unwrap();
+            let folder = ScratchFolder::make(outside.path()).unwrap();
             let path = folder.path().to_owned();
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
             fs::create_dir(path.join("originals")).unwrap();
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_place_that_is_missing_is_named() {
         let outside = tempfile::tempdir().unwrap();
-        let error = Folder::make(&outside.path().join("nowhere")).unwrap_err();
+        let error = ScratchFolder::make(&outside.path().join("nowhere")).unwrap_err();
         assert!(error.to_string().contains("nowhere"), "{error}");
     }
 }

@@ -9,22 +9,22 @@ use std::{
 
 use tokio::runtime::Runtime;
 
-use super::{BenchError, Effort, Operation, Photograph, Stop, peak};
+use super::{BenchError, BenchEffort, BenchOperation, BenchPhotograph, StopFlag, peak};
 use crate::access::auth::Principal;
 use crate::access::orders::Orders;
-use crate::app::Archive;
-use crate::media::{Answer, Body, Caller, Extent, Media, Part, Settings, Source};
+use crate::app::OpenArchive;
+use crate::media::{MediaAnswer, RenditionBody, MediaCaller, BlobExtent, Media, BodyPart, MediaSettings, RenditionSource};
 use crate::runtime::clock::{self, Stopwatch};
-use crate::runtime::compute::Compute;
+use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{BENCH_RENDITIONS_MAX, STREAM_CHUNK_BYTES};
-use imaging::Way;
+use imaging::RenderPath;
 use model::media_url::MediaPath;
 
 /// Times that were not exceeded by a share of renditions, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Percentiles {
+pub struct LatencyPercentiles {
     /// By half of them.
     pub p50: f64,
     /// By 95 of 100.
@@ -33,7 +33,7 @@ pub struct Percentiles {
     pub p99: f64,
 }
 
-impl Percentiles {
+impl LatencyPercentiles {
     /// Those of `ms`, by nearest rank: each is one of the times. 0 where there are none.
     #[must_use]
     pub fn of(mut ms: Vec<f64>) -> Self {
@@ -48,9 +48,9 @@ impl Percentiles {
 
 /// An operation as it was measured.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct OperationResult {
     /// Which.
-    pub operation: Operation,
+    pub operation: BenchOperation,
     /// Its name for people.
     pub title: String,
     /// Render workers, and callers that ask for one rendition after the other.
@@ -60,7 +60,7 @@ pub struct Measured {
     /// From the first request to the last byte, seconds.
     pub seconds: f64,
     /// From request to last byte of one rendition, milliseconds.
-    pub ms: Percentiles,
+    pub ms: LatencyPercentiles,
     /// Renditions by the way that they were made.
     pub ways: BTreeMap<&'static str, usize>,
     /// Bytes of all renditions together.
@@ -73,13 +73,13 @@ pub struct Measured {
 
 /// The renditions of one caller.
 #[derive(Default)]
-struct Sum {
+struct WorkerTotals {
     ms: Vec<f64>,
     ways: BTreeMap<&'static str, usize>,
     bytes: u64,
 }
 
-impl Sum {
+impl WorkerTotals {
     fn add(&mut self, other: Self) {
         self.ms.extend(other.ms);
         for (way, count) in other.ways {
@@ -90,15 +90,15 @@ impl Sum {
 }
 
 /// What the callers of one measurement share.
-struct Course {
+struct MeasurementRun {
     watch: Stopwatch,
     next: AtomicUsize,
     failed: AtomicBool,
 }
 
-impl Course {
+impl MeasurementRun {
     /// The number of the next rendition; `None` when it is enough.
-    fn next(&self, effort: Effort) -> Option<usize> {
+    fn next(&self, effort: BenchEffort) -> Option<usize> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let more = index < effort.least || self.watch.elapsed() < effort.time;
         let goes_on = more && index < BENCH_RENDITIONS_MAX;
@@ -107,26 +107,26 @@ impl Course {
 }
 
 /// Photographs with what makes renditions of them.
-pub(super) struct Bench<'a> {
-    archive: &'a Archive,
+pub(super) struct RenditionBench<'a> {
+    archive: &'a OpenArchive,
     config: &'a Config,
-    photographs: &'a [Photograph],
-    effort: Effort,
+    photographs: &'a [BenchPhotograph],
+    effort: BenchEffort,
     runtime: &'a Runtime,
-    settings: Settings,
+    settings: MediaSettings,
     operator: Principal,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> RenditionBench<'a> {
     /// Fails when the watermark cannot be made from the settings.
     pub(super) fn new(
-        archive: &'a Archive,
+        archive: &'a OpenArchive,
         config: &'a Config,
-        photographs: &'a [Photograph],
-        effort: Effort,
+        photographs: &'a [BenchPhotograph],
+        effort: BenchEffort,
         runtime: &'a Runtime,
     ) -> Result<Self> {
-        let settings = Settings::of(config)?;
+        let settings = MediaSettings::of(config)?;
         let operator = Principal::operator();
         Ok(Self { archive, config, photographs, effort, runtime, settings, operator })
     }
@@ -137,9 +137,9 @@ impl<'a> Bench<'a> {
     /// and more renditions a second than are made.
     pub(super) fn clients(&self, workers: usize) -> Result<Vec<Media>> {
         // A caller has one rendition under way, and its worker may not be back yet.
-        let compute = Compute::start(workers, workers, self.config.media.memory_bytes)?;
+        let compute = ComputePool::start(workers, workers, self.config.media.memory_bytes)?;
         let client = |_| {
-            let Archive { db, originals, .. } = self.archive;
+            let OpenArchive { db, originals, .. } = self.archive;
             let (orders, originals) = (Orders::new(db.clone(), None), originals.clone());
             let cache = self.config.data.dir.join("derived").join("cache");
             Media::start(self.settings.clone(), orders, originals, compute.clone(), &cache)
@@ -150,17 +150,17 @@ impl<'a> Bench<'a> {
     /// Makes renditions, one caller for each of `media`, until it is enough.
     pub(super) fn measure(
         &self,
-        operation: Operation,
+        operation: BenchOperation,
         media: &[Media],
-        stop: &Stop,
-    ) -> Result<Measured, BenchError> {
+        stop: &StopFlag,
+    ) -> Result<OperationResult, BenchError> {
         let first = media.first();
         for media in first.iter().cycle().take(self.effort.before) {
             self.make(operation, media, 0)?;
         }
         let peak_is_own = peak::restart();
         let course =
-            Course { watch: Stopwatch::start(), next: AtomicUsize::new(0), failed: false.into() };
+            MeasurementRun { watch: Stopwatch::start(), next: AtomicUsize::new(0), failed: false.into() };
         let sums = thread::scope(|scope| {
             let course = &course;
             let caller = |media| scope.spawn(move || self.call(operation, media, course, stop));
@@ -169,19 +169,19 @@ impl<'a> Bench<'a> {
                 Ok(sum) => sum,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            ended.collect::<Result<Vec<Sum>>>()
+            ended.collect::<Result<Vec<WorkerTotals>>>()
         });
         let seconds = course.watch.elapsed().as_secs_f64();
-        let mut all = Sum::default();
+        let mut all = WorkerTotals::default();
         sums?.into_iter().for_each(|sum| all.add(sum));
         stop.check()?;
-        Ok(Measured {
+        Ok(OperationResult {
             operation,
             title: operation.title(self.config),
             workers: media.len(),
             renditions: all.ms.len(),
             seconds,
-            ms: Percentiles::of(all.ms),
+            ms: LatencyPercentiles::of(all.ms),
             ways: all.ways,
             bytes: all.bytes,
             peak_bytes: peak::bytes(),
@@ -192,12 +192,12 @@ impl<'a> Bench<'a> {
     /// One caller: makes one rendition after the other.
     fn call(
         &self,
-        operation: Operation,
+        operation: BenchOperation,
         media: &Media,
-        course: &Course,
-        stop: &Stop,
-    ) -> Result<Sum> {
-        let mut sum = Sum::default();
+        course: &MeasurementRun,
+        stop: &StopFlag,
+    ) -> Result<WorkerTotals> {
+        let mut sum = WorkerTotals::default();
         while let Some(index) = course.next(self.effort)
             && !stop.is_asked()
         {
@@ -214,23 +214,23 @@ impl<'a> Bench<'a> {
     }
 
     /// Makes the `index`th rendition and reads all of it; gives its way and its bytes.
-    fn make(&self, operation: Operation, media: &Media, index: usize) -> Result<(Way, u64)> {
-        let Photograph { key, asset } = &self.photographs[index % self.photographs.len()];
+    fn make(&self, operation: BenchOperation, media: &Media, index: usize) -> Result<(RenderPath, u64)> {
+        let BenchPhotograph { key, asset } = &self.photographs[index % self.photographs.len()];
         let text = operation.path(key, asset.upright(), index as u64);
         let path = MediaPath::parse(&text).map_err(Error::internal)?;
         let patience = Duration::from_secs(u64::from(self.config.server.request_timeout_s));
         let obtained = self.runtime.block_on(async {
-            let caller = Caller { principal: Some(&self.operator), agr: None };
+            let caller = MediaCaller { principal: Some(&self.operator), agr: None };
             match media.resolve(&path, caller, clock::now()).await? {
-                Answer::Rendition(answer) => media.obtain(&answer, patience).await,
-                Answer::Page(..) | Answer::Text(_) | Answer::File(_) => {
+                MediaAnswer::Rendition(answer) => media.obtain(&answer, patience).await,
+                MediaAnswer::Page(..) | MediaAnswer::Text(_) | MediaAnswer::File(_) => {
                     Err(Error::internal("no rendition"))
                 }
             }
         });
         let named = |cause: Error| Error::new(cause.kind(), format!("{text}: {cause}"));
         let obtained = obtained.map_err(named)?;
-        let Source::Rendered { way, .. } = obtained.source else {
+        let RenditionSource::Rendered { way, .. } = obtained.source else {
             return Err(named(Error::internal("it was not rendered")));
         };
         let bytes = deliver(media, &obtained.body).map_err(named)?;
@@ -239,16 +239,16 @@ impl<'a> Bench<'a> {
 }
 
 /// Reads what of a body lies in the store, as a server does that sends it; gives its bytes.
-fn deliver(media: &Media, body: &Body) -> Result<u64> {
+fn deliver(media: &Media, body: &RenditionBody) -> Result<u64> {
     media.check_extents(body)?;
     let mut sent = 0;
     for part in body.parts() {
         match part {
-            Part::Memory(bytes) => sent += bytes.len() as u64,
-            Part::Store(extent) => {
+            BodyPart::Memory(bytes) => sent += bytes.len() as u64,
+            BodyPart::Store(extent) => {
                 for start in extent.range.clone().step_by(STREAM_CHUNK_BYTES) {
                     let end = extent.range.end.min(start + STREAM_CHUNK_BYTES as u64);
-                    let chunk = Extent { range: start..end, ..extent.clone() };
+                    let chunk = BlobExtent { range: start..end, ..extent.clone() };
                     sent += media.read_extent(&chunk)?.len() as u64;
                 }
             }
@@ -265,7 +265,7 @@ mod tests {
     fn percentiles_are_times_that_were_measured() {
         let check = |ms: Vec<f64>, expected: [f64; 3]| {
             let [p50, p95, p99] = expected;
-            assert_eq!(Percentiles::of(ms), Percentiles { p50, p95, p99 });
+            assert_eq!(LatencyPercentiles::of(ms), LatencyPercentiles { p50, p95, p99 });
         };
         check((1..=100).rev().map(f64::from).collect(), [50.0, 95.0, 99.0]);
         check((1..=5).map(f64::from).collect(), [3.0, 5.0, 5.0]);
@@ -276,16 +276,16 @@ mod tests {
 
     #[test]
     fn a_measurement_ends_by_time_but_not_before_the_least_count() {
-        let course = || Course {
+        let course = || MeasurementRun {
             watch: Stopwatch::start(),
             next: AtomicUsize::new(0),
             failed: false.into(),
         };
-        let least = Effort { time: Duration::ZERO, least: 3, before: 0 };
+        let least = BenchEffort { time: Duration::ZERO, least: 3, before: 0 };
         let short = course();
         let made: Vec<_> = std::iter::from_fn(|| short.next(least)).collect();
         assert_eq!(made, [0, 1, 2]);
-        let long = Effort { time: Duration::from_secs(600), ..least };
+        let long = BenchEffort { time: Duration::from_secs(600), ..least };
         let course = course();
         assert_eq!((0..9).filter_map(|_| course.next(long)).count(), 9);
         course.failed.store(true, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! The photographs are taken in by the real ingest, into a data directory that is made for the run
 //! and removed at its end. Renditions are made by the real media section, with nothing cached and
 //! without HTTP: each is planned, rendered, and read to its last byte. The table for people and the
-//! JSON are [`Report`]'s.
+//! JSON are [`BenchReport`]'s.
 
 mod folder;
 mod measure;
@@ -19,24 +19,24 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-pub use measure::{Measured, Percentiles};
-pub use operation::Operation;
-pub use report::{DerivedFiles, Report};
+pub use measure::{OperationResult, LatencyPercentiles};
+pub use operation::BenchOperation;
+pub use report::{DerivedFiles, BenchReport};
 
-use crate::app::Archive;
-use crate::archive::ingest::{self, Failure, Found, IngestError};
+use crate::app::OpenArchive;
+use crate::archive::ingest::{self, IngestFailure, FoundFiles, IngestError};
 use crate::runtime::clock::{self, Stopwatch};
-use crate::runtime::config::{Config, Place};
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::config::{Config, OriginalsLocation};
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{BENCH_RENDITIONS_MIN, BENCH_SECONDS};
 use crate::storage::blobs;
-use folder::Folder;
-use measure::Bench;
-use model::item::{Files, Picture};
-use model::{ItemKey, Usage};
+use folder::ScratchFolder;
+use measure::RenditionBench;
+use model::item::{AssetGroup, PictureFile};
+use model::{ItemKey, RenditionUsage};
 
 /// What is measured, on what, and where.
-pub struct Setup<'a> {
+pub struct BenchSetup<'a> {
     /// The settings. The run has a data directory of its own and no cache, whatever they say.
     pub config: &'a Config,
     /// Photographs, item folders and trees of them.
@@ -44,12 +44,12 @@ pub struct Setup<'a> {
     /// The folder in which the data directory of the run is made and removed again.
     pub within: &'a Path,
     /// How long it is measured.
-    pub effort: Effort,
+    pub effort: BenchEffort,
 }
 
 /// How long each operation is measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct BenchEffort {
     /// Time after which no rendition is begun.
     pub time: Duration,
     /// Renditions that are made even if that takes longer.
@@ -58,7 +58,7 @@ pub struct Effort {
     pub before: usize,
 }
 
-impl Effort {
+impl BenchEffort {
     /// Each operation once, to see that it works.
     pub const ONCE: Self = Self { time: Duration::ZERO, least: 1, before: 0 };
 
@@ -70,7 +70,7 @@ impl Effort {
     }
 }
 
-impl Default for Effort {
+impl Default for BenchEffort {
     fn default() -> Self {
         Self::seconds(BENCH_SECONDS)
     }
@@ -80,7 +80,7 @@ impl Default for Effort {
 #[derive(Debug)]
 pub enum BenchError {
     /// Files that cannot be taken in, each with its reason.
-    Files(Vec<Failure>),
+    Files(Vec<IngestFailure>),
     /// SIGINT or SIGTERM came.
     Interrupted,
     /// Anything else.
@@ -94,14 +94,14 @@ impl From<Error> for BenchError {
 }
 
 /// A photograph that was taken in.
-struct Photograph {
+struct BenchPhotograph {
     key: ItemKey,
-    asset: Picture,
+    asset: PictureFile,
 }
 
 /// What came of taking the photographs in.
-struct TakenIn {
-    photographs: Vec<Photograph>,
+struct IngestedPhotographs {
+    photographs: Vec<BenchPhotograph>,
     /// How long each took, milliseconds.
     ms: Vec<f64>,
 }
@@ -109,50 +109,50 @@ struct TakenIn {
 /// Takes the photographs in and measures every operation, on one render worker and on all of them.
 ///
 /// `progress` hears what is being done. Photographs are copied and may take as much again in
-/// derived files. Fails with [`BenchError::Files`] before anything is measured when one of the
+/// derived files. Fails with [`BenchError::AssetGroup`] before anything is measured when one of the
 /// files cannot be taken in.
-pub fn run(setup: &Setup<'_>, progress: &dyn Fn(&str)) -> Result<Report, BenchError> {
+pub fn run(setup: &BenchSetup<'_>, progress: &dyn Fn(&str)) -> Result<BenchReport, BenchError> {
     // It drives timers and signals; renders have threads of their own.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(Error::internal)?;
     // Caught before the folder is there: from now on a signal does not leave it behind.
-    let stop = Stop::catch(&runtime)?;
-    let folder = Folder::make(setup.within)?;
+    let stop = StopFlag::catch(&runtime)?;
+    let folder = ScratchFolder::make(setup.within)?;
     let report = measure_in(&folder, setup, &runtime, &stop, progress);
     folder.remove()?;
     report
 }
 
 fn measure_in(
-    folder: &Folder,
-    setup: &Setup<'_>,
+    folder: &ScratchFolder,
+    setup: &BenchSetup<'_>,
     runtime: &Runtime,
-    stop: &Stop,
+    stop: &StopFlag,
     progress: &dyn Fn(&str),
-) -> Result<Report, BenchError> {
+) -> Result<BenchReport, BenchError> {
     let mut config = setup.config.clone();
     config.data.dir = folder.path().to_owned();
-    config.store.originals = Place::Data;
+    config.store.originals = OriginalsLocation::Data;
     (config.cache.memory_bytes, config.cache.disk_bytes) = (0, 0);
-    let archive = Archive::open(&config)?;
+    let archive = OpenArchive::open(&config)?;
     let taken_in = take_in(&archive, &config, setup.files, stop, progress)?;
     let derived = derived_files(&archive, &taken_in.photographs)?;
-    let bench = Bench::new(&archive, &config, &taken_in.photographs, setup.effort, runtime)?;
+    let bench = RenditionBench::new(&archive, &config, &taken_in.photographs, setup.effort, runtime)?;
     let all = config.render_workers();
     let mut operations = Vec::new();
     for workers in [Some(1), Some(all).filter(|all| *all > 1)].into_iter().flatten() {
         let media = bench.clients(workers)?;
-        for operation in Operation::ALL {
+        for operation in BenchOperation::ALL {
             progress(&format!("{}, workers: {workers}", operation.title(&config)));
             operations.push(bench.measure(operation, &media, stop)?);
         }
     }
     let assets = || taken_in.photographs.iter().map(|photograph| &photograph.asset);
-    Ok(Report {
+    Ok(BenchReport {
         photographs: taken_in.photographs.len(),
         pixels: assets().map(|asset| asset.stored.pixels()).sum(),
         bytes: assets().map(|asset| asset.length).sum(),
-        ingest_ms: Percentiles::of(taken_in.ms),
+        ingest_ms: LatencyPercentiles::of(taken_in.ms),
         derived,
         operations,
     })
@@ -160,16 +160,16 @@ fn measure_in(
 
 /// Takes the files in, one after the other.
 fn take_in(
-    archive: &Archive,
+    archive: &OpenArchive,
     config: &Config,
     files: &[PathBuf],
-    stop: &Stop,
+    stop: &StopFlag,
     progress: &dyn Fn(&str),
-) -> Result<TakenIn, BenchError> {
-    let Found { incoming, lines, mut failures, .. } = ingest::find(files);
-    failures.extend(lines.iter().map(|path| Failure::of(path, IngestError::Kind)));
+) -> Result<IngestedPhotographs, BenchError> {
+    let FoundFiles { incoming, lines, mut failures, .. } = ingest::find(files);
+    failures.extend(lines.iter().map(|path| IngestFailure::of(path, IngestError::Kind)));
     let ingest = archive.ingest(config)?;
-    let mut taken_in = TakenIn { photographs: Vec::new(), ms: Vec::new() };
+    let mut taken_in = IngestedPhotographs { photographs: Vec::new(), ms: Vec::new() };
     for one in &incoming {
         stop.check()?;
         progress(&format!("taking in {}", one.path().display()));
@@ -186,25 +186,25 @@ fn take_in(
         return Err(BenchError::Files(failures));
     }
     if taken_in.photographs.is_empty() {
-        return Err(Error::new(Kind::InvalidArgument, "no photographs in what was named").into());
+        return Err(Error::new(ErrorKind::InvalidArgument, "no photographs in what was named").into());
     }
     Ok(taken_in)
 }
 
-fn photograph(archive: &Archive, key: ItemKey) -> Result<Photograph, Error> {
+fn photograph(archive: &OpenArchive, key: ItemKey) -> Result<BenchPhotograph, Error> {
     let wanted = key.clone();
     let item = archive.db.read_blocking(move |tx| tx.find_item(&wanted))?;
-    let asset = item.as_ref().and_then(|item| Files::of_item(&item.assets).picture(Usage::Hires));
-    let missing = || Error::new(Kind::NotFound, format!("{key} has no Hires"));
-    Ok(Photograph { asset: asset.ok_or_else(missing)?.clone(), key })
+    let asset = item.as_ref().and_then(|item| AssetGroup::of_item(&item.assets).picture(RenditionUsage::Hires));
+    let missing = || Error::new(ErrorKind::NotFound, format!("{key} has no Hires"));
+    Ok(BenchPhotograph { asset: asset.ok_or_else(missing)?.clone(), key })
 }
 
 fn derived_files(
-    archive: &Archive,
-    photographs: &[Photograph],
+    archive: &OpenArchive,
+    photographs: &[BenchPhotograph],
 ) -> Result<Vec<DerivedFiles>, Error> {
     let derived = archive.originals.derived();
-    let of_kind = |kind: blobs::Kind| {
+    let of_kind = |kind: blobs::DerivedKind| {
         let mut sum = DerivedFiles { kind: kind.as_str(), files: 0, bytes: 0 };
         for photograph in photographs {
             let length = derived.length(kind, photograph.asset.blob).map_err(Error::internal)?;
@@ -213,14 +213,14 @@ fn derived_files(
         }
         Ok(sum)
     };
-    blobs::Kind::ALL.into_iter().map(of_kind).collect()
+    blobs::DerivedKind::ALL.into_iter().map(of_kind).collect()
 }
 
 /// Whether the run is to end early.
 #[derive(Clone)]
-struct Stop(Arc<AtomicBool>);
+struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     /// Learns of SIGINT and SIGTERM from now on.
     fn catch(runtime: &Runtime) -> Result<Self, Error> {
         let _inside = runtime.enter();

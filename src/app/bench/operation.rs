@@ -10,7 +10,7 @@ const GRID_PX: u32 = 16;
 
 /// What is made of a photograph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum BenchOperation {
     /// A crop of the Hires anywhere.
     Crop,
     /// A crop of the Hires that can keep its coefficients.
@@ -27,7 +27,7 @@ pub enum Operation {
     Thumbnail,
 }
 
-impl Operation {
+impl BenchOperation {
     /// All of them, in the order of the report.
     pub const ALL: [Self; 7] = [
         Self::Crop,
@@ -124,7 +124,7 @@ mod tests {
     fn crops_lie_inside_the_picture_spread_out_and_on_the_grid_where_they_should() {
         let size = Size::new(4271, 2847);
         for (operation, grid) in
-            [(Operation::Crop, 1), (Operation::CropOnGrid, 16), (Operation::CropWatermark, 1)]
+            [(BenchOperation::Crop, 1), (BenchOperation::CropOnGrid, 16), (BenchOperation::CropWatermark, 1)]
         {
             let crops: Vec<_> = (0..1000).map(|at| operation.crop(size, at).unwrap()).collect();
             for crop in &crops {
@@ -142,16 +142,16 @@ mod tests {
     #[test]
     fn a_small_picture_is_taken_whole() {
         let size = Size::new(640, 900);
-        let crop = Operation::CropOnGrid.crop(size, 7).unwrap();
+        let crop = BenchOperation::CropOnGrid.crop(size, 7).unwrap();
         assert_eq!((crop.x, crop.width, crop.height), (0, 640, 600));
         let size = Size::new(640, 427);
-        assert_eq!(Operation::Crop.crop(size, 7), Some(Rect::new(0, 0, size)));
+        assert_eq!(BenchOperation::Crop.crop(size, 7), Some(Rect::new(0, 0, size)));
     }
 
     #[test]
     fn every_path_is_one_of_the_grammar_and_the_same_each_time() {
         let key: ItemKey = "image/a".parse().unwrap();
-        for operation in Operation::ALL {
+        for operation in BenchOperation::ALL {
             let path = operation.path(&key, Size::new(6000, 4000), 3);
             assert_eq!(MediaPath::parse(&path).unwrap().key(), &key, "{path}");
             assert_eq!(path, operation.path(&key, Size::new(6000, 4000), 3));

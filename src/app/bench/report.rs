@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Measured, Percentiles};
+use super::{OperationResult, LatencyPercentiles};
 
 /// Derived files of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct DerivedFiles {
 
 /// What was measured.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct BenchReport {
     /// Photographs that were taken in.
     pub photographs: usize,
     /// Pixels of all originals together.
@@ -25,16 +25,16 @@ pub struct Report {
     /// Bytes of all originals together.
     pub bytes: u64,
     /// Taking one photograph in, milliseconds.
-    pub ingest_ms: Percentiles,
+    pub ingest_ms: LatencyPercentiles,
     /// What is derived from the originals.
     pub derived: Vec<DerivedFiles>,
     /// The operations, in the order in which they were measured.
-    pub operations: Vec<Measured>,
+    pub operations: Vec<OperationResult>,
 }
 
 const MEGA: f64 = 1e6;
 
-impl Report {
+impl BenchReport {
     /// The table for people, with a line's end behind each line.
     #[must_use]
     pub fn table(&self) -> String {
@@ -88,7 +88,7 @@ impl Report {
             "bytes": self.bytes,
             "ingestMs": self.ingest_ms.json(),
             "derived": self.derived.iter().map(derived).collect::<Map<_, _>>(),
-            "operations": self.operations.iter().map(Measured::json).collect::<Vec<_>>(),
+            "operations": self.operations.iter().map(OperationResult::json).collect::<Vec<_>>(),
         })
     }
 
@@ -97,14 +97,14 @@ impl Report {
     }
 }
 
-impl Percentiles {
+impl LatencyPercentiles {
     fn json(self) -> Value {
         let Self { p50, p95, p99 } = self;
         json!({ "p50": p50, "p95": p95, "p99": p99 })
     }
 }
 
-impl Measured {
+impl OperationResult {
     fn per_second(&self) -> f64 {
         real(self.renditions as u64) / self.seconds.max(f64::MIN_POSITIVE)
     }
@@ -114,7 +114,7 @@ impl Measured {
     }
 
     fn row(&self, text: &mut String) {
-        let Percentiles { p50, p95, p99 } = self.ms;
+        let LatencyPercentiles { p50, p95, p99 } = self.ms;
         put(text, format_args!("{:<18}{:>8}", self.title, self.workers));
         for number in [self.per_second(), p50, p95, p99, real(self.bytes_each()) / 1000.0] {
             put(text, format_args!("{:>9}", digits(number)));
@@ -170,27 +170,27 @@ fn digits(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::bench::Operation;
+    use crate::app::bench::BenchOperation;
 
-    fn report(peak_bytes: Option<u64>, peak_is_own: bool) -> Report {
-        let measured = Measured {
-            operation: Operation::Crop,
+    fn report(peak_bytes: Option<u64>, peak_is_own: bool) -> BenchReport {
+        let measured = OperationResult {
+            operation: BenchOperation::Crop,
             title: "crop 800x600".to_owned(),
             workers: 2,
             renditions: 300,
             seconds: 2.0,
-            ms: Percentiles { p50: 1.234, p95: 23.45, p99: 345.6 },
+            ms: LatencyPercentiles { p50: 1.234, p95: 23.45, p99: 345.6 },
             ways: [("region", 299), ("whole", 1)].into(),
             bytes: 300 * 121_000,
             peak_bytes,
             peak_is_own,
         };
         let derived = DerivedFiles { kind: "index", files: 1, bytes: 25_000 };
-        Report {
+        BenchReport {
             photographs: 1,
             pixels: 24_000_000,
             bytes: 10_000_000,
-            ingest_ms: Percentiles { p50: 182.4, p95: 240.0, p99: 240.0 },
+            ingest_ms: LatencyPercentiles { p50: 182.4, p95: 240.0, p99: 240.0 },
             derived: vec![derived],
             operations: vec![measured],
         }

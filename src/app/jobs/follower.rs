@@ -7,27 +7,27 @@ use tokio::sync::{mpsc, watch};
 use crate::access::auth::Auth;
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{BlockingJob, JobSpec, JobThread, RunOutcome, StopSignal};
-use crate::cluster::membership::Node;
+use crate::cluster::membership::ClusterNode;
 use crate::media::Media;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::runtime::limits::FOLLOW_MS;
 use crate::runtime::telemetry;
-use crate::storage::database::{AccountChange, Change, DbError, Follower};
+use crate::storage::database::{AccountChange, FollowedChanges, DbError, LogFollower};
 use model::ItemKey;
 
 /// Follows the item log and the account log: what changed leaves the caches.
 ///
 /// The search index follows by itself, so that nothing here waits for it.
 struct CacheFollower {
-    log: Follower,
+    log: LogFollower,
     media: Media,
     auth: Auth,
     /// Items whose standard renditions are made before somebody asks.
     to_warm: Option<mpsc::Sender<ItemKey>>,
     /// The row of the item log up to which nobody is given old versions from here.
     followed: watch::Sender<i64>,
-    node: Node,
+    node: ClusterNode,
 }
 
 /// Starts the follower. The row of the item log up to which it followed is published on `followed` and to
@@ -80,7 +80,7 @@ impl CacheFollower {
     }
 
     /// Removes from the caches what changed.
-    fn invalidate(&self, change: &Change) {
+    fn invalidate(&self, change: &FollowedChanges) {
         if !change.items.is_empty() {
             let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
             metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{BlockingJob, JobSpec, JobThread, RunOutcome, StopSignal};
-use crate::cluster::membership::Lease;
+use crate::cluster::membership::ClusterLease;
 use crate::distribution::notifications::Notifications;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{FOLLOW_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP};
-use crate::storage::database::Pulse;
+use crate::storage::database::CommitWatcher;
 
 /// Matches what any process writes with the notifications, and does what notifications do by the clock.
-struct Matcher {
-    pulse: Pulse,
+struct MatchingJob {
+    pulse: CommitWatcher,
     notifications: Notifications,
     guard: ClusterGuard,
     /// Whether the last step left something.
@@ -30,7 +30,7 @@ pub(in crate::app) fn start_matcher(
     notifications: &Notifications,
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
-    let matcher = Matcher {
+    let matcher = MatchingJob {
         pulse: notifications.pulse()?,
         notifications: notifications.clone(),
         guard: guard.clone(),
@@ -42,11 +42,11 @@ pub(in crate::app) fn start_matcher(
     JobThread::start(matcher, guard)
 }
 
-impl BlockingJob for Matcher {
+impl BlockingJob for MatchingJob {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("match", Duration::from_millis(MATCHING_MS)).on_holder_of(Lease::Matching)
+        JobSpec::every("match", Duration::from_millis(MATCHING_MS)).on_holder_of(ClusterLease::Matching)
     }
 
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {
@@ -89,7 +89,7 @@ fn is_over(since: Option<Stopwatch>, time: Duration) -> bool {
 
 /// Wakes readers of streams for whom another process queued something.
 struct ReaderWaker {
-    pulse: Pulse,
+    pulse: CommitWatcher,
     notifications: Notifications,
     /// Whether something was written since they were woken.
     due: bool,

@@ -14,7 +14,7 @@ use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, JobThread, RunOutcome, sweep};
 use crate::distribution::notifications::Notifications;
 use crate::distribution::recipients::limits::RECIPIENTS_SWEEP;
-use crate::http::{DistributionState, Shared};
+use crate::http::{DistributionState, SharedState};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
@@ -28,12 +28,12 @@ pub(super) use watched_folder::WatchedFolder;
 
 /// Where jobs run.
 #[derive(Clone, Copy)]
-pub(super) struct Jobs<'a> {
+pub(super) struct JobContext<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) guard: &'a ClusterGuard,
 }
 
-impl Jobs<'_> {
+impl JobContext<'_> {
     /// Runs a job until `stop` turns true.
     pub(super) fn until(self, stop: watch::Receiver<bool>, mut job: impl BackgroundJob + 'static) {
         let guard = self.guard.clone();
@@ -49,7 +49,7 @@ impl Jobs<'_> {
     }
 
     /// Starts the timers and sweeps of this process.
-    pub(super) fn start_timers(self, shared: &Shared, config: &Config) {
+    pub(super) fn start_timers(self, shared: &SharedState, config: &Config) {
         let role = shared.process.node.role();
         self.to_the_end(metrics_upkeep(shared));
         if !role.only_reads() {
@@ -65,7 +65,7 @@ impl Jobs<'_> {
         }
     }
 
-    fn start_sweeps(self, shared: &Shared, config: &Config) {
+    fn start_sweeps(self, shared: &SharedState, config: &Config) {
         let stop = || shared.process.stopping.subscribe();
         let DistributionState { deliveries, recipients, .. } = &shared.distribution;
         let (oauth, collections) = (&shared.access.oauth, &shared.archive.collections);
@@ -115,7 +115,7 @@ pub(super) fn start_threads(
 }
 
 /// Adds up samples of histograms, which are kept one by one until a scrape or this does it.
-fn metrics_upkeep(shared: &Shared) -> impl BackgroundJob + use<> {
+fn metrics_upkeep(shared: &SharedState) -> impl BackgroundJob + use<> {
     let spec = JobSpec::every("metrics-upkeep", METRICS_UPKEEP);
     jobs::periodic(spec, &shared.process.metrics, |metrics| async move {
         metrics.run_upkeep();

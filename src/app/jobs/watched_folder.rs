@@ -2,17 +2,17 @@
 
 use std::{io, time::Duration};
 
-use crate::app::Archive;
-use crate::archive::ingest::watch::{Watch, Watcher};
+use crate::app::OpenArchive;
+use crate::archive::ingest::watch::{FolderWatch, ScanContext};
 use crate::cluster::jobs::{BlockingJob, JobSpec, RunOutcome, StopSignal};
-use crate::cluster::membership::{Lease, Node};
+use crate::cluster::membership::{ClusterLease, ClusterNode};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// A watched folder, before it is looked at.
 pub(in crate::app) struct WatchedFolder {
-    watch: Watch,
+    watch: FolderWatch,
     interval: Duration,
 }
 
@@ -22,8 +22,8 @@ impl WatchedFolder {
     /// Fails when it cannot be used.
     pub(in crate::app) fn open(
         config: &Config,
-        archive: &Archive,
-        node: &Node,
+        archive: &OpenArchive,
+        node: &ClusterNode,
     ) -> Result<Option<Self>> {
         let dir = &config.ingest.watch;
         if dir.as_os_str().is_empty() || !node.role().works() {
@@ -32,10 +32,10 @@ impl WatchedFolder {
         let ingest = archive.ingest(config)?.for_server();
         let unusable = |cause| {
             let message = format!("ingest.watch: folder {} cannot be used", dir.display());
-            Error::new(Kind::Unavailable, message).because(cause)
+            Error::new(ErrorKind::Unavailable, message).because(cause)
         };
-        let watch = Watch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
-        node.want(Lease::Watching, Some(&watch.name().map_err(unusable)?.to_string()));
+        let watch = FolderWatch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
+        node.want(ClusterLease::Watching, Some(&watch.name().map_err(unusable)?.to_string()));
         let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
         Ok(Some(Self { watch, interval }))
     }
@@ -45,12 +45,12 @@ impl BlockingJob for WatchedFolder {
     type Error = io::Error;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("watch-folder", self.interval).on_holder_of(Lease::Watching)
+        JobSpec::every("watch-folder", self.interval).on_holder_of(ClusterLease::Watching)
     }
 
     fn run(&mut self, stop: &StopSignal) -> io::Result<RunOutcome> {
         let stops = || stop.is_set();
-        self.watch.look(&Watcher { now: &clock::now, stops: &stops })?;
+        self.watch.look(&ScanContext { now: &clock::now, stops: &stops })?;
         Ok(RunOutcome::Done)
     }
 }

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use crate::access::auth::Principal;
 use crate::storage::database::{Collection, CollectionHead, LostItem};
-use model::item::Links;
+use model::item::MediaLinks;
 
 /// A collection as it is shown where its items are not asked for.
 #[derive(Debug, Serialize)]
-pub struct Bare<'a> {
+pub struct CollectionSummary<'a> {
     id: String,
     name: &'a str,
     owner: &'a str,
@@ -20,7 +20,7 @@ pub struct Bare<'a> {
     modified: Option<Timestamp>,
 }
 
-impl<'a> From<&'a CollectionHead> for Bare<'a> {
+impl<'a> From<&'a CollectionHead> for CollectionSummary<'a> {
     fn from(head: &'a CollectionHead) -> Self {
         Self {
             id: head.id.to_string(),
@@ -37,16 +37,16 @@ impl<'a> From<&'a CollectionHead> for Bare<'a> {
 /// A collection as it is shown, with our addresses.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shown<'a> {
+pub struct CollectionView<'a> {
     #[serde(flatten)]
-    head: Bare<'a>,
+    head: CollectionSummary<'a>,
     content: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    removed_content: Option<Vec<ShownLost<'a>>>,
+    removed_content: Option<Vec<RemovedItemView<'a>>>,
 }
 
 #[derive(Debug, Serialize)]
-struct ShownLost<'a> {
+struct RemovedItemView<'a> {
     uri: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     headline: Option<&'a str>,
@@ -55,23 +55,23 @@ struct ShownLost<'a> {
     timestamp: Timestamp,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> CollectionView<'a> {
     /// How `collection` is shown to `reader` with addresses by `links`.
     ///
     /// Spec §2 is silent: `removedContent` is for the owner alone. What was withdrawn is not to be
     /// read any more, and its headline would go to readers who could not see the item either.
     #[must_use]
-    pub fn new(collection: &'a Collection, reader: &Principal, links: &impl Links) -> Self {
+    pub fn new(collection: &'a Collection, reader: &Principal, links: &impl MediaLinks) -> Self {
         let Collection { head, content, removed } = collection;
         let is_own = head.owner == reader.user().id;
-        let lost = |lost: &'a LostItem| ShownLost {
+        let lost = |lost: &'a LostItem| RemovedItemView {
             uri: links.item(&lost.key),
             headline: lost.headline.as_deref(),
             description_text: lost.description.as_deref(),
             timestamp: lost.at,
         };
         Self {
-            head: Bare::from(head),
+            head: CollectionSummary::from(head),
             content: content.iter().map(|key| links.item(key)).collect(),
             removed_content: is_own.then(|| removed.iter().map(lost).collect()),
         }

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     COLLECTION_ACCESSED, COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX, SWEEP_ROWS,
 };
@@ -38,7 +38,7 @@ pub struct Collections {
 
 /// What an owner makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct CollectionDraft {
     /// What it is called.
     pub name: String,
     /// Whether others may read it.
@@ -47,7 +47,7 @@ pub struct Draft {
 
 /// What an owner changes; `None` leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct CollectionChange {
     /// What it is called.
     pub name: Option<String>,
     /// Whether others may read it.
@@ -84,11 +84,11 @@ impl Collections {
 
     /// Makes a collection without items.
     ///
-    /// Fails with [`Kind::Conflict`] when the caller has [`COLLECTIONS_PER_USER_MAX`].
+    /// Fails with [`ErrorKind::Conflict`] when the caller has [`COLLECTIONS_PER_USER_MAX`].
     pub async fn create(
         &self,
         caller: &Principal,
-        draft: Draft,
+        draft: CollectionDraft,
         now: Timestamp,
     ) -> Result<Collection> {
         caller.require(Permission::Collections)?;
@@ -109,7 +109,7 @@ impl Collections {
         };
         let too_many = || {
             let message = format!("A user has {COLLECTIONS_PER_USER_MAX} collections at most");
-            Error::new(Kind::Conflict, message)
+            Error::new(ErrorKind::Conflict, message)
         };
         self.db.write(write).await?.ok_or_else(too_many)
     }
@@ -162,7 +162,7 @@ impl Collections {
         &self,
         caller: &Principal,
         id: Uuid,
-        change: Change,
+        change: CollectionChange,
         now: Timestamp,
     ) -> Result<Option<Collection>> {
         let write = move |tx: &WriteTx<'_>, head: CollectionHead| {
@@ -200,7 +200,7 @@ impl Collections {
     /// Spec §4 is silent on lists of which some items are not there: those are left out and the
     /// others come in. One that is in the collection stays where it is.
     ///
-    /// Fails with [`Kind::Conflict`] when the collection would have more than
+    /// Fails with [`ErrorKind::Conflict`] when the collection would have more than
     /// [`COLLECTION_ITEMS_MAX`] items; then none comes in.
     pub async fn add(
         &self,
@@ -285,7 +285,7 @@ impl Collections {
 
 fn full() -> Error {
     let message = format!("A collection has {COLLECTION_ITEMS_MAX} items at most");
-    Error::new(Kind::Conflict, message)
+    Error::new(ErrorKind::Conflict, message)
 }
 
 fn signed(duration: Duration) -> jiff::SignedDuration {

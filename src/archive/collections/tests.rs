@@ -6,10 +6,10 @@ use jiff::SignedDuration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::access::auth::{Auth, Credentials, HashLimits};
+use crate::access::auth::{Auth, PresentedCredentials, HashLimits};
 use crate::runtime::limits::COLLECTION_REMOVED_MAX;
 use crate::storage::database::{LostItem, NewItem};
-use model::Hash;
+use model::ContentHash;
 use model::item::Document;
 
 const SEED: &str = "
@@ -34,7 +34,7 @@ fn scene() -> Scene {
     db.write_blocking(|tx| {
         tx.run_sql(SEED)?;
         for user in [1, 2] {
-            let hash = Hash::of(format!("key {user}").as_bytes());
+            let hash = ContentHash::of(format!("key {user}").as_bytes());
             tx.run_sql(&format!(
                 "INSERT INTO api_keys (key_hash, user_id, name, created_ms)
                  VALUES ('{hash}', {user}, '', 0)"
@@ -61,7 +61,7 @@ fn scene() -> Scene {
 impl Scene {
     async fn user(&self, number: i64) -> Arc<Principal> {
         let key = format!("key {number}");
-        self.auth.find(Credentials::ApiKey(&key), at(0)).await.unwrap().unwrap()
+        self.auth.find(PresentedCredentials::ApiKey(&key), at(0)).await.unwrap().unwrap()
     }
 
     /// Writes the item `image/<id>` with the properties `document`.
@@ -107,12 +107,12 @@ fn keys(ids: &[&str]) -> Vec<ItemKey> {
     ids.iter().map(|id| key(id)).collect()
 }
 
-fn draft(name: &str) -> Draft {
-    Draft { name: name.to_owned(), public: false }
+fn draft(name: &str) -> CollectionDraft {
+    CollectionDraft { name: name.to_owned(), public: false }
 }
 
-fn renamed(name: &str) -> Change {
-    Change { name: Some(name.to_owned()), ..Change::default() }
+fn renamed(name: &str) -> CollectionChange {
+    CollectionChange { name: Some(name.to_owned()), ..CollectionChange::default() }
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_user_has_so_many_collections_and_no_more() {
         scene.collections.create(&owner, draft("x"), at(0)).await.unwrap();
     }
     let refused = scene.collections.create(&owner, draft("x"), at(0)).await.unwrap_err();
-    assert_eq!(refused.kind(), Kind::Conflict);
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
     assert!(refused.message().contains(&COLLECTIONS_PER_USER_MAX.to_string()), "{refused}");
     scene.collections.create(&other, draft("x"), at(0)).await.unwrap();
 }
@@ -178,7 +178,7 @@ async fn a_collection_that_would_have_too_many_items_gets_none_of_them() {
     let most = all[..COLLECTION_ITEMS_MAX - 1].to_vec();
     scene.collections.add(&owner, id, most.clone(), at(1)).await.unwrap().unwrap();
     let refused = scene.collections.add(&owner, id, all.clone(), at(2)).await.unwrap_err();
-    assert_eq!(refused.kind(), Kind::Conflict);
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
     assert!(refused.message().contains(&COLLECTION_ITEMS_MAX.to_string()), "{refused}");
     assert_eq!(scene.look(id, at(3)).await.content, most);
     // The last place can be taken, and a full collection takes what it has already.
@@ -195,7 +195,7 @@ async fn only_the_owner_changes_a_collection_and_only_a_public_one_is_read_by_ot
     let id = scene.filled().await;
     let sections = &scene.collections;
     assert_eq!(sections.look(&other, id, at(2)).await.unwrap(), None);
-    let public = Change { public: Some(true), ..Change::default() };
+    let public = CollectionChange { public: Some(true), ..CollectionChange::default() };
     sections.update(&owner, id, public, at(2)).await.unwrap().unwrap();
     let before = sections.look(&other, id, at(2)).await.unwrap().unwrap();
     assert_eq!(before.content, keys(&["a", "b", "c"]));
@@ -219,7 +219,7 @@ async fn an_order_is_kept_by_what_comes_after_it() {
     let scene = scene();
     let owner = scene.user(1).await;
     let id = scene.filled().await;
-    let order = |ids: &[&str]| Change { content: Some(keys(ids)), ..Change::default() };
+    let order = |ids: &[&str]| CollectionChange { content: Some(keys(ids)), ..CollectionChange::default() };
     let ordered = |ids: &[&str], second| {
         let (change, sections, owner) = (order(ids), &scene.collections, &owner);
         async move { sections.update(owner, id, change, at(second)).await.unwrap().unwrap() }

@@ -6,15 +6,15 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::Form;
+use super::DocumentForm;
 use super::covers;
-use super::named::Sight;
+use super::named::CallerVisibility;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ANSWER_BYTES_MAX;
 use crate::storage::database::{ReadTx, StoredItem};
-use crate::storage::search::{Coverage, Found, Hit};
+use crate::storage::search::{Coverage, SearchResults, SearchHit};
 use model::ItemKey;
-use model::item::{Document, Held, Links, PubStatus, RenditionSizes, Served};
+use model::item::{Document, ItemPresence, MediaLinks, PubStatus, RenditionSizes, DocumentRequest};
 use query::Facet;
 
 /// Bytes of a document, to begin with; the text grows as it has to.
@@ -29,19 +29,19 @@ pub(super) fn nothing() -> Bytes {
 
 /// Items that were asked for by name.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct ItemListing {
     /// The text of `{"hits": […]}`.
     pub text: Bytes,
     /// How many hits there are.
     pub hits: usize,
     /// What was read of each item that was looked at, in their order. Items behind the last of them
     /// had no room.
-    pub read: Vec<Reading>,
+    pub read: Vec<ItemLookup>,
 }
 
 /// What a look at one item by its name came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum ItemLookup {
     /// It is among the hits, in the version of that number.
     Given(i64),
     /// It is gone, or hidden from the reader.
@@ -61,15 +61,15 @@ fn is_listed(status: PubStatus) -> bool {
 }
 
 /// Writes answers in one form.
-pub(super) struct Writer<L> {
-    pub(super) form: Form<L>,
+pub(super) struct AnswerWriter<L> {
+    pub(super) form: DocumentForm<L>,
     pub(super) sizes: RenditionSizes,
 }
 
-impl<L: Links> Writer<L> {
+impl<L: MediaLinks> AnswerWriter<L> {
     /// `{"hits": […], "total": n, "facets": {…}}` with the facets that were asked for.
-    pub(super) fn whole(&self, found: Found, asked: &[Facet], tx: &ReadTx<'_>) -> Result<Bytes> {
-        let Found { total, hits, facets, seen: _ } = found;
+    pub(super) fn whole(&self, found: SearchResults, asked: &[Facet], tx: &ReadTx<'_>) -> Result<Bytes> {
+        let SearchResults { total, hits, facets, seen: _ } = found;
         let mut text = b"{\"hits\":".to_vec();
         self.write_hits(hits, tx, &mut text)?;
         text.extend_from_slice(format!(",\"total\":{total},\"facets\":").as_bytes());
@@ -79,14 +79,14 @@ impl<L: Links> Writer<L> {
     }
 
     /// `[…]`.
-    pub(super) fn list(&self, found: Found, tx: &ReadTx<'_>) -> Result<Bytes> {
+    pub(super) fn list(&self, found: SearchResults, tx: &ReadTx<'_>) -> Result<Bytes> {
         let mut text = Vec::new();
         self.write_hits(found.hits, tx, &mut text)?;
         Ok(text.into())
     }
 
     /// `{"hits": […]}`, if there is a hit.
-    pub(super) fn first(&self, found: Found, tx: &ReadTx<'_>) -> Result<Option<Bytes>> {
+    pub(super) fn first(&self, found: SearchResults, tx: &ReadTx<'_>) -> Result<Option<Bytes>> {
         if found.hits.is_empty() {
             return Ok(None);
         }
@@ -104,18 +104,18 @@ impl<L: Links> Writer<L> {
         coverage: &Coverage,
         now: Timestamp,
         tx: &ReadTx<'_>,
-    ) -> Result<Listed> {
-        let mut listed = Listed { text: nothing(), hits: 0, read: Vec::new() };
+    ) -> Result<ItemListing> {
+        let mut listed = ItemListing { text: nothing(), hits: 0, read: Vec::new() };
         let mut text = b"{\"hits\":[".to_vec();
-        let mut linked = Linked { tx, known: HashMap::new() };
+        let mut linked = LinkedItems { tx, known: HashMap::new() };
         let matched = tx.matched_seq()?;
         for key in keys {
             let Some((version, item)) = tx.find_version(key)? else {
-                listed.read.push(Reading::Hidden);
+                listed.read.push(ItemLookup::Hidden);
                 continue;
             };
             if version > matched && tx.is_fresh_behind(version, matched)? {
-                listed.read.push(Reading::Early);
+                listed.read.push(ItemLookup::Early);
                 continue;
             }
             let hidden = item.embargoed.is_some_and(|until| until > now);
@@ -124,21 +124,21 @@ impl<L: Links> Writer<L> {
                 is_listed(document.pub_status()) && covers(coverage, &document)
             });
             if hidden || !seen {
-                listed.read.push(Reading::Hidden);
+                listed.read.push(ItemLookup::Hidden);
                 continue;
             }
             let before = text.len();
             if listed.hits > 0 {
                 text.push(b',');
             }
-            let document = self.document(Hit { key: key.clone(), item }, &mut linked)?;
+            let document = self.document(SearchHit { key: key.clone(), item }, &mut linked)?;
             serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
             if text.len() > ANSWER_BYTES_MAX && listed.hits > 0 {
                 text.truncate(before);
                 break;
             }
             listed.hits += 1;
-            listed.read.push(Reading::Given(version));
+            listed.read.push(ItemLookup::Given(version));
         }
         text.extend_from_slice(b"]}");
         listed.text = text.into();
@@ -147,16 +147,16 @@ impl<L: Links> Writer<L> {
 
     /// `[…]` of those of `keys` that `sight` shows, in their order, as many as one answer has room
     /// for.
-    pub(super) fn named(&self, keys: &[ItemKey], sight: &Sight, tx: &ReadTx<'_>) -> Result<Bytes> {
+    pub(super) fn named(&self, keys: &[ItemKey], sight: &CallerVisibility, tx: &ReadTx<'_>) -> Result<Bytes> {
         let mut text = b"[".to_vec();
-        let mut linked = Linked { tx, known: HashMap::new() };
+        let mut linked = LinkedItems { tx, known: HashMap::new() };
         for key in keys {
             let Some(item) = tx.find_item(key)?.filter(|item| sight.shows(item)) else { continue };
             let before = text.len();
             if before > 1 {
                 text.push(b',');
             }
-            let document = self.document(Hit { key: key.clone(), item }, &mut linked)?;
+            let document = self.document(SearchHit { key: key.clone(), item }, &mut linked)?;
             serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
             if text.len() > ANSWER_BYTES_MAX {
                 text.truncate(before);
@@ -167,10 +167,10 @@ impl<L: Links> Writer<L> {
         Ok(text.into())
     }
 
-    fn write_hits(&self, hits: Vec<Hit>, tx: &ReadTx<'_>, text: &mut Vec<u8>) -> Result<()> {
+    fn write_hits(&self, hits: Vec<SearchHit>, tx: &ReadTx<'_>, text: &mut Vec<u8>) -> Result<()> {
         text.reserve(hits.len().saturating_mul(DOCUMENT_BYTES).min(TEXT_BYTES_MAX));
         text.push(b'[');
-        let mut linked = Linked { tx, known: HashMap::new() };
+        let mut linked = LinkedItems { tx, known: HashMap::new() };
         for (index, hit) in hits.into_iter().enumerate() {
             if index > 0 {
                 text.push(b',');
@@ -187,25 +187,25 @@ impl<L: Links> Writer<L> {
     }
 
     /// The document of one hit as it is served.
-    fn document(&self, hit: Hit, linked: &mut Linked<'_>) -> Result<Value> {
-        let Hit { key, item: StoredItem { document, assets, .. } } = hit;
+    fn document(&self, hit: SearchHit, linked: &mut LinkedItems<'_>) -> Result<Value> {
+        let SearchHit { key, item: StoredItem { document, assets, .. } } = hit;
         let damaged = |cause| Error::internal(format!("item {key}: {cause}"));
         let document = Document::from_stored(&document).map_err(damaged)?;
-        let Form { layout, links } = &self.form;
+        let DocumentForm { layout, links } = &self.form;
         linked.look_up(document.linked_items(*layout))?;
         let (sizes, layout) = (self.sizes, *layout);
-        let served = Served { key: &key, assets: &assets, sizes, crop: None, layout };
+        let served = DocumentRequest { key: &key, assets: &assets, sizes, crop: None, layout };
         served.document(document, links, &|key| linked.held(key)).map_err(Error::internal)
     }
 }
 
 /// What there is of items that documents name, each looked up once for an answer.
-struct Linked<'a> {
+struct LinkedItems<'a> {
     tx: &'a ReadTx<'a>,
-    known: HashMap<ItemKey, Held>,
+    known: HashMap<ItemKey, ItemPresence>,
 }
 
-impl Linked<'_> {
+impl LinkedItems<'_> {
     /// Looks up those of `keys` that are not known yet.
     fn look_up(&mut self, keys: HashSet<ItemKey>) -> Result<()> {
         for key in keys {
@@ -217,8 +217,8 @@ impl Linked<'_> {
         Ok(())
     }
 
-    fn held(&self, key: &ItemKey) -> Held {
-        self.known.get(key).copied().unwrap_or(Held::Nothing)
+    fn held(&self, key: &ItemKey) -> ItemPresence {
+        self.known.get(key).copied().unwrap_or(ItemPresence::Nothing)
     }
 }
 

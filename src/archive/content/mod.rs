@@ -20,83 +20,83 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-pub use answer::{Listed, Reading};
-pub use named::Sight;
-pub use period::{Period, Recent, parse_day};
-pub use selection::{Selection, coverage, covers, may_see_commissioned, unknown_agreement};
+pub use answer::{ItemListing, ItemLookup};
+pub use named::CallerVisibility;
+pub use period::{TimestampFilter, RecentSpan, parse_day};
+pub use selection::{ItemSelection, coverage, covers, may_see_commissioned, unknown_agreement};
 
 use crate::runtime::error::Result;
 use crate::runtime::slots::{SlotHolder, SlotLimits};
 use crate::storage::database::ReadTx;
-use crate::storage::search::{Coverage, Found, Freshness, Request, Search, Seen};
-use answer::Writer;
+use crate::storage::search::{Coverage, SearchResults, Freshness, SearchCriteria, SearchEngine, SeenVersions};
+use answer::AnswerWriter;
 use model::ItemKey;
-use model::item::{Layout, Links, RenditionSizes};
-use polls::Polls;
+use model::item::{DocumentLayout, MediaLinks, RenditionSizes};
+use polls::PollQueue;
 
 /// How documents are served in an answer.
 #[derive(Clone, Debug)]
-pub struct Form<L> {
+pub struct DocumentForm<L> {
     /// How much of them.
-    pub layout: Layout,
+    pub layout: DocumentLayout,
     /// How addresses are written.
     pub links: L,
 }
 
 /// A poll: what it asks for, and for whom it waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Poll<'a, L> {
+pub struct SearchPoll<'a, L> {
     /// Whose slot it takes while it waits.
     pub holder: Option<SlotHolder>,
     /// What it asks for.
-    pub request: &'a Request,
+    pub request: &'a SearchCriteria,
     /// How its item is served.
-    pub form: &'a Form<L>,
+    pub form: &'a DocumentForm<L>,
 }
 
 /// The content section; cheap to clone.
 #[derive(Clone)]
 pub struct Content {
-    search: Search,
+    search: SearchEngine,
     sizes: RenditionSizes,
-    polls: Arc<Polls>,
+    polls: Arc<PollQueue>,
 }
 
 impl Content {
     /// The section over `search`; `polls` limits the long polls that wait at a time.
     #[must_use]
-    pub fn new(search: Search, sizes: RenditionSizes, polls: SlotLimits) -> Self {
-        Self { search, sizes, polls: Arc::new(Polls::new(polls)) }
+    pub fn new(search: SearchEngine, sizes: RenditionSizes, polls: SlotLimits) -> Self {
+        Self { search, sizes, polls: Arc::new(PollQueue::new(polls)) }
     }
 
     /// The engine, for what is no answer of the content API.
     #[must_use]
-    pub fn engine(&self) -> &Search {
+    pub fn engine(&self) -> &SearchEngine {
         &self.search
     }
 
     /// The text of `{"hits": […], "total": n, "facets": {…}}`.
     ///
     /// Fails when too many searches wait.
-    pub async fn search<L>(&self, request: Request, form: Form<L>, now: Timestamp) -> Result<Bytes>
+    pub async fn search<L>(&self, request: SearchCriteria, form: DocumentForm<L>, now: Timestamp) -> Result<Bytes>
     where
-        L: Links + Send + 'static,
+        L: MediaLinks + Send + 'static,
     {
-        let writer = Writer { form, sizes: self.sizes };
+        let writer = AnswerWriter { form, sizes: self.sizes };
         let asked = request.facets.clone();
-        let make = move |found: Found, tx: &ReadTx<'_>| writer.whole(found, &asked, tx);
+        let make = move |found: SearchResults, tx: &ReadTx<'_>| writer.whole(found, &asked, tx);
         self.search.search(request, Freshness::Preferred, now, make).await
     }
 
     /// The hits alone, as the text of a list.
     ///
     /// Fails when too many searches wait.
-    pub async fn list<L>(&self, request: Request, form: Form<L>, now: Timestamp) -> Result<Bytes>
+    pub async fn list<L>(&self, request: SearchCriteria, form: DocumentForm<L>, now: Timestamp) -> Result<Bytes>
     where
-        L: Links + Send + 'static,
+        L: MediaLinks + Send + 'static,
     {
-        let writer = Writer { form, sizes: self.sizes };
-        let make = move |found: Found, tx: &ReadTx<'_>| writer.list(found, tx);
+        let writer = AnswerWriter { form, sizes: self.sizes };
+        let make = move |found: SearchResults, tx: &ReadTx<'_>| writer.list(found, tx);
         self.search.search(request, Freshness::Preferred, now, make).await
     }
 
@@ -113,21 +113,21 @@ impl Content {
     pub async fn listed<L>(
         &self,
         keys: Vec<ItemKey>,
-        form: Form<L>,
+        form: DocumentForm<L>,
         coverage: Coverage,
         now: Timestamp,
-    ) -> Result<Listed>
+    ) -> Result<ItemListing>
     where
-        L: Links + Send + 'static,
+        L: MediaLinks + Send + 'static,
     {
-        let writer = Writer { form, sizes: self.sizes };
+        let writer = AnswerWriter { form, sizes: self.sizes };
         self.search.read(move |tx| writer.listed(&keys, &coverage, now, tx)).await
     }
 
     /// Those of `keys` that `sight` shows, in their order.
     ///
     /// Fails when too many searches wait.
-    pub async fn seen(&self, keys: Vec<ItemKey>, sight: Sight) -> Result<Vec<ItemKey>> {
+    pub async fn seen(&self, keys: Vec<ItemKey>, sight: CallerVisibility) -> Result<Vec<ItemKey>> {
         self.search.read(move |tx| named::seen(keys, &sight, tx)).await
     }
 
@@ -135,11 +135,11 @@ impl Content {
     /// answer has room for them.
     ///
     /// Fails when too many searches wait.
-    pub async fn named<L>(&self, keys: Vec<ItemKey>, form: Form<L>, sight: Sight) -> Result<Bytes>
+    pub async fn named<L>(&self, keys: Vec<ItemKey>, form: DocumentForm<L>, sight: CallerVisibility) -> Result<Bytes>
     where
-        L: Links + Send + 'static,
+        L: MediaLinks + Send + 'static,
     {
-        let writer = Writer { form, sizes: self.sizes };
+        let writer = AnswerWriter { form, sizes: self.sizes };
         self.search.read(move |tx| writer.named(&keys, &sight, tx)).await
     }
 
@@ -150,23 +150,23 @@ impl Content {
     /// searches do.
     pub async fn poll<L>(
         &self,
-        poll: Poll<'_, L>,
+        poll: SearchPoll<'_, L>,
         now: fn() -> Timestamp,
         wait: Duration,
         stop: impl Future<Output = ()>,
     ) -> Result<Bytes>
     where
-        L: Links + Clone + Send + 'static,
+        L: MediaLinks + Clone + Send + 'static,
     {
-        let Poll { holder, request, form } = poll;
+        let SearchPoll { holder, request, form } = poll;
         // A later look evaluates only what the one before cannot have seen.
-        let seen: Arc<Mutex<Option<Seen>>> = Arc::default();
+        let seen: Arc<Mutex<Option<SeenVersions>>> = Arc::default();
         let look = || {
-            let writer = Writer { form: form.clone(), sizes: self.sizes };
+            let writer = AnswerWriter { form: form.clone(), sizes: self.sizes };
             let unseen = *seen.lock();
-            let request = Request { unseen, ..request.clone() };
+            let request = SearchCriteria { unseen, ..request.clone() };
             let seen = Arc::clone(&seen);
-            let make = move |found: Found, tx: &ReadTx<'_>| {
+            let make = move |found: SearchResults, tx: &ReadTx<'_>| {
                 *seen.lock() = Some(found.seen);
                 writer.first(found, tx)
             };

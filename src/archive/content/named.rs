@@ -12,14 +12,14 @@ use model::item::{Document, PubStatus};
 
 /// What a caller sees at one moment.
 #[derive(Clone, Debug)]
-pub struct Sight {
+pub struct CallerVisibility {
     coverage: Coverage,
     embargoed: bool,
     commissioned: bool,
     now: Timestamp,
 }
 
-impl Sight {
+impl CallerVisibility {
     /// What `caller` sees at `now`: what search finds for it.
     ///
     /// Spec §2 is silent on items of a collection that were replaced: they are shown, because
@@ -50,7 +50,7 @@ impl Sight {
 }
 
 /// Those of `keys` that `sight` shows.
-pub(super) fn seen(keys: Vec<ItemKey>, sight: &Sight, tx: &ReadTx<'_>) -> Result<Vec<ItemKey>> {
+pub(super) fn seen(keys: Vec<ItemKey>, sight: &CallerVisibility, tx: &ReadTx<'_>) -> Result<Vec<ItemKey>> {
     let mut seen = Vec::new();
     for key in keys {
         if tx.find_item(&key)?.is_some_and(|item| sight.shows(&item)) {

@@ -4,7 +4,7 @@ use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
 
 /// A time up to now (`tr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recent {
+pub enum RecentSpan {
     /// The last hour.
     Hour,
     /// The last day.
@@ -17,7 +17,7 @@ pub enum Recent {
     Year,
 }
 
-impl Recent {
+impl RecentSpan {
     /// Every value with its word in parameters.
     pub const ALL: [(&'static str, Self); 5] = [
         ("h", Self::Hour),
@@ -52,16 +52,16 @@ impl Recent {
 
 /// What is asked of `_tstamp`: everything that is given holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Period {
+pub struct TimestampFilter {
     /// A time up to now. Spec §4 is silent on what lies ahead: it is found too, as events are.
-    pub recent: Option<Recent>,
+    pub recent: Option<RecentSpan>,
     /// The day with which it begins.
     pub start: Option<Date>,
     /// The day before which it ends.
     pub end: Option<Date>,
 }
 
-impl Period {
+impl TimestampFilter {
     /// The first moment, inclusive, and the end, exclusive; days begin at midnight in `zone`.
     ///
     /// The end never lies before the first moment; where they are the same, nothing lies between.
@@ -106,14 +106,14 @@ mod tests {
     #[test]
     fn recent_times_are_those_of_the_calendar() {
         let check = |recent, now: &str, expected: &str| {
-            let period = Period { recent: Some(recent), ..Period::default() };
+            let period = TimestampFilter { recent: Some(recent), ..TimestampFilter::default() };
             assert_eq!(period.bounds(at(now), &zone()), (Some(at(expected)), None), "{recent:?}");
         };
-        check(Recent::Hour, "2026-03-31T10:00:00Z", "2026-03-31T09:00:00Z");
-        check(Recent::Day, "2026-03-31T10:00:00Z", "2026-03-30T10:00:00Z");
-        check(Recent::Week, "2026-04-02T10:00:00Z", "2026-03-26T11:00:00Z");
-        check(Recent::Month, "2026-03-31T10:00:00Z", "2026-02-28T11:00:00Z");
-        check(Recent::Year, "2028-02-29T10:00:00Z", "2027-02-28T10:00:00Z");
+        check(RecentSpan::Hour, "2026-03-31T10:00:00Z", "2026-03-31T09:00:00Z");
+        check(RecentSpan::Day, "2026-03-31T10:00:00Z", "2026-03-30T10:00:00Z");
+        check(RecentSpan::Week, "2026-04-02T10:00:00Z", "2026-03-26T11:00:00Z");
+        check(RecentSpan::Month, "2026-03-31T10:00:00Z", "2026-02-28T11:00:00Z");
+        check(RecentSpan::Year, "2028-02-29T10:00:00Z", "2027-02-28T10:00:00Z");
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         let now = at("2026-03-31T10:00:00Z");
         let check =
             |recent, start: Option<&str>, end: Option<&str>, expected: [Option<&str>; 2]| {
-                let period = Period { recent, start: start.map(day), end: end.map(day) };
+                let period = TimestampFilter { recent, start: start.map(day), end: end.map(day) };
                 let [from, until] = expected.map(|text| text.map(at));
                 assert_eq!(period.bounds(now, &zone()), (from, until));
             };
@@ -132,9 +132,9 @@ mod tests {
         check(None, None, Some(monday), [None, Some(last)]);
         check(None, None, None, [None, None]);
         check(None, Some(sunday), Some(saturday), [Some(first), Some(first)]);
-        let hour = Some(Recent::Hour);
+        let hour = Some(RecentSpan::Hour);
         check(hour, Some(sunday), None, [Some("2026-03-31T09:00:00Z"), None]);
-        check(Some(Recent::Year), Some(sunday), None, [Some(first), None]);
+        check(Some(RecentSpan::Year), Some(sunday), None, [Some(first), None]);
         check(None, None, Some("9999-12-31"), [None, Some(&Timestamp::MAX.to_string())]);
     }
 

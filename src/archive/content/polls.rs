@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::POLLS_LOOKING_MAX;
-use crate::runtime::slots::{SlotHolder, SlotLimits, Slots};
+use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
 
 /// The polls that wait.
@@ -17,15 +17,15 @@ use crate::runtime::telemetry;
 /// When items come in, all of them want to look. [`POLLS_LOOKING_MAX`] do at a time; what comes in
 /// while a poll stands in that queue is covered by its one look.
 #[derive(Debug)]
-pub(super) struct Polls {
-    slots: Slots,
+pub(super) struct PollQueue {
+    slots: WaitingSlots,
     looks: Semaphore,
 }
 
-impl Polls {
+impl PollQueue {
     /// No polls yet; `limits` says how many may wait at a time.
     pub(super) fn new(limits: SlotLimits) -> Self {
-        let slots = Slots::new("polls", "client_polls", limits);
+        let slots = WaitingSlots::new("polls", "client_polls", limits);
         Self { slots, looks: Semaphore::new(POLLS_LOOKING_MAX) }
     }
 
@@ -44,7 +44,7 @@ impl Polls {
         stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
         let _slot = self.slots.take(holder)?;
-        let _counted = Counted::new();
+        let _counted = PollGauge::new();
         let mut end = std::pin::pin!(async {
             tokio::select! { () = sleep(wait) => {}, () = stop => {} }
         });
@@ -77,16 +77,16 @@ impl Polls {
 }
 
 /// Counts a poll for as long as it waits.
-struct Counted;
+struct PollGauge;
 
-impl Counted {
+impl PollGauge {
     fn new() -> Self {
         metrics::gauge!(telemetry::POLLS_WAITING).increment(1.0);
         Self
     }
 }
 
-impl Drop for Counted {
+impl Drop for PollGauge {
     fn drop(&mut self) {
         metrics::gauge!(telemetry::POLLS_WAITING).decrement(1.0);
     }

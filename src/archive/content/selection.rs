@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::search::Coverage;
 use model::account::{Agreement, AgreementId};
 use model::item::Document;
@@ -11,7 +11,7 @@ use query::Query;
 
 /// Which items are meant: `q`, `p` and `agr`, which searches, streams and notifications share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub struct ItemSelection {
     /// The query.
     pub query: Query,
     /// Product codes of which an item has one; empty: whatever it has.
@@ -22,7 +22,7 @@ pub struct Selection {
     pub agreements: Vec<AgreementId>,
 }
 
-impl Selection {
+impl ItemSelection {
     /// The selection with the product codes of `p`, of which those behind a `-` are excluded.
     ///
     /// Nothing where a `-` has no code behind it.
@@ -97,7 +97,7 @@ pub fn covers(coverage: &Coverage, document: &Document) -> bool {
 /// Fails unless the caller may see commissioned items: with admin privileges (Spec §4), or
 /// working for the provider.
 pub fn may_see_commissioned(caller: Option<&Principal>) -> Result<()> {
-    let unknown = || Error::new(Kind::Unauthenticated, "Unauthorized");
+    let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let caller = caller.ok_or_else(unknown)?;
     if caller.sees_commissioned() { Ok(()) } else { caller.require_admin() }
 }

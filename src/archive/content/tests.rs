@@ -10,10 +10,10 @@ use std::{
 
 use tokio::sync::{Notify, watch};
 
-use super::polls::Polls;
+use super::polls::PollQueue;
 use super::selection::covered;
 use super::*;
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::slots::SlotLimits;
 use crate::storage::search::Coverage;
 use model::account::{Agreement, AgreementId, AgreementType, OrganizationId, Product, ProductId};
@@ -68,7 +68,7 @@ fn agreements_in_force_cover_their_products_and_a_super_agreement_everything() {
 #[test]
 fn codes_behind_a_minus_are_excluded() {
     let of = |codes: &[&str]| {
-        let selection = Selection::new(Query::All, codes, Vec::new())?;
+        let selection = ItemSelection::new(Query::All, codes, Vec::new())?;
         Some((selection.products.join(" "), selection.products_excluded.join(" ")))
     };
     let check = |codes: &[&str], expected: (&str, &str)| {
@@ -84,7 +84,7 @@ fn codes_behind_a_minus_are_excluded() {
 
 /// Polls over a count of changes, with what their looks find.
 struct Scene {
-    polls: Arc<Polls>,
+    polls: Arc<PollQueue>,
     changes: watch::Sender<u64>,
     looks: Arc<AtomicUsize>,
     looked: Arc<Notify>,
@@ -93,7 +93,7 @@ struct Scene {
 impl Scene {
     fn new(waiting_max: usize) -> Self {
         Self {
-            polls: Arc::new(Polls::new(SlotLimits {
+            polls: Arc::new(PollQueue::new(SlotLimits {
                 all: waiting_max,
                 client: waiting_max,
                 known_share: 0.0,
@@ -161,7 +161,7 @@ async fn one_poll_more_than_may_wait_is_refused_and_an_ended_one_makes_room() {
     let waiting = scene.poll(1, LONG, std::future::pending());
     scene.looked.notified().await;
     let refused = scene.poll(0, LONG, std::future::pending()).await.unwrap();
-    assert_eq!(refused.unwrap_err().kind(), Kind::Overloaded);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Overloaded);
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
     assert!(scene.poll(0, LONG, std::future::pending()).await.unwrap().is_ok());
@@ -183,11 +183,11 @@ async fn what_changes_while_a_poll_stands_in_the_queue_costs_one_look() {
 
 #[tokio::test]
 async fn a_look_that_fails_ends_the_poll() {
-    let polls = Polls::new(SlotLimits { all: 1, client: 1, known_share: 0.0 });
-    let look = || async { Err::<Option<()>, _>(Error::new(Kind::Unavailable, "busy")) };
+    let polls = PollQueue::new(SlotLimits { all: 1, client: 1, known_share: 0.0 });
+    let look = || async { Err::<Option<()>, _>(Error::new(ErrorKind::Unavailable, "busy")) };
     let changes = watch::Sender::new(0);
     let ended = polls.wait(None, changes.subscribe(), look, LONG, std::future::pending()).await;
-    assert_eq!(ended.unwrap_err().kind(), Kind::Unavailable);
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::runtime::modes;
 
 /// What to do about a folder on the way that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingFolder {
     /// It is an error.
     Fails,
     /// It is created, open to others as the umask of the start allows.
@@ -27,12 +27,12 @@ pub(super) enum Missing {
 
 /// A file or folder that stays the one that was opened.
 #[derive(Debug)]
-pub(super) struct Pinned {
+pub(super) struct PinnedPath {
     path: PathBuf,
     opened: Option<OwnedFd>,
 }
 
-impl Pinned {
+impl PinnedPath {
     /// A file that is taken as its path says.
     pub(super) fn by_path(path: &Path) -> Self {
         Self { path: path.to_owned(), opened: None }
@@ -60,21 +60,21 @@ impl Pinned {
 /// Opens the regular file at `path`, which lies below `root`.
 ///
 /// Fails with a message that names the link where there is one on the way.
-pub(super) fn file(root: &Path, path: &Path) -> io::Result<Pinned> {
+pub(super) fn file(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     let within = path.strip_prefix(root).map_err(io::Error::other)?;
     let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = open_folder(root, within.parent().unwrap_or(Path::new("")), Missing::Fails)?;
-    open_file_at(&folder, name).map(Pinned::of)
+    let folder = open_folder(root, within.parent().unwrap_or(Path::new("")), MissingFolder::Fails)?;
+    open_file_at(&folder, name).map(PinnedPath::of)
 }
 
 /// Opens the folder at `path`, which lies below `root`.
-pub(super) fn folder(root: &Path, path: &Path) -> io::Result<Pinned> {
+pub(super) fn folder(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     let within = path.strip_prefix(root).map_err(io::Error::other)?;
-    open_folder(root, within, Missing::Fails).map(Pinned::of)
+    open_folder(root, within, MissingFolder::Fails).map(PinnedPath::of)
 }
 
 /// Opens the folder `within` below `root`. The root itself may be a link: it is the operator's.
-pub(super) fn open_folder(root: &Path, within: &Path, missing: Missing) -> io::Result<OwnedFd> {
+pub(super) fn open_folder(root: &Path, within: &Path, missing: MissingFolder) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
     for part in within.components() {
@@ -82,7 +82,7 @@ pub(super) fn open_folder(root: &Path, within: &Path, missing: Missing) -> io::R
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let mut is_new = false;
-        if missing == Missing::Created {
+        if missing == MissingFolder::Created {
             match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) => is_new = true,
                 Err(rustix::io::Errno::EXIST) => {}

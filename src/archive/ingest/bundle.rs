@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{FileName, Ingest, IngestError, Refusal, Taken, files::DOCUMENT};
+use super::{FileName, Ingest, IngestError, FileRefusal, IngestedItem, files::DOCUMENT};
 use model::item::{Document, DocumentError, has_picture};
 use model::{ItemKey, RenditionName};
 
 /// A document with the files of its item.
 #[derive(Clone, Debug)]
-pub struct Bundle {
+pub struct ItemBundle {
     /// The item.
     pub key: ItemKey,
     /// The text of the document; its `uri` may be missing.
@@ -34,8 +34,8 @@ pub(super) fn refused(file: &str, error: IngestError) -> IngestError {
     IngestError::Refused(vec![refusal(file, error)])
 }
 
-fn refusal(file: &str, error: IngestError) -> Refusal {
-    Refusal { file: file.to_owned(), error }
+fn refusal(file: &str, error: IngestError) -> FileRefusal {
+    FileRefusal { file: file.to_owned(), error }
 }
 
 impl Ingest {
@@ -44,7 +44,7 @@ impl Ingest {
     /// An item of pictures may come as a document alone, whose own renditions are then told.
     /// Fails with [`IngestError::Refused`], which lists what is wrong with names and document, or
     /// else with the files.
-    pub fn take_bundle(&self, bundle: &Bundle, now: Timestamp) -> Result<Taken, IngestError> {
+    pub fn take_bundle(&self, bundle: &ItemBundle, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let key = &bundle.key;
         let mut refusals = Vec::new();
         let mut files = Vec::new();
@@ -90,11 +90,11 @@ impl Ingest {
 
     fn take_files(
         &self,
-        bundle: &Bundle,
+        bundle: &ItemBundle,
         document: Document,
         files: &[(FileName, PathBuf)],
         now: Timestamp,
-    ) -> Result<Taken, IngestError> {
+    ) -> Result<IngestedItem, IngestError> {
         let (mut assets, mut warnings, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for (name, path) in files {
             match self.take_file(name, path) {
@@ -113,7 +113,7 @@ impl Ingest {
         }
         let assets = Some(assets).filter(|assets| !assets.is_empty());
         let taken = self.write(&bundle.key, document, assets, now)?;
-        Ok(Taken { warnings, ..taken })
+        Ok(IngestedItem { warnings, ..taken })
     }
 }
 

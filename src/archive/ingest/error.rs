@@ -15,7 +15,7 @@ use crate::storage::blobs::StoreError;
 use crate::storage::database::DbError;
 use model::item::DocumentError;
 
-/// Why something was not taken in. The text does not name the file; [`Failure`] does.
+/// Why something was not taken in. The text does not name the file; [`IngestFailure`] does.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// A file or folder cannot be read.
@@ -68,7 +68,7 @@ pub enum IngestError {
     SameId(String),
     /// Several things are wrong, or something with one file of several.
     #[error("{}", list(.0))]
-    Refused(Vec<Refusal>),
+    Refused(Vec<FileRefusal>),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -99,7 +99,7 @@ fn told(panic: &(dyn Any + Send)) -> String {
     text.chars().filter(|c| !c.is_control()).take(PANIC_CHARS_MAX).collect()
 }
 
-fn list(refusals: &[Refusal]) -> String {
+fn list(refusals: &[FileRefusal]) -> String {
     refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -138,11 +138,11 @@ impl IngestError {
 
     /// What is wrong with each of several files, or with the item as a whole.
     #[must_use]
-    pub fn into_refusals(self) -> Vec<Refusal> {
+    pub fn into_refusals(self) -> Vec<FileRefusal> {
         if let Self::Refused(refusals) = self {
             return refusals;
         }
-        vec![Refusal { file: String::new(), error: self }]
+        vec![FileRefusal { file: String::new(), error: self }]
     }
 
     /// Every single thing that is wrong: where, and what. Where is a file, or the JSON pointer of a
@@ -151,7 +151,7 @@ impl IngestError {
     pub fn problems(&self) -> Vec<(String, String)> {
         match self {
             Self::Refused(refusals) => {
-                let each = |refusal: &Refusal| {
+                let each = |refusal: &FileRefusal| {
                     if let Self::Document(DocumentError::Schema(_)) = &refusal.error {
                         return refusal.error.problems();
                     }
@@ -186,14 +186,14 @@ impl IngestError {
 
 /// What is wrong with one of the files that an item came with.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct FileRefusal {
     /// The file's name; empty for the item as a whole.
     pub file: String,
     /// What is wrong with it.
     pub error: IngestError,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for FileRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.file.is_empty() {
             return write!(f, "{}", self.error);
@@ -204,7 +204,7 @@ impl fmt::Display for Refusal {
 
 /// Something that was not taken in, with its name.
 #[derive(Debug)]
-pub struct Failure {
+pub struct IngestFailure {
     /// The file or folder as it was named or found.
     pub path: PathBuf,
     /// The line in a file of documents; the first is 1.
@@ -213,7 +213,7 @@ pub struct Failure {
     pub error: IngestError,
 }
 
-impl Failure {
+impl IngestFailure {
     /// A file or folder that was not taken in.
     #[must_use]
     pub fn of(path: &Path, error: IngestError) -> Self {
@@ -221,7 +221,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for IngestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.error),
@@ -238,7 +238,7 @@ mod tests {
     fn a_panic_becomes_a_refusal_that_names_the_file_and_what_was_said() {
         let offset = 7;
         let outcome: Result<(), _> = contained(|| panic!("offset {offset} is out of range"));
-        let failure = Failure::of(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
+        let failure = IngestFailure::of(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
         let expected = "in/harbour.jpg: made the reader panic: offset 7 is out of range";
         assert_eq!(failure.to_string(), expected);
         assert!(!failure.error.is_ours(), "trying again would end the same way");

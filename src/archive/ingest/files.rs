@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::beneath::Pinned;
-use super::{Bundle, BundleFile, Failure, Incoming, IngestError};
+use super::beneath::PinnedPath;
+use super::{ItemBundle, BundleFile, IngestFailure, IncomingPath, IngestError};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX,
 };
@@ -18,15 +18,15 @@ use model::{ItemId, ItemKey, MediaType};
 pub(super) const DOCUMENT: &str = "item.json";
 /// What [`find`] found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundFiles {
     /// What there is to take in, in the order of the paths.
-    pub incoming: Vec<Incoming>,
+    pub incoming: Vec<IncomingPath>,
     /// Files of documents, one a line.
     pub lines: Vec<PathBuf>,
     /// Files of other kinds within folders, which are passed over.
     pub passed_over: usize,
     /// What cannot be read or is nothing that is taken in.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<IngestFailure>,
 }
 
 /// Finds media files, item folders and files of documents in `paths`, folders within folders
@@ -34,15 +34,15 @@ pub struct Found {
 ///
 /// A file that is named must be one of them; within folders files of unknown kinds are passed over.
 #[must_use]
-pub fn find(paths: &[PathBuf]) -> Found {
-    let mut found = Found::default();
+pub fn find(paths: &[PathBuf]) -> FoundFiles {
+    let mut found = FoundFiles::default();
     for path in paths {
         match fs::metadata(path) {
             Ok(facts) if facts.is_dir() => found.walk(path, 0),
             Ok(_) if found.take_file(path) => {}
             Ok(_) if path.file_name().is_some_and(|name| name == DOCUMENT) => {
                 let parent = path.parent().unwrap_or(Path::new("")).to_owned();
-                found.push(Incoming::ItemFolder(parent));
+                found.push(IncomingPath::ItemFolder(parent));
             }
             Ok(_) => found.fail(path, IngestError::Kind),
             Err(cause) => found.fail(path, IngestError::Unreadable(cause)),
@@ -51,22 +51,22 @@ pub fn find(paths: &[PathBuf]) -> Found {
     found
 }
 
-impl Found {
+impl FoundFiles {
     fn fail(&mut self, path: &Path, error: IngestError) {
-        self.failures.push(Failure::of(path, error));
+        self.failures.push(IngestFailure::of(path, error));
     }
 
     /// Whether the file is of a known kind, which is then noted.
     fn take_file(&mut self, path: &Path) -> bool {
         match extension(path).as_str() {
             "jsonl" => self.lines.push(path.to_owned()),
-            other if media_type(other).is_some() => self.push(Incoming::File(path.to_owned())),
+            other if media_type(other).is_some() => self.push(IncomingPath::File(path.to_owned())),
             _ => return false,
         }
         true
     }
 
-    fn push(&mut self, incoming: Incoming) {
+    fn push(&mut self, incoming: IncomingPath) {
         if self.incoming.len() < INGEST_FILES_MAX {
             self.incoming.push(incoming);
         } else {
@@ -77,7 +77,7 @@ impl Found {
 
     fn walk(&mut self, dir: &Path, depth: usize) {
         if dir.join(DOCUMENT).is_file() {
-            return self.push(Incoming::ItemFolder(dir.to_owned()));
+            return self.push(IncomingPath::ItemFolder(dir.to_owned()));
         }
         if depth >= INGEST_DEPTH_MAX {
             let message = format!("lies deeper than {INGEST_DEPTH_MAX} folders");
@@ -136,8 +136,8 @@ pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
 /// files, which are as they were found for as long as what is given with them lasts.
 pub(super) fn read_folder(
     path: &Path,
-    folder: &Pinned,
-) -> Result<(Bundle, Vec<Pinned>), IngestError> {
+    folder: &PinnedPath,
+) -> Result<(ItemBundle, Vec<PinnedPath>), IngestError> {
     let full = fs::canonicalize(folder.path()).map_err(IngestError::Unreadable)?;
     // What is open may have been renamed; its item is that of the name it was found by.
     let key = folder_key(&full).or_else(|_| folder_key(path))?;
@@ -160,7 +160,7 @@ pub(super) fn read_folder(
     let document = document
         .and_then(|document| read(document.path(), DOCUMENT_BYTES_MAX, "4 MiB"))
         .map_err(|error| super::bundle::refused(DOCUMENT, error))?;
-    Ok((Bundle { key, document, files }, pinned))
+    Ok((ItemBundle { key, document, files }, pinned))
 }
 
 /// Reads a file of at most `bytes_max` bytes; `setting` is what allows more.

@@ -8,9 +8,9 @@ use std::{
 
 use super::{FileName, Ingest, IngestError, LoadedPhotograph, contained, photograph};
 use crate::runtime::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
-use crate::runtime::programs::{PdfFacts, PdfTask, ProgramError};
+use crate::runtime::programs::{PdfSummary, PdfTask, ProgramError};
 use formats::mp4::{VideoError, VideoLimits, facts};
-use model::item::{Asset, AssetFile, Files, Graphic, Video};
+use model::item::{Asset, AssetFile, AssetGroup, GraphicFile, VideoFile};
 use model::{MediaType, RenditionExtension, RenditionName, Size};
 
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
@@ -80,7 +80,7 @@ impl Ingest {
         };
         let (blob, length) = self.originals.store_file(path)?;
         let format = RenditionExtension::Pdf;
-        Ok((AssetFile::Graphic(Graphic { name, blob, length, format, points }), warnings))
+        Ok((AssetFile::Graphic(GraphicFile { name, blob, length, format, points }), warnings))
     }
 
     /// An EPS is never run, only measured by its comments.
@@ -104,7 +104,7 @@ impl Ingest {
         };
         let (blob, length) = self.originals.store_file(path)?;
         let format = RenditionExtension::Eps;
-        Ok((AssetFile::Graphic(Graphic { name, blob, length, format, points }), warnings))
+        Ok((AssetFile::Graphic(GraphicFile { name, blob, length, format, points }), warnings))
     }
 
     fn take_video(
@@ -125,7 +125,7 @@ impl Ingest {
                     .to_owned(),
             ],
         };
-        let video = Video {
+        let video = VideoFile {
             name,
             blob,
             length,
@@ -173,7 +173,7 @@ impl Ingest {
         pdf: Option<&Path>,
     ) -> Result<Vec<String>, IngestError> {
         let mut warnings = Vec::new();
-        let own = Files::of_item(assets);
+        let own = AssetGroup::of_item(assets);
         let points = own.find(HIRES, RenditionExtension::Pdf).and_then(points_of);
         let no_picture = own.whole_picture().is_none();
         let no_grey = own.find(GREY_HIRES, RenditionExtension::Pdf).is_none();
@@ -193,7 +193,7 @@ impl Ingest {
                 Ok(grey) => {
                     let (length, blob) = (grey.len() as u64, self.originals.store_bytes(&grey)?);
                     let format = RenditionExtension::Pdf;
-                    let file = Graphic { name: GREY_HIRES, blob, length, format, points };
+                    let file = GraphicFile { name: GREY_HIRES, blob, length, format, points };
                     assets.push(made(AssetFile::Graphic(file)));
                 }
                 Err(cause) => warnings.push(missing("BlackAndWhiteHires.pdf", cause)?),
@@ -215,7 +215,7 @@ impl Ingest {
         preview: Option<&Path>,
     ) -> Result<Vec<String>, IngestError> {
         let mut warnings = Vec::new();
-        let no_still = Files::of_item(assets).whole_picture().is_none();
+        let no_still = AssetGroup::of_item(assets).whole_picture().is_none();
         let source = preview.or(hires);
         if let (None, Some(hires)) = (preview, hires) {
             match self.make_video_preview(hires) {
@@ -293,7 +293,7 @@ impl Ingest {
 }
 
 /// What a reader would run of a PDF, where there is something.
-fn active_content(facts: &PdfFacts) -> Option<String> {
+fn active_content(facts: &PdfSummary) -> Option<String> {
     let what = match (facts.scripts, facts.launches) {
         (false, false) => return None,
         (true, false) => "JavaScript, which readers may run",

@@ -21,13 +21,13 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::write::{Moment, Outcome, Prepared};
-use super::{Failure, Ingest, IngestError, bundle, contained};
+use super::write::{LocalMoment, ItemWrite, PreparedItem};
+use super::{IngestFailure, Ingest, IngestError, bundle, contained};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_BATCH_BYTES, INGEST_BATCH_ITEMS, INGEST_CHUNK_BYTES,
     INGEST_CHUNK_LINES, INGEST_CHUNKS_MAX,
 };
-use crate::storage::database::{DbError, Written};
+use crate::storage::database::{DbError, ItemWriteOutcome};
 use model::ItemKey;
 use model::item::Document;
 
@@ -35,7 +35,7 @@ use model::item::Document;
 #[derive(Debug)]
 pub enum LinesEvent<'a> {
     /// A line, or what is left of the file, was not taken in.
-    Failed(&'a Failure),
+    Failed(&'a IngestFailure),
     /// So many bytes of the file are dealt with.
     Bytes(u64),
 }
@@ -65,7 +65,7 @@ pub fn take_in_lines(
     report: &mut dyn FnMut(LinesEvent<'_>) -> ControlFlow<()>,
 ) -> LinesTally {
     let mut writer =
-        Writer { ingest, path, report, tally: LinesTally::default(), batch: Batch::default() };
+        BatchWriter { ingest, path, report, tally: LinesTally::default(), batch: DocumentBatch::default() };
     let opened = ingest
         .pin(path)
         .and_then(|source| File::open(source.path()).map_err(IngestError::Unreadable));
@@ -77,14 +77,14 @@ pub fn take_in_lines(
         }
     };
     std::thread::scope(|scope| {
-        let (chunks, to_check) = sync_channel::<Chunk>(INGEST_CHUNKS_MAX);
-        let (checked, to_write) = sync_channel::<Checked>(INGEST_CHUNKS_MAX);
+        let (chunks, to_check) = sync_channel::<LineChunk>(INGEST_CHUNKS_MAX);
+        let (checked, to_write) = sync_channel::<CheckedChunk>(INGEST_CHUNKS_MAX);
         let (tickets, free) = channel();
         for _ in 0..INGEST_CHUNKS_MAX {
             // The receiver is right here.
             tickets.send(()).ok();
         }
-        scope.spawn(move || Reader::new(file).run(&free, &chunks));
+        scope.spawn(move || LineReader::new(file).run(&free, &chunks));
         let to_check = Arc::new(Mutex::new(to_check));
         for _ in 0..workers.max(1) {
             let (to_check, checked) = (Arc::clone(&to_check), checked.clone());
@@ -98,42 +98,42 @@ pub fn take_in_lines(
 }
 
 /// Lines that are checked by one thread.
-struct Chunk {
+struct LineChunk {
     number: u64,
-    lines: Vec<Line>,
+    lines: Vec<NumberedLine>,
     /// Bytes of the file up to the end of these.
     end: u64,
     /// Why the file ends here, if it does so badly.
     broken: Option<io::Error>,
 }
 
-struct Line {
+struct NumberedLine {
     number: u64,
     /// The bytes, or how many there are when they are too many.
     text: Result<Vec<u8>, u64>,
 }
 
 /// A chunk whose lines were checked.
-struct Checked {
+struct CheckedChunk {
     number: u64,
-    lines: Vec<(u64, Result<Prepared, IngestError>)>,
+    lines: Vec<(u64, Result<PreparedItem, IngestError>)>,
     end: u64,
     broken: Option<io::Error>,
 }
 
-struct Reader {
+struct LineReader {
     input: BufReader<File>,
     line: u64,
     bytes: u64,
 }
 
-impl Reader {
+impl LineReader {
     fn new(file: File) -> Self {
         Self { input: BufReader::with_capacity(INGEST_CHUNK_BYTES, file), line: 0, bytes: 0 }
     }
 
     /// Reads until the end of the file, or until nobody takes chunks any more.
-    fn run(mut self, free: &Receiver<()>, chunks: &SyncSender<Chunk>) {
+    fn run(mut self, free: &Receiver<()>, chunks: &SyncSender<LineChunk>) {
         for number in 0.. {
             if free.recv().is_err() {
                 return;
@@ -143,7 +143,7 @@ impl Reader {
                 Err(cause) => (Vec::new(), Some(cause)),
             };
             let ends = lines.is_empty() || broken.is_some();
-            let chunk = Chunk { number, lines, end: self.bytes, broken };
+            let chunk = LineChunk { number, lines, end: self.bytes, broken };
             if chunks.send(chunk).is_err() || ends {
                 return;
             }
@@ -160,14 +160,14 @@ impl Reader {
     }
 
     /// The next lines; none at the end of the file.
-    fn read_chunk(&mut self) -> (Vec<Line>, Option<io::Error>) {
+    fn read_chunk(&mut self) -> (Vec<NumberedLine>, Option<io::Error>) {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while lines.len() < INGEST_CHUNK_LINES && bytes < INGEST_CHUNK_BYTES {
             match self.read_line() {
                 Ok(Some(text)) => {
                     self.line += 1;
                     bytes += text.as_ref().map_or(0, Vec::len);
-                    lines.push(Line { number: self.line, text });
+                    lines.push(NumberedLine { number: self.line, text });
                 }
                 Ok(None) => break,
                 Err(cause) => return (lines, Some(cause)),
@@ -210,17 +210,17 @@ impl Reader {
 fn check_all(
     ingest: &Ingest,
     now: &(dyn Fn() -> Timestamp + Sync),
-    chunks: &Mutex<Receiver<Chunk>>,
-    checked: &SyncSender<Checked>,
+    chunks: &Mutex<Receiver<LineChunk>>,
+    checked: &SyncSender<CheckedChunk>,
 ) {
     loop {
         let next = chunks.lock().recv();
-        let Ok(Chunk { number, lines, end, broken }) = next else { return };
+        let Ok(LineChunk { number, lines, end, broken }) = next else { return };
         let lines = lines.into_iter().filter_map(|line| {
             let outcome = check(ingest, &line, now())?;
             Some((line.number, outcome))
         });
-        let done = Checked { number, lines: lines.collect(), end, broken };
+        let done = CheckedChunk { number, lines: lines.collect(), end, broken };
         if checked.send(done).is_err() {
             return;
         }
@@ -228,7 +228,7 @@ fn check_all(
 }
 
 /// Checks one line; an empty one is nothing.
-fn check(ingest: &Ingest, line: &Line, now: Timestamp) -> Option<Result<Prepared, IngestError>> {
+fn check(ingest: &Ingest, line: &NumberedLine, now: Timestamp) -> Option<Result<PreparedItem, IngestError>> {
     let text = match &line.text {
         Ok(text) => text,
         Err(found) => {
@@ -243,40 +243,40 @@ fn check(ingest: &Ingest, line: &Line, now: Timestamp) -> Option<Result<Prepared
     Some(contained(|| prepare(ingest, text, now)))
 }
 
-fn prepare(ingest: &Ingest, text: &[u8], now: Timestamp) -> Result<Prepared, IngestError> {
+fn prepare(ingest: &Ingest, text: &[u8], now: Timestamp) -> Result<PreparedItem, IngestError> {
     let fields = bundle::read_fields(text)?;
     let uri = fields.get("uri").and_then(Value::as_str);
     let uri = uri.ok_or_else(|| IngestError::Uri("there is none".to_owned()))?;
     let key = ItemKey::from_uri(uri).map_err(|cause| IngestError::Uri(cause.to_string()))?;
     let document = Document::from_fields(&key, fields)?;
-    Ok(Prepared::new(&key, document, None, Moment { now, zone: &ingest.zone }))
+    Ok(PreparedItem::new(&key, document, None, LocalMoment { now, zone: &ingest.zone }))
 }
 
 /// Documents that are written in one transaction.
 #[derive(Default)]
-struct Batch {
-    lines: Vec<(u64, Prepared)>,
+struct DocumentBatch {
+    lines: Vec<(u64, PreparedItem)>,
     bytes: usize,
 }
 
-impl Batch {
+impl DocumentBatch {
     fn is_full(&self) -> bool {
         self.lines.len() >= INGEST_BATCH_ITEMS || self.bytes >= INGEST_BATCH_BYTES
     }
 }
 
-struct Writer<'a> {
+struct BatchWriter<'a> {
     ingest: &'a Ingest,
     path: &'a Path,
     report: &'a mut dyn FnMut(LinesEvent<'_>) -> ControlFlow<()>,
     tally: LinesTally,
-    batch: Batch,
+    batch: DocumentBatch,
 }
 
-impl Writer<'_> {
+impl BatchWriter<'_> {
     /// Writes what was checked, in the order of the file. Returns at its end, or when the database
     /// does not take any more; the other threads end with the channels.
-    fn run(&mut self, to_write: &Receiver<Checked>, tickets: &Sender<()>) {
+    fn run(&mut self, to_write: &Receiver<CheckedChunk>, tickets: &Sender<()>) {
         let mut early = BTreeMap::new();
         let (mut next, mut end) = (0, 0);
         for checked in to_write {
@@ -300,7 +300,7 @@ impl Writer<'_> {
         self.flush(end);
     }
 
-    fn add(&mut self, line: u64, outcome: Result<Prepared, IngestError>) {
+    fn add(&mut self, line: u64, outcome: Result<PreparedItem, IngestError>) {
         match outcome {
             Ok(prepared) => {
                 self.batch.bytes += prepared.bytes();
@@ -312,7 +312,7 @@ impl Writer<'_> {
 
     fn fail(&mut self, line: Option<u64>, error: IngestError) {
         self.tally.failed += 1;
-        self.tell(LinesEvent::Failed(&Failure { path: self.path.to_owned(), line, error }));
+        self.tell(LinesEvent::Failed(&IngestFailure { path: self.path.to_owned(), line, error }));
     }
 
     fn tell(&mut self, event: LinesEvent<'_>) {
@@ -341,7 +341,7 @@ impl Writer<'_> {
         goes_on && !self.tally.interrupted
     }
 
-    fn write(&self, batch: &Arc<Vec<(u64, Prepared)>>) -> Result<Vec<Outcome>, DbError> {
+    fn write(&self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> Result<Vec<ItemWrite>, DbError> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -351,7 +351,7 @@ impl Writer<'_> {
         })
     }
 
-    fn write_singly(&mut self, batch: &Arc<Vec<(u64, Prepared)>>) -> bool {
+    fn write_singly(&mut self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> bool {
         for (index, (line, _)) in batch.iter().enumerate() {
             let (batch, zone) = (Arc::clone(batch), self.ingest.zone.clone());
             let outcome = self.ingest.db.write_blocking(move |tx| batch[index].1.write(tx, &zone));
@@ -369,10 +369,10 @@ impl Writer<'_> {
         true
     }
 
-    fn count(&mut self, outcome: &Outcome) {
+    fn count(&mut self, outcome: &ItemWrite) {
         match outcome.written {
-            Written::Created => self.tally.created += 1,
-            Written::Replaced => self.tally.replaced += 1,
+            ItemWriteOutcome::Created => self.tally.created += 1,
+            ItemWriteOutcome::Replaced => self.tally.replaced += 1,
         }
     }
 }

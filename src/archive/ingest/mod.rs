@@ -32,38 +32,38 @@ use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use beneath::Pinned;
-pub use bundle::{Bundle, BundleFile};
+use beneath::PinnedPath;
+pub use bundle::{ItemBundle, BundleFile};
 use error::contained;
-pub use error::{Failure, IngestError, Refusal};
-pub use files::{Found, find};
+pub use error::{IngestFailure, IngestError, FileRefusal};
+pub use files::{FoundFiles, find};
 pub use lines::{LinesEvent, LinesTally, take_in_lines};
 pub use names::FileName;
-use photograph::Photograph;
-pub use spool::{Spool, SpooledFile};
-pub use uploads::{Seat, Uploads};
-use write::{Moment, Prepared};
+use photograph::CheckedPhotograph;
+pub use spool::{UploadSpool, SpooledFile};
+pub use uploads::{UploadPermit, Uploads};
+use write::{LocalMoment, PreparedItem};
 
-use crate::media::original::Originals;
-use crate::runtime::compute::{Memory, Share};
-use crate::runtime::programs::Programs;
-use crate::storage::audit::{self, Action, Event, ObjectKind};
-use crate::storage::database::{Db, Written};
-use imaging::Marker;
+use crate::media::original::OriginalStore;
+use crate::runtime::compute::{MemoryBudget, MemoryShare};
+use crate::runtime::programs::ProgramRunner;
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
+use crate::storage::database::{Db, ItemWriteOutcome};
+use imaging::Watermark;
 use jpeg::header::HeaderLimits;
-use model::item::{Asset, AssetFile, Document, Picture};
+use model::item::{Asset, AssetFile, Document, PictureFile};
 use model::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
 /// Something to take in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Incoming {
+pub enum IncomingPath {
     /// A photograph, a graphic or a video that comes alone; a photograph brings its own caption.
     File(PathBuf),
     /// A folder `<mediaType>/<id>/` with `item.json`.
     ItemFolder(PathBuf),
 }
 
-impl Incoming {
+impl IncomingPath {
     /// The file or folder.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -73,7 +73,7 @@ impl Incoming {
     }
 }
 
-impl Incoming {
+impl IncomingPath {
     /// The item that the name of the file or folder stands for; a photograph with another name gets
     /// its id from its content.
     #[must_use]
@@ -90,11 +90,11 @@ impl Incoming {
 
 /// An item that was taken in.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct IngestedItem {
     /// Its identity.
     pub key: ItemKey,
     /// Whether it is new.
-    pub written: Written,
+    pub written: ItemWriteOutcome,
     /// Items that it turned into replaced ones.
     pub turned: Vec<ItemKey>,
     /// What is odd about it.
@@ -131,12 +131,12 @@ impl IngestLimits {
 /// Takes files in. Shared by the threads of one run, or by all doors of a server.
 pub struct Ingest {
     db: Db,
-    originals: Originals,
-    programs: Programs,
+    originals: OriginalStore,
+    programs: ProgramRunner,
     limits: IngestLimits,
     /// What files that are being taken in hold, at all doors.
-    memory: Arc<Memory>,
-    marker: Arc<Marker>,
+    memory: Arc<MemoryBudget>,
+    marker: Arc<Watermark>,
     zone: TimeZone,
     /// The files of this run that came alone, by what they become, so that two files of one name do not replace each
     /// other unnoticed. A server has no runs.
@@ -149,8 +149,8 @@ pub struct Ingest {
 
 /// A photograph in memory, with its share of the memory budget.
 struct LoadedPhotograph<'a> {
-    picture: Photograph,
-    share: Share<'a>,
+    picture: CheckedPhotograph,
+    share: MemoryShare<'a>,
 }
 
 impl Ingest {
@@ -158,12 +158,12 @@ impl Ingest {
     #[must_use]
     pub fn new(
         db: Db,
-        originals: Originals,
-        programs: Programs,
+        originals: OriginalStore,
+        programs: ProgramRunner,
         limits: IngestLimits,
-        memory: Arc<Memory>,
+        memory: Arc<MemoryBudget>,
         zone: TimeZone,
-        marker: Arc<Marker>,
+        marker: Arc<Watermark>,
     ) -> Self {
         let names = Some(Mutex::default());
         let (within, is_audited) = (None, false);
@@ -190,29 +190,29 @@ impl Ingest {
     }
 
     /// Opens a file that comes in, so that what is read of it is the same file each time.
-    fn pin(&self, path: &Path) -> Result<Pinned, IngestError> {
-        let Some(root) = &self.within else { return Ok(Pinned::by_path(path)) };
+    fn pin(&self, path: &Path) -> Result<PinnedPath, IngestError> {
+        let Some(root) = &self.within else { return Ok(PinnedPath::by_path(path)) };
         beneath::file(root, path).map_err(refused_link)
     }
 
     /// The same for an item folder.
-    fn pin_folder(&self, path: &Path) -> Result<Pinned, IngestError> {
-        let Some(root) = &self.within else { return Ok(Pinned::by_path(path)) };
+    fn pin_folder(&self, path: &Path) -> Result<PinnedPath, IngestError> {
+        let Some(root) = &self.within else { return Ok(PinnedPath::by_path(path)) };
         beneath::folder(root, path).map_err(refused_link)
     }
 
     /// Takes one thing in; `now` is when it comes in.
-    pub fn take_in(&self, incoming: &Incoming, now: Timestamp) -> Result<Taken, Failure> {
+    pub fn take_in(&self, incoming: &IncomingPath, now: Timestamp) -> Result<IngestedItem, IngestFailure> {
         let outcome = contained(|| match incoming {
-            Incoming::File(path) => self.take_single(path, now),
-            Incoming::ItemFolder(path) => self.take_folder(path, now),
+            IncomingPath::File(path) => self.take_single(path, now),
+            IncomingPath::ItemFolder(path) => self.take_folder(path, now),
         });
-        outcome.map_err(|error| Failure::of(incoming.path(), error))
+        outcome.map_err(|error| IngestFailure::of(incoming.path(), error))
     }
 
     /// Takes in a file that comes alone: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` that of
     /// a graphic, an `.mp4` the Preview of a video, which is the one that customers get.
-    fn take_single(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
+    fn take_single(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let (name, extension) = match files::extension(path).as_str() {
             "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
             "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
@@ -235,12 +235,12 @@ impl Ingest {
         let mut assets = vec![asset];
         let files = [(name, source.path().to_owned())];
         warnings.extend(self.make_missing(media_type, &mut assets, &files)?);
-        let moment = Moment { now, zone: &self.zone };
-        let prepared = Prepared::new(&key, document, Some(assets), moment).alone();
-        self.write_prepared(&key, prepared).map(|taken| Taken { warnings, ..taken })
+        let moment = LocalMoment { now, zone: &self.zone };
+        let prepared = PreparedItem::new(&key, document, Some(assets), moment).alone();
+        self.write_prepared(&key, prepared).map(|taken| IngestedItem { warnings, ..taken })
     }
 
-    fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
+    fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let loaded = self.read_photograph(self.pin(path)?.path())?;
         let picture = &loaded.picture;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -251,7 +251,7 @@ impl Ingest {
         let (picture, odd) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, odd);
         let asset = Asset::own(AssetFile::Picture(picture));
-        self.write(&key, document, Some(vec![asset]), now).map(|taken| Taken { warnings, ..taken })
+        self.write(&key, document, Some(vec![asset]), now).map(|taken| IngestedItem { warnings, ..taken })
     }
 
     /// Reads a photograph when there is memory for it.
@@ -264,7 +264,7 @@ impl Ingest {
     }
 
     /// Whether a photograph of `length` bytes can be taken in with all memory that there is.
-    fn fits(&self, picture: &Photograph, length: u64) -> Result<(), IngestError> {
+    fn fits(&self, picture: &CheckedPhotograph, length: u64) -> Result<(), IngestError> {
         let found = picture.memory_bytes(&self.originals).saturating_add(length);
         let limit = self.limits.memory_bytes;
         if found > limit {
@@ -281,7 +281,7 @@ impl Ingest {
         &self,
         loaded: LoadedPhotograph<'_>,
         name: RenditionName,
-    ) -> Result<(Picture, Vec<String>), IngestError> {
+    ) -> Result<(PictureFile, Vec<String>), IngestError> {
         let LoadedPhotograph { picture, mut share } = loaded;
         share.grow(picture.memory_bytes(&self.originals));
         picture.store(&self.originals, name, &self.limits, &self.marker)
@@ -305,7 +305,7 @@ impl Ingest {
         }
     }
 
-    fn take_folder(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
+    fn take_folder(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let folder = self.pin_folder(path)?;
         // Kept open until the item is written.
         let (bundle, _files) = files::read_folder(path, &folder)?;
@@ -330,14 +330,14 @@ impl Ingest {
         document: Document,
         assets: Option<Vec<Asset>>,
         now: Timestamp,
-    ) -> Result<Taken, IngestError> {
-        let moment = Moment { now, zone: &self.zone };
-        self.write_prepared(key, Prepared::new(key, document, assets, moment))
+    ) -> Result<IngestedItem, IngestError> {
+        let moment = LocalMoment { now, zone: &self.zone };
+        self.write_prepared(key, PreparedItem::new(key, document, assets, moment))
     }
 
-    fn write_prepared(&self, key: &ItemKey, prepared: Prepared) -> Result<Taken, IngestError> {
+    fn write_prepared(&self, key: &ItemKey, prepared: PreparedItem) -> Result<IngestedItem, IngestError> {
         let zone = self.zone.clone();
-        let event = self.is_audited.then(|| audit::event(Action::ItemStored));
+        let event = self.is_audited.then(|| audit::event(AuditAction::ItemStored));
         let event = event.map(|event| event.about(ObjectKind::Item, key));
         let outcome = self.db.write_blocking(move |tx| {
             let outcome = prepared.write(tx, &zone)?;
@@ -346,18 +346,18 @@ impl Ingest {
             }
             Ok(outcome)
         })?;
-        let write::Outcome { written, turned } = outcome;
-        Ok(Taken { key: key.clone(), written, turned, warnings: Vec::new() })
+        let write::ItemWrite { written, turned } = outcome;
+        Ok(IngestedItem { key: key.clone(), written, turned, warnings: Vec::new() })
     }
 
     /// Takes the item `key` out: its status becomes `canceled`. Gives whether it is there.
     ///
     /// Sending it again brings it back.
     pub fn withdraw(&self, key: &ItemKey, now: Timestamp) -> Result<bool, IngestError> {
-        let event = audit::event(Action::ItemWithdrawn).about(ObjectKind::Item, key);
+        let event = audit::event(AuditAction::ItemWithdrawn).about(ObjectKind::Item, key);
         let (key, zone) = (key.clone(), self.zone.clone());
         Ok(self.db.write_blocking(move |tx| {
-            let moment = Moment { now, zone: &zone };
+            let moment = LocalMoment { now, zone: &zone };
             let is_there = write::withdraw(tx, &key, moment)?;
             if is_there {
                 tx.write_audit(&event)?;
@@ -367,7 +367,7 @@ impl Ingest {
     }
 
     /// Records an event of the audit log that belongs to no single item.
-    fn record(&self, event: Event) {
+    fn record(&self, event: AuditEvent) {
         if let Err(cause) = self.db.write_blocking(move |tx| tx.write_audit(&event)) {
             tracing::error!("an event of the audit log cannot be written: {cause}");
         }
@@ -386,10 +386,10 @@ fn refused_link(cause: io::Error) -> IngestError {
 /// ends.
 pub fn take_in_all(
     ingest: &Ingest,
-    incoming: Vec<Incoming>,
+    incoming: Vec<IncomingPath>,
     workers: usize,
     now: &(dyn Fn() -> Timestamp + Sync),
-    report: &(dyn Fn(&Incoming, &Result<Taken, Failure>) + Sync),
+    report: &(dyn Fn(&IncomingPath, &Result<IngestedItem, IngestFailure>) + Sync),
 ) {
     let queue = Arc::new(Mutex::new(incoming.into_iter()));
     std::thread::scope(|scope| {

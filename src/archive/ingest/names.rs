@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::IngestError;
 use model::item::has_picture;
-use model::{AssociationKey, MediaType, RenditionExtension, RenditionName, Usage, Variant};
+use model::{AssociationKey, MediaType, RenditionExtension, RenditionName, RenditionUsage, RenditionVariant};
 
 /// What a file of an item is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +53,10 @@ impl FileName {
     /// for smaller pictures and a grey graphic that somebody made better.
     fn is_taken(&self, media_type: MediaType) -> bool {
         let Self { association, name, extension } = self;
-        let normal = name.variant == Variant::Normal;
-        let small = normal && matches!(name.usage, Usage::Preview | Usage::Thumbnail);
-        let hires = name.usage == Usage::Hires;
-        let grey = name.variant == Variant::BlackAndWhite;
+        let normal = name.variant == RenditionVariant::Normal;
+        let small = normal && matches!(name.usage, RenditionUsage::Preview | RenditionUsage::Thumbnail);
+        let hires = name.usage == RenditionUsage::Hires;
+        let grey = name.variant == RenditionVariant::BlackAndWhite;
         let (graphic, video, picture) = match association {
             Some(_) => (true, true, true),
             None => (
@@ -72,7 +72,7 @@ impl FileName {
             RenditionExtension::Pdf | RenditionExtension::Eps => {
                 graphic && hires && (normal || grey)
             }
-            RenditionExtension::Mp4 => video && normal && (hires || name.usage == Usage::Preview),
+            RenditionExtension::Mp4 => video && normal && (hires || name.usage == RenditionUsage::Preview),
         }
     }
 }

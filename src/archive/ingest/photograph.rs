@@ -5,39 +5,39 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 
 use super::{IngestError, IngestLimits, files};
-use crate::media::original::{NewOriginal, Originals};
+use crate::media::original::{NewOriginal, OriginalStore};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute;
 use crate::runtime::limits::JPEG_SCAN_PIXELS_MAX;
 use imaging::{
-    self, Colour, GoOn, ImageFormat, Job, Marker, Orientation, Output, RasterError, RenderLimits,
-    Sampling, Step,
+    self, OutputColour, ShouldContinue, ImageFormat, RenderJob, Watermark, Orientation, OutputOptions, RasterError, RenderLimits,
+    OutputSampling, RenderStep,
 };
-use jpeg::header::Header;
+use jpeg::header::JpegHeader;
 use metadata::Caption;
-use model::item::{Document, DocumentError, Picture};
-use model::{Hash, ItemId, ItemKey, RenditionName};
+use model::item::{Document, DocumentError, PictureFile};
+use model::{ContentHash, ItemId, ItemKey, RenditionName};
 
 /// Long side to which a photograph is decoded to see whether it can be, pixels.
 const CHECK_PX: u32 = 64;
 
 /// A photograph that was read and found good.
-pub(super) struct Photograph {
+pub(super) struct CheckedPhotograph {
     bytes: Vec<u8>,
-    header: Header,
+    header: JpegHeader,
     caption: Caption,
     orientation: u8,
     pub(super) warnings: Vec<String>,
 }
 
 /// Reads the photograph at `path` and checks its headers.
-pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<Photograph, IngestError> {
+pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<CheckedPhotograph, IngestError> {
     parse(files::read(path, limits.file_bytes_max, "media.file_bytes_max")?, limits)
 }
 
 /// Checks the headers of a photograph that was read.
-pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<Photograph, IngestError> {
-    let header = Header::parse(&bytes, &limits.header)
+pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<CheckedPhotograph, IngestError> {
+    let header = JpegHeader::parse(&bytes, &limits.header)
         .map_err(|cause| IngestError::Picture(cause.to_string()))?;
     let size = header.size;
     if size.pixels() > limits.pixels_max {
@@ -52,7 +52,7 @@ pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<Photograph,
         return Err(IngestError::TooLarge { found, limit, unit, setting });
     }
     let reading = metadata::read(&header, &bytes);
-    Ok(Photograph {
+    Ok(CheckedPhotograph {
         caption: reading.caption,
         orientation: reading.orientation,
         warnings: reading.warnings,
@@ -62,20 +62,20 @@ pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<Photograph,
 }
 
 /// An id made from a file's content.
-pub(super) fn derived_id(content: Hash) -> ItemId {
+pub(super) fn derived_id(content: ContentHash) -> ItemId {
     let hash = content.to_string();
     ItemId::parse(&format!("p{}", &hash[..20])).expect("a letter and hex digits are an id")
 }
 
-impl Photograph {
+impl CheckedPhotograph {
     /// Decodes the picture at a fraction of its size; gives what the decoder finds odd.
     fn check_decodes(
         &self,
         limits: &IngestLimits,
-        marker: &Marker,
-        go_on: GoOn<'_>,
+        marker: &Watermark,
+        go_on: ShouldContinue<'_>,
     ) -> Result<Option<String>, IngestError> {
-        let source = imaging::Source {
+        let source = imaging::RenderSource {
             format: ImageFormat::JPEG,
             file: &self.bytes,
             orientation: Orientation::of_tag(1),
@@ -85,16 +85,16 @@ impl Photograph {
             shows: self.header.size,
             bands: None,
         };
-        let output = Output {
+        let output = OutputOptions {
             format: ImageFormat::JPEG,
             quality: 50,
-            sampling: Sampling::S420,
-            colour: Colour::Keep,
+            sampling: OutputSampling::S420,
+            colour: OutputColour::Keep,
         };
         let too_slow = limits.too_slow();
         let limits = RenderLimits { pixels_max: limits.pixels_max };
-        let steps = [Step::Fit { long_px: CHECK_PX }];
-        let job = Job { source, steps: &steps, output, limits };
+        let steps = [RenderStep::Fit { long_px: CHECK_PX }];
+        let job = RenderJob { source, steps: &steps, output, limits };
         match imaging::render(&job, marker, &|_| go_on()) {
             Ok(rendered) => Ok(rendered.warning),
             Err(RasterError::Abandoned) => Err(too_slow),
@@ -120,14 +120,14 @@ impl Photograph {
         )))
     }
 
-    /// The memory that [`Photograph::store`] takes besides the bytes that were read.
-    pub(super) fn memory_bytes(&self, originals: &Originals) -> u64 {
+    /// The memory that [`CheckedPhotograph::store`] takes besides the bytes that were read.
+    pub(super) fn memory_bytes(&self, originals: &OriginalStore) -> u64 {
         originals.memory_bytes(&self.header, self.bytes.len() as u64)
     }
 
     /// An id made from the picture's bytes, for a file whose name is none.
     pub(super) fn derived_id(&self) -> ItemId {
-        derived_id(Hash::of(&self.bytes))
+        derived_id(ContentHash::of(&self.bytes))
     }
 
     /// The document that the embedded caption makes.
@@ -160,11 +160,11 @@ impl Photograph {
     /// gives the facts about it and what is odd.
     pub(super) fn store(
         &self,
-        originals: &Originals,
+        originals: &OriginalStore,
         name: RenditionName,
         limits: &IngestLimits,
-        marker: &Marker,
-    ) -> Result<(Picture, Vec<String>), IngestError> {
+        marker: &Watermark,
+    ) -> Result<(PictureFile, Vec<String>), IngestError> {
         let new = NewOriginal { bytes: &self.bytes, header: &self.header };
         let watch = Stopwatch::start();
         let go_on = || watch.elapsed() <= limits.file_time;
@@ -181,7 +181,7 @@ impl Photograph {
         };
         let mut odd = self.warnings.clone();
         odd.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
-        let asset = Picture {
+        let asset = PictureFile {
             name,
             blob: stored.hash,
             length: self.bytes.len() as u64,

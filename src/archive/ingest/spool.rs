@@ -8,17 +8,17 @@ use std::{
 
 use uuid::Uuid;
 
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::UPLOAD_ABANDONED;
 
 /// The folder for files that are being uploaded.
 #[derive(Clone, Debug)]
-pub struct Spool {
+pub struct UploadSpool {
     dir: PathBuf,
     file_bytes_max: u64,
 }
 
-impl Spool {
+impl UploadSpool {
     /// Opens the folder `dir`, which is made when it is missing, and removes what an earlier
     /// process left there; another one may be at work beside this one. A file may have
     /// `file_bytes_max` bytes; who writes it sees to that.
@@ -91,7 +91,7 @@ impl SpooledFile {
 }
 
 fn full(cause: io::Error) -> Error {
-    Error::new(Kind::Unavailable, "The upload cannot be stored now").because(cause)
+    Error::new(ErrorKind::Unavailable, "The upload cannot be stored now").because(cause)
 }
 
 impl Drop for SpooledFile {
@@ -114,7 +114,7 @@ mod tests {
                 file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("set");
             }
         }
-        let spool = Spool::open(dir.path(), 3).expect("opened");
+        let spool = UploadSpool::open(dir.path(), 3).expect("opened");
         let mut file = spool.make().expect("made");
         file.write(b"abc").expect("written");
         assert_eq!((fs::read(file.path()).expect("read"), file.bytes()), (b"abc".to_vec(), 3));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Bundle, Ingest, IngestError, Spool, Taken, contained};
-use crate::runtime::error::{Error, Kind, Result};
+use super::{ItemBundle, Ingest, IngestError, UploadSpool, IngestedItem, contained};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;
 use model::ItemKey;
@@ -14,12 +14,12 @@ use model::ItemKey;
 /// What comes in over the network; cheap to clone.
 #[derive(Clone)]
 pub struct Uploads {
-    inner: Arc<Inner>,
+    inner: Arc<UploadsInner>,
 }
 
-struct Inner {
+struct UploadsInner {
     ingest: Ingest,
-    spool: Spool,
+    spool: UploadSpool,
     /// Uploads that are under way or wait.
     seats: Arc<Semaphore>,
     /// Uploads that are taken in.
@@ -28,31 +28,31 @@ struct Inner {
 
 /// The right to upload; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Seat {
+pub struct UploadPermit {
     _permit: OwnedSemaphorePermit,
 }
 
 impl Uploads {
     /// Takes in `workers` uploads at a time.
     #[must_use]
-    pub fn new(ingest: Ingest, spool: Spool, workers: usize) -> Self {
+    pub fn new(ingest: Ingest, spool: UploadSpool, workers: usize) -> Self {
         let seats = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
         let workers = Arc::new(Semaphore::new(workers));
-        Self { inner: Arc::new(Inner { ingest, spool, seats, workers }) }
+        Self { inner: Arc::new(UploadsInner { ingest, spool, seats, workers }) }
     }
 
     /// Where files lie while they are uploaded.
     #[must_use]
-    pub fn spool(&self) -> &Spool {
+    pub fn spool(&self) -> &UploadSpool {
         &self.inner.spool
     }
 
     /// Makes room for an upload.
     ///
-    /// Fails with [`Kind::Overloaded`] when too many are under way.
-    pub fn enter(&self) -> Result<Seat> {
+    /// Fails with [`ErrorKind::Overloaded`] when too many are under way.
+    pub fn enter(&self) -> Result<UploadPermit> {
         match Arc::clone(&self.inner.seats).try_acquire_owned() {
-            Ok(permit) => Ok(Seat { _permit: permit }),
+            Ok(permit) => Ok(UploadPermit { _permit: permit }),
             Err(_) => Err(Error::overloaded("uploads", "Too many uploads are under way")),
         }
     }
@@ -62,9 +62,9 @@ impl Uploads {
     /// The outer failure is ours, the inner one says what is wrong with the item.
     pub async fn take(
         &self,
-        bundle: Bundle,
+        bundle: ItemBundle,
         now: Timestamp,
-    ) -> Result<Result<Taken, IngestError>> {
+    ) -> Result<Result<IngestedItem, IngestError>> {
         self.work(move |ingest| ingest.take_bundle(&bundle, now)).await
     }
 
@@ -90,7 +90,7 @@ impl Uploads {
         match done.await.map_err(Error::internal)? {
             Err(IngestError::Db(cause)) => Err(cause.into()),
             Err(cause) if cause.is_ours() => {
-                Err(Error::new(Kind::Unavailable, "The archive cannot be written now")
+                Err(Error::new(ErrorKind::Unavailable, "The archive cannot be written now")
                     .because(cause))
             }
             outcome => Ok(outcome),

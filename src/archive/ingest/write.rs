@@ -3,7 +3,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::storage::database::{DbError, NewItem, StoredItem, WriteTx, Written};
+use crate::storage::database::{DbError, NewItem, StoredItem, WriteTx, ItemWriteOutcome};
 use model::item::{Asset, Document, PubStatus};
 use model::{AssociationKey, ItemKey, MediaType, RenditionExtension};
 
@@ -12,7 +12,7 @@ const FOREVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
 /// A document that was checked and completed, ready to be written. Everything that needs no
 /// database is done.
-pub(super) struct Prepared {
+pub(super) struct PreparedItem {
     /// What is written if the item is new and replaces nothing.
     item: NewItem,
     document: Document,
@@ -24,20 +24,20 @@ pub(super) struct Prepared {
 
 /// What writing did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
-    pub(super) written: Written,
+pub(super) struct ItemWrite {
+    pub(super) written: ItemWriteOutcome,
     /// Items that were turned into replaced ones.
     pub(super) turned: Vec<ItemKey>,
 }
 
 /// When and where items are written.
 #[derive(Clone, Copy)]
-pub(super) struct Moment<'a> {
+pub(super) struct LocalMoment<'a> {
     pub(super) now: Timestamp,
     pub(super) zone: &'a TimeZone,
 }
 
-impl Moment<'_> {
+impl LocalMoment<'_> {
     /// The row of the item `key`.
     fn row(self, key: &ItemKey, document: &Document) -> NewItem {
         NewItem {
@@ -53,14 +53,14 @@ impl Moment<'_> {
     }
 }
 
-impl Prepared {
+impl PreparedItem {
     /// Completes `document`, which is that of the item `key`; `assets` are its files, `None` keeps
     /// those that the item has.
     pub(super) fn new(
         key: &ItemKey,
         mut document: Document,
         assets: Option<Vec<Asset>>,
-        moment: Moment<'_>,
+        moment: LocalMoment<'_>,
     ) -> Self {
         let versioned = ["version", "versioncreated"].iter().all(|n| document.text(n).is_some());
         let unversioned = (!versioned).then(|| document.clone());
@@ -80,13 +80,13 @@ impl Prepared {
     }
 
     /// Writes the item, its history, and what it replaces.
-    pub(super) fn write(&self, tx: &WriteTx<'_>, zone: &TimeZone) -> Result<Outcome, DbError> {
+    pub(super) fn write(&self, tx: &WriteTx<'_>, zone: &TimeZone) -> Result<ItemWrite, DbError> {
         let key = &self.item.key;
-        let moment = Moment { now: self.item.stored, zone };
+        let moment = LocalMoment { now: self.item.stored, zone };
         let old = find(tx, key)?;
         let replaced_keys = self.document.replaced_keys(key);
         if old.is_none() && replaced_keys.is_empty() {
-            return Ok(Outcome { written: tx.write_item(&self.item)?, turned: Vec::new() });
+            return Ok(ItemWrite { written: tx.write_item(&self.item)?, turned: Vec::new() });
         }
         let mut document = self.document.clone();
         if let (Some((_, old)), Some(unversioned)) = (&old, &self.unversioned) {
@@ -134,11 +134,11 @@ impl Prepared {
             // What is held back has taken nobody's place yet.
             false => Vec::new(),
         };
-        Ok(Outcome { written, turned })
+        Ok(ItemWrite { written, turned })
     }
 }
 
-impl Prepared {
+impl PreparedItem {
     /// The files that the item has from now on.
     ///
     /// Own files that come in take the place of all that were there, and so do files of associated
@@ -229,7 +229,7 @@ fn turn(
     tx: &WriteTx<'_>,
     by: &ItemKey,
     replaced: Vec<(ItemKey, Option<(StoredItem, Document)>)>,
-    moment: Moment<'_>,
+    moment: LocalMoment<'_>,
 ) -> Result<Vec<ItemKey>, DbError> {
     let mut turned = Vec::new();
     for (key, found) in replaced {
@@ -256,7 +256,7 @@ fn turn(
 pub(super) fn withdraw(
     tx: &WriteTx<'_>,
     key: &ItemKey,
-    moment: Moment<'_>,
+    moment: LocalMoment<'_>,
 ) -> Result<bool, DbError> {
     let Some((item, mut document)) = find(tx, key)? else { return Ok(false) };
     document.set_pub_status(PubStatus::Canceled);

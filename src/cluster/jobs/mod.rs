@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::guard::ClusterGuard;
-use super::membership::Lease;
+use super::membership::ClusterLease;
 use crate::runtime::clock;
 use crate::runtime::failure_log::FailureLog;
 pub use thread::{BlockingJob, JobThread, StopSignal};
@@ -33,7 +33,7 @@ pub struct JobSpec {
     /// Time from the end of a run to the next one, also after a failure.
     pub interval: Duration,
     /// The lease of a job that one node does at a time; other jobs run on every node.
-    pub lease: Option<Lease>,
+    pub lease: Option<ClusterLease>,
     /// Whether the job removes what is over by the time of day.
     pub needs_trusted_clock: bool,
 }
@@ -47,7 +47,7 @@ impl JobSpec {
 
     /// Runs only on the node that holds `lease`.
     #[must_use]
-    pub const fn on_holder_of(self, lease: Lease) -> Self {
+    pub const fn on_holder_of(self, lease: ClusterLease) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
@@ -161,7 +161,7 @@ pub async fn stopped(mut stop: watch::Receiver<bool>) {
 }
 
 /// A job that calls a function on something that is cheap to clone.
-struct Periodic<T, F> {
+struct PeriodicJob<T, F> {
     spec: JobSpec,
     target: T,
     run: F,
@@ -179,10 +179,10 @@ where
     R: Future<Output = Result<RunOutcome, E>> + Send,
     E: Display + Send,
 {
-    Periodic { spec, target: target.clone(), run }
+    PeriodicJob { spec, target: target.clone(), run }
 }
 
-impl<T, F, R, E> BackgroundJob for Periodic<T, F>
+impl<T, F, R, E> BackgroundJob for PeriodicJob<T, F>
 where
     T: Clone + Send,
     F: Fn(T) -> R + Send,
@@ -216,7 +216,7 @@ where
     E: Display + Send,
 {
     let spec = JobSpec::every(name, interval);
-    let spec = spec.on_holder_of(Lease::Sweeping).while_clock_is_trusted();
+    let spec = spec.on_holder_of(ClusterLease::Sweeping).while_clock_is_trusted();
     periodic(spec, target, move |target| {
         let removal = remove(target, clock::now());
         async move {

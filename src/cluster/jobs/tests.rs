@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::cluster::clock_guard::ClockGuard;
-use crate::cluster::membership::{About, Node};
-use crate::runtime::config::Role;
+use crate::cluster::membership::{NodeDescription, ClusterNode};
+use crate::runtime::config::NodeRole;
 use crate::storage::database::Db;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -24,7 +24,7 @@ fn guard(is_clock_doubted: bool) -> (ClusterGuard, TempDir) {
         let note = format!("doubted {}", clock::now());
         db.write_blocking(move |tx| tx.write_state("clock", &note)).unwrap();
     }
-    let node = Node::start(&db, dir.path(), Role::All, About::default(), clock::now()).unwrap();
+    let node = ClusterNode::start(&db, dir.path(), NodeRole::All, NodeDescription::default(), clock::now()).unwrap();
     node.work(clock::now());
     let clock = ClockGuard::start(&db, None);
     assert_eq!(clock.is_trusted(), !is_clock_doubted);
@@ -140,10 +140,10 @@ fn a_stopped_job_does_not_run() {
 #[test]
 fn a_job_whose_lease_was_lost_stands_by() {
     let (guard, _dir) = guard(false);
-    let spec = SPEC.on_holder_of(Lease::Sweeping);
+    let spec = SPEC.on_holder_of(ClusterLease::Sweeping);
     let job = Scripted::new(spec, &[], 3).run_to_the_end(&guard);
     assert_eq!((job.runs, job.stood_by), (3, 0));
-    guard.node().lost(Lease::Sweeping);
+    guard.node().lost(ClusterLease::Sweeping);
     let job = Scripted::new(spec, &[], 3).run_to_the_end(&guard);
     assert_eq!((job.runs, job.stood_by), (0, 1));
 }
@@ -210,7 +210,7 @@ impl BlockingJob for Thread {
 fn a_thread_runs_its_job_again_while_there_is_more_to_do_and_ends_when_it_is_told() {
     let (guard, _dir) = guard(false);
     let ((runs, ran), (outcome, outcomes)) = (channel(), channel());
-    let spec = SPEC.on_holder_of(Lease::Matching);
+    let spec = SPEC.on_holder_of(ClusterLease::Matching);
     let thread = JobThread::start(Thread { spec, runs, outcomes }, &guard).unwrap();
     for next in [RunOutcome::More, RunOutcome::DueAfter(Duration::ZERO), RunOutcome::Done] {
         ran.recv().unwrap();
@@ -224,7 +224,7 @@ fn a_thread_runs_its_job_again_while_there_is_more_to_do_and_ends_when_it_is_tol
 #[test]
 fn a_thread_whose_lease_another_node_holds_runs_nothing() {
     let (guard, _dir) = guard(false);
-    guard.node().lost(Lease::Matching);
+    guard.node().lost(ClusterLease::Matching);
     let stood_by = std::sync::Arc::new(Notify::new());
     let thread = JobThread::start(StandingBy(stood_by.clone()), &guard).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -238,7 +238,7 @@ impl BlockingJob for StandingBy {
     type Error = &'static str;
 
     fn spec(&self) -> JobSpec {
-        SPEC.on_holder_of(Lease::Matching)
+        SPEC.on_holder_of(ClusterLease::Matching)
     }
 
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome, &'static str> {

@@ -8,7 +8,7 @@ use crate::storage::database::NodeRow;
 
 /// Something that a node cannot do while others may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
+pub enum NodeFault {
     /// The database cannot be read, or not through every kind of connection.
     Database,
     /// The search index is not whole.
@@ -19,7 +19,7 @@ pub enum Fault {
     Disk,
 }
 
-impl Fault {
+impl NodeFault {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Database, Self::Search, Self::Store, Self::Disk];
 
@@ -41,29 +41,29 @@ pub(super) const STARTING: &str = "starting";
 pub(super) const DRAINING: &str = "draining";
 
 /// Faults as they are written into the row of a node.
-pub(super) fn print(faults: &[Fault]) -> String {
+pub(super) fn print(faults: &[NodeFault]) -> String {
     faults.iter().map(|fault| fault.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// The faults that a node reports; `None` where it takes no requests: it starts or stops, or reports what
 /// this version does not know.
 #[must_use]
-pub fn faults_of(row: &NodeRow) -> Option<Vec<Fault>> {
-    let named = |name: &str| Fault::ALL.into_iter().find(|fault| fault.as_str() == name);
+pub fn faults_of(row: &NodeRow) -> Option<Vec<NodeFault>> {
+    let named = |name: &str| NodeFault::ALL.into_iter().find(|fault| fault.as_str() == name);
     row.faults.split(' ').filter(|name| !name.is_empty()).map(named).collect()
 }
 
 /// What a node says of itself at the beginning of its life.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct About {
+pub struct NodeDescription {
     /// Version of the program.
     pub version: String,
     /// The settings that all nodes should have alike, by name, none of them secret.
     pub settings: BTreeMap<String, String>,
 }
 
-impl About {
+impl NodeDescription {
     /// A process of this version with these settings.
     #[must_use]
     pub fn new(settings: BTreeMap<String, String>) -> Self {
@@ -101,7 +101,7 @@ mod tests {
         let about = |settings: &[(&str, &str)]| {
             let owned =
                 settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            About::new(owned.collect())
+            NodeDescription::new(owned.collect())
         };
         let ours =
             about(&[("media.sender", "A"), ("media.preview_px", "1024"), ("media.new", "x")]);

@@ -8,7 +8,7 @@
 //! No clock of another machine counts. Whether a beat stands still is measured by the clock of the node
 //! that looks, which only goes forward, and only while that node itself can write. A process that was held
 //! up for longer than that, and lives, finds its life ended and begins another one. Who does what must
-//! happen once looks for its lease or life in the transaction that does it; [`Node::holds`] alone is a
+//! happen once looks for its lease or life in the transaction that does it; [`ClusterNode::holds`] alone is a
 //! hint for whether to begin.
 
 mod about;
@@ -36,19 +36,19 @@ use tokio::sync::watch as channel;
 use uuid::Uuid;
 
 use crate::runtime::clock::{self, Stopwatch};
-use crate::runtime::config::Role;
-use crate::runtime::error::{Error, Kind, Result};
-use crate::storage::database::{Begun, Db, DbError, NewNode, WriteTx};
-pub use about::{About, Fault, faults_of};
+use crate::runtime::config::NodeRole;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::storage::database::{IncarnationStart, Db, DbError, NewNode, WriteTx};
+pub use about::{NodeDescription, NodeFault, faults_of};
 use limits::{ALONE_AGAIN, STILL};
-pub use observe::{Observed, observe};
-pub use sending::Sending;
-use slot::Slot;
-use watch::Others;
+pub use observe::{ObservedNode, observe};
+pub use sending::InFlightTasks;
+use slot::NodeSlot;
+use watch::PeerObservations;
 
 /// Work that one node does at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lease {
+pub enum ClusterLease {
     /// Matches items with notifications, ends embargoes, prepares scheduled mails.
     Matching,
     /// Tells CDNs of changes.
@@ -63,7 +63,7 @@ pub enum Lease {
     Scrubbing,
 }
 
-impl Lease {
+impl ClusterLease {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Matching,
@@ -90,49 +90,49 @@ impl Lease {
 
 /// The leases that a node takes. Whoever takes some looks here in its transaction, so that none comes back
 /// that was declined.
-struct Wanted {
+struct RequestedLeases {
     /// Whether the node works; until then it takes none.
     works: bool,
     /// The leases, by their names.
-    leases: Vec<(Lease, String)>,
+    leases: Vec<(ClusterLease, String)>,
 }
 
-impl Wanted {
-    fn list(&self) -> Vec<(Lease, String)> {
+impl RequestedLeases {
+    fn list(&self) -> Vec<(ClusterLease, String)> {
         if self.works { self.leases.clone() } else { Vec::new() }
     }
 }
 
 /// This process among those that serve the database; cheap to clone.
 #[derive(Clone)]
-pub struct Node {
-    inner: Arc<Inner>,
+pub struct ClusterNode {
+    inner: Arc<NodeInner>,
 }
 
-struct Inner {
+struct NodeInner {
     db: Db,
-    role: Role,
-    about: About,
+    role: NodeRole,
+    about: NodeDescription,
     /// What it cannot do now, as its row says it.
     faults: Mutex<String>,
     /// Whether it stops.
     drains: AtomicBool,
-    state: Mutex<State>,
-    wanted: Arc<Mutex<Wanted>>,
+    state: Mutex<NodeState>,
+    wanted: Arc<Mutex<RequestedLeases>>,
     /// The leases that it holds as far as it knows.
-    held: channel::Sender<Vec<Lease>>,
+    held: channel::Sender<Vec<ClusterLease>>,
     /// Up to which row of the item log it gives nobody old versions: any, as long as it gives nothing.
     followed: AtomicI64,
     /// Since it last began to look whether it has followed the item log to its end, and had.
     seen_end: Mutex<Stopwatch>,
 }
 
-struct State {
+struct NodeState {
     /// None where the process only reads.
-    slot: Option<Slot>,
+    slot: Option<NodeSlot>,
     /// The places without a process that were found, until a first life has begun: the lives of those nodes
     /// and earlier ones of this one are over.
-    idle: Option<Vec<Slot>>,
+    idle: Option<Vec<NodeSlot>>,
     /// The life that lasts, or the one that is to begin.
     life: Uuid,
     /// Whether the life was begun and is not known to be over.
@@ -145,28 +145,28 @@ struct State {
     unmatched: Option<Stopwatch>,
 }
 
-impl Node {
+impl ClusterNode {
     /// Begins a life of this process's node over the data directory `dir`. An earlier life of the same node is
     /// over, and so are those of other nodes over that directory that have no process. It takes no leases and
-    /// nobody waits for it before it works ([`Node::work`]). Blocks.
+    /// nobody waits for it before it works ([`ClusterNode::work`]). Blocks.
     ///
     /// Where the database cannot be written that is done later. A node that only reads has no life.
-    pub fn start(db: &Db, dir: &Path, role: Role, about: About, now: Timestamp) -> Result<Self> {
+    pub fn start(db: &Db, dir: &Path, role: NodeRole, about: NodeDescription, now: Timestamp) -> Result<Self> {
         let unusable = |cause| {
             let message = format!("folder {} cannot be used", dir.join("nodes").display());
-            Error::new(Kind::Unavailable, message).because(cause)
+            Error::new(ErrorKind::Unavailable, message).because(cause)
         };
         let (slot, idle) = match role.only_reads() {
             true => (None, None),
             false => {
-                let (slot, idle) = Slot::take(&dir.join("nodes")).map_err(unusable)?;
+                let (slot, idle) = NodeSlot::take(&dir.join("nodes")).map_err(unusable)?;
                 (Some(slot), Some(idle))
             }
         };
-        let leases = [Lease::Matching, Lease::Purging, Lease::Sweeping];
+        let leases = [ClusterLease::Matching, ClusterLease::Purging, ClusterLease::Sweeping];
         let leases = leases.into_iter().filter(|_| role.works());
         let leases = leases.map(|lease| (lease, lease.as_str().to_owned())).collect();
-        let state = State {
+        let state = NodeState {
             slot,
             idle,
             life: Uuid::new_v4(),
@@ -176,14 +176,14 @@ impl Node {
             unmatched: None,
         };
         let node = Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(NodeInner {
                 db: db.clone(),
                 role,
                 about,
                 faults: Mutex::new(about::STARTING.to_owned()),
                 drains: AtomicBool::new(false),
                 state: Mutex::new(state),
-                wanted: Arc::new(Mutex::new(Wanted { works: false, leases })),
+                wanted: Arc::new(Mutex::new(RequestedLeases { works: false, leases })),
                 held: channel::Sender::new(Vec::new()),
                 followed: AtomicI64::new(i64::MAX),
                 seen_end: Mutex::new(Stopwatch::start()),
@@ -191,7 +191,7 @@ impl Node {
         };
         if !role.only_reads() {
             match node.begin(now).map_err(Error::from) {
-                Err(cause) if cause.kind() == Kind::Unavailable => {
+                Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!("the database cannot be written, this node waits: {cause}");
                 }
                 begun => begun?,
@@ -201,7 +201,7 @@ impl Node {
     }
 
     /// Says that the node works from now on: it takes the leases that its role wants and nobody holds, and
-    /// others wait until it has followed the item log ([`Node::follow`]). Blocks.
+    /// others wait until it has followed the item log ([`ClusterNode::follow`]). Blocks.
     ///
     /// Where the database cannot be written that is done later.
     pub fn work(&self, now: Timestamp) {
@@ -237,11 +237,11 @@ impl Node {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, NodeState> {
         lock(&self.inner.state)
     }
 
-    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+    fn wanted(&self) -> MutexGuard<'_, RequestedLeases> {
         lock(&self.inner.wanted)
     }
 
@@ -257,7 +257,7 @@ impl Node {
 
     /// Says what this node cannot do from now on; the others learn it with the next sign of life, which
     /// does not wait for its time when that changed.
-    pub fn report(&self, faults: &[Fault]) {
+    pub fn report(&self, faults: &[NodeFault]) {
         *lock(&self.inner.faults) = about::print(faults);
     }
 
@@ -271,10 +271,10 @@ impl Node {
     }
 
     /// Takes note of the leases that it was found to hold, but for those that it does not want any more.
-    fn hold(&self, found: Vec<Lease>) {
+    fn hold(&self, found: Vec<ClusterLease>) {
         let wanted = self.wanted();
-        let is_wanted = |lease: &Lease| wanted.leases.iter().any(|(one, _)| one == lease);
-        let found: Vec<Lease> = found.into_iter().filter(is_wanted).collect();
+        let is_wanted = |lease: &ClusterLease| wanted.leases.iter().any(|(one, _)| one == lease);
+        let found: Vec<ClusterLease> = found.into_iter().filter(is_wanted).collect();
         self.inner.held.send_if_modified(|held| {
             let changed = *held != found;
             *held = found;
@@ -284,7 +284,7 @@ impl Node {
 
     /// What the process does.
     #[must_use]
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> NodeRole {
         self.inner.role
     }
 
@@ -302,12 +302,12 @@ impl Node {
 
     /// Whether it holds a lease, as far as it knows.
     #[must_use]
-    pub fn holds(&self, lease: Lease) -> bool {
+    pub fn holds(&self, lease: ClusterLease) -> bool {
         self.inner.held.borrow().contains(&lease)
     }
 
     /// Ends when it holds a lease.
-    pub async fn held(&self, lease: Lease) {
+    pub async fn held(&self, lease: ClusterLease) {
         // The sender is ours, so it cannot be gone.
         drop(self.inner.held.subscribe().wait_for(|held| held.contains(&lease)).await);
     }
@@ -320,7 +320,7 @@ impl Node {
     }
 
     /// Says that a lease turned out to be lost.
-    pub fn lost(&self, lease: Lease) {
+    pub fn lost(&self, lease: ClusterLease) {
         self.inner.held.send_if_modified(|held| {
             let before = held.len();
             held.retain(|one| *one != lease);
@@ -330,7 +330,7 @@ impl Node {
 
     /// Wants a lease that not every node of its role takes; `which` tells pieces of work apart of which there
     /// is more than one.
-    pub fn want(&self, lease: Lease, which: Option<&str>) {
+    pub fn want(&self, lease: ClusterLease, which: Option<&str>) {
         let name = match which {
             Some(which) => format!("{} {which}", lease.as_str()),
             None => lease.as_str().to_owned(),
@@ -339,7 +339,7 @@ impl Node {
     }
 
     /// Wants no lease of that kind any more, and gives one back that it holds. Blocks.
-    pub fn decline(&self, lease: Lease) {
+    pub fn decline(&self, lease: ClusterLease) {
         let mut wanted = self.wanted();
         let given = wanted.leases.extract_if(.., |(one, _)| *one == lease).collect::<Vec<_>>();
         let works = wanted.works;
@@ -391,7 +391,7 @@ impl Node {
     }
 
     /// Does `work` while no other node of the database does such work. Blocks.
-    pub fn alone<T>(&self, lease: Lease, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn alone<T>(&self, lease: ClusterLease, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let name = lease.as_str();
         let (_open, never) = mpsc::channel::<()>();
         loop {
@@ -431,12 +431,12 @@ impl Node {
         })?;
         let mut state = self.state();
         match begun {
-            (Begun::Lives, held) => {
+            (IncarnationStart::Lives, held) => {
                 (state.lives, state.confirmed, state.idle) = (true, Some(watch), None);
                 drop(state);
                 self.hold(held);
             }
-            (Begun::Taken, _) => {
+            (IncarnationStart::Taken, _) => {
                 tracing::error!(
                     "another process goes by the name of this node: was the data directory \
                      copied? This one takes another name"
@@ -461,14 +461,14 @@ impl Node {
     /// Shows from now on that the life lasts, and looks at the others. The life ends with what is given.
     ///
     /// Fails when no thread can be started.
-    pub fn keep(&self) -> Result<Keeper> {
-        let mut keeper = Keeper { node: self.clone(), stop: None };
+    pub fn keep(&self) -> Result<MembershipKeeper> {
+        let mut keeper = MembershipKeeper { node: self.clone(), stop: None };
         let (stop, stopped) = mpsc::channel();
         let node = self.clone();
         let thread = std::thread::Builder::new()
             .name("node".to_owned())
             .spawn(move || {
-                let mut others = Others::new(node.state().lives);
+                let mut others = PeerObservations::new(node.state().lives);
                 loop {
                     if !node.inner.role.only_reads() {
                         others.look(&node);
@@ -489,7 +489,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Takes those of the leases that nobody holds; the ones that it holds then.
-fn take_free(tx: &WriteTx<'_>, wanted: &Mutex<Wanted>, life: Uuid) -> Result<Vec<Lease>, DbError> {
+fn take_free(tx: &WriteTx<'_>, wanted: &Mutex<RequestedLeases>, life: Uuid) -> Result<Vec<ClusterLease>, DbError> {
     let leases = lock(wanted).list();
     let mut held = Vec::new();
     for (lease, name) in leases {
@@ -501,20 +501,20 @@ fn take_free(tx: &WriteTx<'_>, wanted: &Mutex<Wanted>, life: Uuid) -> Result<Vec
 }
 
 /// Keeps a node alive. Its life ends with this: what it held is free at once. Dropping it blocks.
-pub struct Keeper {
-    node: Node,
+pub struct MembershipKeeper {
+    node: ClusterNode,
     stop: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
-impl Keeper {
+impl MembershipKeeper {
     /// The node.
     #[must_use]
-    pub fn node(&self) -> &Node {
+    pub fn node(&self) -> &ClusterNode {
         &self.node
     }
 }
 
-impl Drop for Keeper {
+impl Drop for MembershipKeeper {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.stop.take() {
             drop(stop);

@@ -9,7 +9,7 @@ use crate::storage::database::{Db, NodeRow, ReadTx};
 
 /// A node that was watched for a while.
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub struct ObservedNode {
     /// What it says of itself.
     pub row: NodeRow,
     /// Whether its beat rose meanwhile; nothing of one that is alone, which seldom shows that it lives.
@@ -21,7 +21,7 @@ pub struct Observed {
 /// The nodes of a database, by name, watched until each beat rose, and for `patience` at most. Blocks.
 ///
 /// One whose life ends meanwhile is none of them, and one whose life begins lives.
-pub fn observe(db: &Db, patience: Duration) -> Result<Vec<Observed>> {
+pub fn observe(db: &Db, patience: Duration) -> Result<Vec<ObservedNode>> {
     let first = db.read_blocking(|tx| tx.list_nodes())?;
     let look = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
     let since = Stopwatch::start();
@@ -36,7 +36,7 @@ pub fn observe(db: &Db, patience: Duration) -> Result<Vec<Observed>> {
             let observed = |row: NodeRow| {
                 let ours = leases.iter().filter(|(_, life)| *life == row.life);
                 let leases = ours.map(|(name, _)| name.clone()).collect();
-                Observed { beats: (!is_alone).then(|| rose(&row)), leases, row }
+                ObservedNode { beats: (!is_alone).then(|| rose(&row)), leases, row }
             };
             return Ok(nodes.into_iter().map(observed).collect());
         }

@@ -8,18 +8,18 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 /// What is being sent.
 #[derive(Debug)]
-pub struct Sending<T> {
+pub struct InFlightTasks<T> {
     tasks: JoinSet<()>,
     held: HashMap<Id, T>,
 }
 
-impl<T> Default for Sending<T> {
+impl<T> Default for InFlightTasks<T> {
     fn default() -> Self {
         Self { tasks: JoinSet::new(), held: HashMap::new() }
     }
 }
 
-impl<T> Sending<T> {
+impl<T> InFlightTasks<T> {
     /// Begins to send what was taken up.
     pub fn start(&mut self, what: T, work: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(work);

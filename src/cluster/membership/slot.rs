@@ -2,7 +2,7 @@
 //!
 //! The name is drawn once and stays in the file, so that a node that was killed and starts again is the
 //! same node. Processes over one directory have a file each. A copy of the directory has copies of the names:
-//! see [`Slot::rename`].
+//! see [`NodeSlot::rename`].
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -17,13 +17,13 @@ use crate::runtime::modes;
 
 /// A place among the nodes of a data directory.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct NodeSlot {
     /// Locked until this is dropped.
     file: File,
     pub(super) name: String,
 }
 
-impl Slot {
+impl NodeSlot {
     /// Takes the first place in `dir` that no process has. Gives with it the other ones that no process
     /// has, and that none can take while they are held: the lives of those nodes are over.
     pub(super) fn take(dir: &Path) -> io::Result<(Self, Vec<Self>)> {
@@ -85,17 +85,17 @@ mod tests {
     #[test]
     fn processes_over_one_directory_have_names_of_their_own_that_stay() {
         let dir = tempfile::tempdir().expect("folder");
-        let names = |slots: &[Slot]| -> Vec<String> {
+        let names = |slots: &[NodeSlot]| -> Vec<String> {
             slots.iter().map(|slot| slot.name.clone()).collect()
         };
-        let one = || Slot::take(dir.path()).expect("a place").0;
+        let one = || NodeSlot::take(dir.path()).expect("a place").0;
         let take = || [one(), one()];
         // Each pair is gone before the next one comes.
         let first = names(&take());
         let second = names(&take());
         assert_eq!(first, second);
         assert_ne!(first[0], first[1]);
-        let (mut slot, idle) = Slot::take(dir.path()).expect("a place");
+        let (mut slot, idle) = NodeSlot::take(dir.path()).expect("a place");
         assert_eq!(names(&idle), first[1..], "nobody has the other one");
         drop(idle);
         slot.rename();

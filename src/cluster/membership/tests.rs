@@ -4,10 +4,10 @@ use uuid::Uuid;
 
 use super::*;
 use crate::storage::database::ClaimedBy;
-use model::account::Lane;
+use model::account::MessageTransport;
 
-fn node(db: &Db, dir: &Path) -> Node {
-    let node = Node::start(db, dir, Role::All, About::default(), clock::now()).expect("started");
+fn node(db: &Db, dir: &Path) -> ClusterNode {
+    let node = ClusterNode::start(db, dir, NodeRole::All, NodeDescription::default(), clock::now()).expect("started");
     node.work(clock::now());
     node
 }
@@ -16,7 +16,7 @@ fn leases(db: &Db) -> Vec<(String, Uuid)> {
     db.read_blocking(|tx| tx.list_leases()).expect("read")
 }
 
-fn end(node: &Node) {
+fn end(node: &ClusterNode) {
     let life = node.life();
     node.inner.db.write_blocking(move |tx| tx.end_life(life, clock::now())).expect("written");
 }
@@ -26,19 +26,19 @@ fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_life_is_over() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
-    assert!(first.holds(Lease::Matching) && !second.holds(Lease::Matching));
+    assert!(first.holds(ClusterLease::Matching) && !second.holds(ClusterLease::Matching));
     assert_eq!(leases(&db).len(), 3);
-    let mut others = Others::new(true);
+    let mut others = PeerObservations::new(true);
     others.look(&second);
-    assert!(!second.holds(Lease::Matching));
+    assert!(!second.holds(ClusterLease::Matching));
     end(&first);
     others.look(&second);
-    assert!(second.holds(Lease::Matching));
+    assert!(second.holds(ClusterLease::Matching));
     assert!(leases(&db).iter().all(|(_, life)| *life == second.life()));
     // The first one lives all the same: it finds out, and begins anew without a lease.
     let was = first.life();
-    Others::new(true).look(&first);
-    assert!(first.is_sure() && first.life() != was && !first.holds(Lease::Matching));
+    PeerObservations::new(true).look(&first);
+    assert!(first.is_sure() && first.life() != was && !first.holds(ClusterLease::Matching));
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn a_node_that_starts_again_takes_what_it_had_and_a_lost_life_cannot_end_a_messa
         )
     })
     .expect("written");
-    let claim = |node: &Node| {
+    let claim = |node: &ClusterNode| {
         let by = ClaimedBy { life: node.life(), now: clock::now() };
-        let claimed = db.claim_blocking(move |tx| tx.claim_messages(Lane::Mail, 9, by));
+        let claimed = db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, 9, by));
         (by, claimed.expect("written"))
     };
     let first = node(&db, dir.path());
@@ -69,9 +69,9 @@ fn a_node_that_starts_again_takes_what_it_had_and_a_lost_life_cannot_end_a_messa
     drop(first);
     let again = node(&db, dir.path());
     assert_eq!(again.name(), name);
-    assert!(again.holds(Lease::Sweeping));
+    assert!(again.holds(ClusterLease::Sweeping));
     let id = claimed[0].id;
-    let done = crate::storage::database::Sent::Done;
+    let done = crate::storage::database::MessageOutcome::Done;
     assert!(!db.write_blocking(move |tx| tx.end_message(id, &done, by)).expect("written"));
     assert_eq!(claim(&other).1.len(), 1, "the life that had it is over");
 }
@@ -106,7 +106,7 @@ fn who_goes_by_the_name_of_another_node_takes_another_one() {
     std::fs::write(copy.path().join("nodes/node-1"), &name).expect("written");
     let second = node(&db, copy.path());
     assert_eq!(second.name().as_ref(), Some(&name), "it cannot know");
-    let mut others = Others::new(true);
+    let mut others = PeerObservations::new(true);
     // Its life is over, its name is taken, and it lives under another one.
     for _ in 0..2 {
         others.look(&first);
@@ -121,13 +121,13 @@ fn a_node_that_does_not_work_yet_holds_nothing_and_nobody_waits_for_it() {
     let worker = node(&db, dir.path());
     worker.follow(3);
     let comes =
-        Node::start(&db, dir.path(), Role::All, About::default(), clock::now()).expect("started");
-    let (mut others, mut its) = (Others::new(true), Others::new(true));
+        ClusterNode::start(&db, dir.path(), NodeRole::All, NodeDescription::default(), clock::now()).expect("started");
+    let (mut others, mut its) = (PeerObservations::new(true), PeerObservations::new(true));
     end(&worker);
     its.look(&comes);
     others.look(&worker);
     assert_eq!(worker.followed_by_others(), Some(i64::MAX));
-    assert!(worker.holds(Lease::Purging) && !comes.holds(Lease::Purging));
+    assert!(worker.holds(ClusterLease::Purging) && !comes.holds(ClusterLease::Purging));
     // What others are to find is there before it answers anybody.
     comes.follow(2);
     comes.work(clock::now());
@@ -156,7 +156,7 @@ fn a_life_whose_beginning_was_not_answered_begins_once() {
     // It was written, and the answer got lost.
     node.state().lives = false;
     node.begin(clock::now()).expect("written");
-    assert!(node.is_sure() && node.holds(Lease::Matching));
+    assert!(node.is_sure() && node.holds(ClusterLease::Matching));
     assert_eq!((node.name(), node.life()), (name, life));
     assert_eq!(db.read_blocking(|tx| tx.list_nodes()).expect("read").len(), 1);
 }
@@ -166,11 +166,11 @@ fn a_lease_that_was_declined_does_not_come_back() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
-    let was_wanted = Lease::ALL.to_vec();
-    node.decline(Lease::Purging);
+    let was_wanted = ClusterLease::ALL.to_vec();
+    node.decline(ClusterLease::Purging);
     // A look that was under way meanwhile.
     node.hold(was_wanted);
-    Others::new(true).look(&node);
-    assert!(node.holds(Lease::Matching) && !node.holds(Lease::Purging));
+    PeerObservations::new(true).look(&node);
+    assert!(node.holds(ClusterLease::Matching) && !node.holds(ClusterLease::Purging));
     assert!(!leases(&db).iter().any(|(name, _)| name == "purging"));
 }

@@ -8,28 +8,28 @@ use std::{
 use uuid::Uuid;
 
 use super::limits::{BEAT, BEAT_ALONE, BEATS_MIN, SKEW_S, STILL};
-use super::{About, Lease, Node, take_free};
+use super::{NodeDescription, ClusterLease, ClusterNode, take_free};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
 use crate::runtime::telemetry;
 use crate::storage::database::{DbError, NodeRow};
 
 /// What a node saw of the others.
-pub(super) struct Others {
-    seen: HashMap<Uuid, Seen>,
+pub(super) struct PeerObservations {
+    seen: HashMap<Uuid, PeerHeartbeat>,
     /// Since the last sign of life of its own, and what it told of.
     beaten: Option<(Stopwatch, (i64, String))>,
     /// Own signs of life that were written.
     beats: u32,
     /// Since when nobody holds a lease that some node should hold.
-    vacant: HashMap<Lease, Stopwatch>,
+    vacant: HashMap<ClusterLease, Stopwatch>,
     /// The settings in which others differ, each with the name of such a node.
     differences: BTreeMap<String, String>,
     log: FailureLog,
 }
 
 /// A beat as it was seen first.
-struct Seen {
+struct PeerHeartbeat {
     beat: i64,
     since: Stopwatch,
     /// Own signs of life until then.
@@ -38,7 +38,7 @@ struct Seen {
     warned: bool,
 }
 
-impl Others {
+impl PeerObservations {
     /// Nothing yet. Where the node does not live it was told of that the database cannot be written.
     pub(super) fn new(lives: bool) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Others {
     }
 
     /// One look; what fails is tried again with the next one.
-    pub(super) fn look(&mut self, node: &Node) {
+    pub(super) fn look(&mut self, node: &ClusterNode) {
         let outcome = self.live(node).and_then(|()| self.judge(node));
         self.log.note(&outcome);
         if outcome.is_err() {
@@ -62,7 +62,7 @@ impl Others {
     }
 
     /// Shows that the node lives when it is time, or when it followed the item log on.
-    fn live(&mut self, node: &Node) -> Result<(), DbError> {
+    fn live(&mut self, node: &ClusterNode) -> Result<(), DbError> {
         if !node.state().lives {
             return node.begin(clock::now());
         }
@@ -100,7 +100,7 @@ impl Others {
     }
 
     /// Ends lives that stand still, and takes leases that are free.
-    fn judge(&mut self, node: &Node) -> Result<(), DbError> {
+    fn judge(&mut self, node: &ClusterNode) -> Result<(), DbError> {
         let read =
             |tx: &crate::storage::database::ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
         let watch = Stopwatch::start();
@@ -138,8 +138,8 @@ impl Others {
         };
         let wanted = node.wanted().list();
         let ours =
-            |(lease, name): &(Lease, String)| (holder(name) == Some(life)).then_some(*lease);
-        let mut held: Vec<Lease> = wanted.iter().filter_map(ours).collect();
+            |(lease, name): &(ClusterLease, String)| (holder(name) == Some(life)).then_some(*lease);
+        let mut held: Vec<ClusterLease> = wanted.iter().filter_map(ours).collect();
         if lives && wanted.iter().any(|(_, name)| holder(name).is_none()) {
             let wanted = Arc::clone(&node.inner.wanted);
             held = node.inner.db.write_first(move |tx| take_free(tx, &wanted, life))?;
@@ -154,7 +154,7 @@ impl Others {
     /// Whether the beat stands still for so long that nobody is there.
     fn is_still(&mut self, row: &NodeRow) -> bool {
         let beats = self.beats;
-        let fresh = || Seen { beat: row.beat, since: Stopwatch::start(), beats, warned: false };
+        let fresh = || PeerHeartbeat { beat: row.beat, since: Stopwatch::start(), beats, warned: false };
         let seen = self.seen.entry(row.life).or_insert_with(fresh);
         if seen.beat == row.beat {
             return seen.since.elapsed() >= STILL && beats.saturating_sub(seen.beats) >= BEATS_MIN;
@@ -171,10 +171,10 @@ impl Others {
     }
 
     /// Tells of settings in which another node differs, when that begins.
-    fn compare(&mut self, node: &Node, nodes: &[NodeRow], life: Uuid) {
+    fn compare(&mut self, node: &ClusterNode, nodes: &[NodeRow], life: Uuid) {
         let mut found = BTreeMap::new();
         for row in nodes.iter().filter(|row| row.life != life) {
-            for name in node.inner.about.differences(&About::of(row)) {
+            for name in node.inner.about.differences(&NodeDescription::of(row)) {
                 found.entry(name).or_insert_with(|| row.node.clone());
             }
         }
@@ -201,8 +201,8 @@ impl Others {
         self.differences = found;
     }
 
-    fn report(&mut self, node: &Node, held: &[Lease], is_held: &dyn Fn(Lease) -> bool) {
-        for lease in [Lease::Matching, Lease::Purging, Lease::Sweeping, Lease::Scrubbing] {
+    fn report(&mut self, node: &ClusterNode, held: &[ClusterLease], is_held: &dyn Fn(ClusterLease) -> bool) {
+        for lease in [ClusterLease::Matching, ClusterLease::Purging, ClusterLease::Sweeping, ClusterLease::Scrubbing] {
             let name = lease.as_str();
             let ours = u8::from(held.contains(&lease));
             metrics::gauge!(telemetry::LEASE_HELD, "lease" => name).set(ours);
@@ -213,12 +213,12 @@ impl Others {
             }
         }
         // What is told to CDNs is nobody's work where there is none.
-        for lease in [Lease::Matching, Lease::Sweeping] {
+        for lease in [ClusterLease::Matching, ClusterLease::Sweeping] {
             let vacant =
                 self.vacant.get(&lease).map_or(0.0, |since| since.elapsed().as_secs_f64());
             let name = lease.as_str();
             metrics::gauge!(telemetry::LEASE_VACANT_SECONDS, "lease" => name).set(vacant);
         }
-        node.state().unmatched = self.vacant.get(&Lease::Matching).copied();
+        node.state().unmatched = self.vacant.get(&ClusterLease::Matching).copied();
     }
 }

@@ -5,12 +5,12 @@ use std::{collections::HashMap, fs, future::Future, io, path::Path, time::Durati
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 use uuid::Uuid;
 
-use super::{Parts, verdict::Verdict};
-use crate::cluster::membership::Fault;
+use super::{ProbedParts, verdict::ReadinessVerdict};
+use crate::cluster::membership::NodeFault;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::modes;
 use crate::storage::database::{DbError, NodeRow, ReadTx};
-use crate::storage::search::Standing;
+use crate::storage::search::IndexStatus;
 
 /// Time between two looks.
 pub(super) const EACH: Duration = Duration::from_secs(1);
@@ -38,10 +38,10 @@ pub fn write_probe(dir: &Path) -> io::Result<()> {
 }
 
 /// What was seen of a node so far.
-pub(super) struct Looks {
-    parts: Parts,
-    store: Outside,
-    disk: Outside,
+pub(super) struct ReadinessProbes {
+    parts: ProbedParts,
+    store: ExternalProbe,
+    disk: ExternalProbe,
     /// The beats of the nodes, and since when each stands still.
     beats: HashMap<Uuid, (i64, Stopwatch)>,
     /// Answers of connections that search and write, which may wait behind what is under way there.
@@ -54,7 +54,7 @@ pub(super) struct Looks {
 
 /// Something outside the process that is looked at on a thread that may block.
 #[derive(Default)]
-struct Outside {
+struct ExternalProbe {
     under_way: Option<JoinHandle<Result<(), String>>>,
     /// Since the last look began.
     last: Option<Stopwatch>,
@@ -62,7 +62,7 @@ struct Outside {
     why: String,
 }
 
-impl Outside {
+impl ExternalProbe {
     /// Begins to look where it is time.
     fn begin(&mut self, look: impl FnOnce() -> Result<(), String> + Send + 'static) {
         let is_due = self.failures > 0
@@ -108,14 +108,14 @@ async fn within<T>(read: impl Future<Output = Result<T, DbError>>) -> Result<Opt
     }
 }
 
-impl Looks {
-    pub(super) fn new(parts: Parts) -> Self {
-        let (store, disk) = (Outside::default(), Outside::default());
+impl ReadinessProbes {
+    pub(super) fn new(parts: ProbedParts) -> Self {
+        let (store, disk) = (ExternalProbe::default(), ExternalProbe::default());
         let beats = HashMap::new();
         Self { parts, store, disk, beats, reached: Vec::new(), unreached: None, was_away: false }
     }
 
-    pub(super) async fn look(&mut self) -> Verdict {
+    pub(super) async fn look(&mut self) -> ReadinessVerdict {
         self.begin();
         let (database, nodes) = self.database().await;
         if self.was_away && database.is_none() {
@@ -125,13 +125,13 @@ impl Looks {
         }
         self.was_away = database.is_some();
         let found = [
-            (Fault::Database, database),
-            (Fault::Search, self.search()),
-            (Fault::Store, self.store.end().await),
-            (Fault::Disk, self.disk.end().await),
+            (NodeFault::Database, database),
+            (NodeFault::Search, self.search()),
+            (NodeFault::Store, self.store.end().await),
+            (NodeFault::Disk, self.disk.end().await),
         ];
         let faults = found.into_iter().filter_map(|(fault, why)| Some((fault, why?))).collect();
-        Verdict::of(faults, self.parts.node.life(), nodes.as_deref())
+        ReadinessVerdict::of(faults, self.parts.node.life(), nodes.as_deref())
     }
 
     fn begin(&mut self) {
@@ -222,8 +222,8 @@ impl Looks {
 
     fn search(&self) -> Option<String> {
         match self.parts.search.standing() {
-            Standing::Ready | Standing::Disabled => None,
-            Standing::Building { done, count } => {
+            IndexStatus::Ready | IndexStatus::Disabled => None,
+            IndexStatus::Building { done, count } => {
                 Some(format!("{done} of {count} items are in it"))
             }
         }

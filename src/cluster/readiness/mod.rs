@@ -19,27 +19,27 @@ use std::{
 use tokio::sync::oneshot;
 
 use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{Fault, Node};
+use crate::cluster::membership::{NodeFault, ClusterNode};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::telemetry;
-use crate::storage::blobs::Store;
+use crate::storage::blobs::BlobStore;
 use crate::storage::database::Db;
-use crate::storage::search::Search;
-use look::Looks;
+use crate::storage::search::SearchEngine;
+use look::ReadinessProbes;
 pub use look::write_probe;
-pub use verdict::Verdict;
+pub use verdict::ReadinessVerdict;
 
 /// What a node is looked at by.
 #[derive(Clone)]
-pub struct Parts {
+pub struct ProbedParts {
     /// The database.
     pub db: Db,
     /// The originals.
-    pub store: Store,
+    pub store: BlobStore,
     /// Search of this node.
-    pub search: Search,
+    pub search: SearchEngine,
     /// The node.
-    pub node: Node,
+    pub node: ClusterNode,
     /// The data directory.
     pub dir: PathBuf,
     /// Bytes of the largest file that may come in: there should be room for one.
@@ -49,30 +49,30 @@ pub struct Parts {
 /// Whether this node is ready; cheap to clone.
 #[derive(Clone)]
 pub struct Readiness {
-    inner: Arc<Inner>,
+    inner: Arc<ReadinessInner>,
 }
 
-struct Inner {
-    parts: Parts,
-    standing: Mutex<Standing>,
+struct ReadinessInner {
+    parts: ProbedParts,
+    standing: Mutex<TimedVerdict>,
 }
 
-struct Standing {
-    verdict: Verdict,
+struct TimedVerdict {
+    verdict: ReadinessVerdict,
     since: Stopwatch,
 }
 
 impl Readiness {
     /// Of a node that was not looked at yet: not ready.
     #[must_use]
-    pub fn new(parts: Parts) -> Self {
-        let standing = Standing { verdict: Verdict::starting(), since: Stopwatch::start() };
-        Self { inner: Arc::new(Inner { parts, standing: Mutex::new(standing) }) }
+    pub fn new(parts: ProbedParts) -> Self {
+        let standing = TimedVerdict { verdict: ReadinessVerdict::starting(), since: Stopwatch::start() };
+        Self { inner: Arc::new(ReadinessInner { parts, standing: Mutex::new(standing) }) }
     }
 
     /// What the last look found.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ReadinessVerdict {
         let standing = self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner);
         standing.verdict.clone()
     }
@@ -80,16 +80,16 @@ impl Readiness {
     /// The job that looks at the node; `looked` is told after the first look.
     #[must_use]
     pub fn job(&self, looked: oneshot::Sender<()>) -> impl BackgroundJob + use<> {
-        let looks = Looks::new(self.inner.parts.clone());
+        let looks = ReadinessProbes::new(self.inner.parts.clone());
         ReadinessJob { readiness: self.clone(), looks, looked: Some(looked) }
     }
 
     /// Takes note of what a look found, and tells of it where it is something else than before.
-    fn take(&self, verdict: &Verdict) {
-        let faults: Vec<Fault> = verdict.faults.iter().map(|(fault, _)| *fault).collect();
+    fn take(&self, verdict: &ReadinessVerdict) {
+        let faults: Vec<NodeFault> = verdict.faults.iter().map(|(fault, _)| *fault).collect();
         self.inner.parts.node.report(&faults);
         metrics::gauge!(telemetry::READY).set(u8::from(verdict.is_ready));
-        for fault in Fault::ALL {
+        for fault in NodeFault::ALL {
             let has = u8::from(faults.contains(&fault));
             metrics::gauge!(telemetry::FAULT, "fault" => fault.as_str()).set(has);
         }
@@ -117,7 +117,7 @@ impl Readiness {
 /// Looks at the node each second.
 struct ReadinessJob {
     readiness: Readiness,
-    looks: Looks,
+    looks: ReadinessProbes,
     looked: Option<oneshot::Sender<()>>,
 }
 

@@ -2,26 +2,26 @@
 
 use uuid::Uuid;
 
-use crate::cluster::membership::{Fault, faults_of};
+use crate::cluster::membership::{NodeFault, faults_of};
 use crate::storage::database::NodeRow;
 
 /// Whether a node is ready, and what it cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ReadinessVerdict {
     /// Whether it should get requests.
     pub is_ready: bool,
     /// What it cannot do, and why.
-    pub faults: Vec<(Fault, String)>,
+    pub faults: Vec<(NodeFault, String)>,
 }
 
-impl Verdict {
+impl ReadinessVerdict {
     pub(super) fn starting() -> Self {
         Self { is_ready: false, faults: Vec::new() }
     }
 
     /// Of the node with this life among `nodes`, as far as the database tells of them.
-    pub(super) fn of(faults: Vec<(Fault, String)>, life: Uuid, nodes: Option<&[NodeRow]>) -> Self {
-        let is_ours = |fault: &Fault| faults.iter().any(|(ours, _)| ours == fault);
+    pub(super) fn of(faults: Vec<(NodeFault, String)>, life: Uuid, nodes: Option<&[NodeRow]>) -> Self {
+        let is_ours = |fault: &NodeFault| faults.iter().any(|(ours, _)| ours == fault);
         // With some of the same faults and no other: of nodes that all have faults one at least stays.
         let can_more = |row: &NodeRow| {
             let is_other = row.life != life && matches!(row.role.as_str(), "all" | "web");
@@ -31,14 +31,14 @@ impl Verdict {
         let is_ready = match nodes {
             // Nobody knows whether others can.
             None => faults.is_empty(),
-            Some(nodes) => !is_ours(&Fault::Database) && !nodes.iter().any(can_more),
+            Some(nodes) => !is_ours(&NodeFault::Database) && !nodes.iter().any(can_more),
         };
         Self { is_ready, faults }
     }
 
     /// Whether there is nothing new to tell: the same state with the same faults.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let kinds = |verdict: &Self| -> Vec<Fault> {
+        let kinds = |verdict: &Self| -> Vec<NodeFault> {
             verdict.faults.iter().map(|(fault, _)| *fault).collect()
         };
         self.is_ready == other.is_ready && kinds(self) == kinds(other)
@@ -60,12 +60,12 @@ impl Verdict {
     }
 }
 
-fn words(fault: Fault) -> &'static str {
+fn words(fault: NodeFault) -> &'static str {
     match fault {
-        Fault::Database => "the database cannot be used",
-        Fault::Search => "the search index is being built",
-        Fault::Store => "the originals cannot be reached",
-        Fault::Disk => "the data directory is full or cannot be written",
+        NodeFault::Database => "the database cannot be used",
+        NodeFault::Search => "the search index is being built",
+        NodeFault::Store => "the originals cannot be reached",
+        NodeFault::Disk => "the data directory is full or cannot be written",
     }
 }
 
@@ -88,10 +88,10 @@ mod tests {
     }
 
     /// Whether node 1 with these faults is ready beside the others.
-    fn check(faults: &[Fault], others: Option<&[NodeRow]>, expected: bool) {
+    fn check(faults: &[NodeFault], others: Option<&[NodeRow]>, expected: bool) {
         let told = faults.iter().map(|fault| (*fault, "it fails".to_owned())).collect();
         let nodes = others.map(|others| [&[node(1, "all", "")], others].concat());
-        let verdict = Verdict::of(told, Uuid::from_u128(1), nodes.as_deref());
+        let verdict = ReadinessVerdict::of(told, Uuid::from_u128(1), nodes.as_deref());
         assert_eq!(verdict.is_ready, expected, "{faults:?} beside {others:?}");
     }
 
@@ -99,22 +99,22 @@ mod tests {
     fn a_node_steps_aside_for_one_that_can() {
         check(&[], Some(&[]), true);
         check(&[], None, true);
-        check(&[Fault::Store], Some(&[]), true);
-        check(&[Fault::Store], Some(&[node(2, "web", "")]), false);
-        check(&[Fault::Store], Some(&[node(2, "web", "disk store")]), true);
-        check(&[Fault::Store], Some(&[node(2, "web", "store"), node(3, "all", "search")]), true);
-        check(&[Fault::Store, Fault::Disk], Some(&[node(2, "web", "store")]), false);
+        check(&[NodeFault::Store], Some(&[]), true);
+        check(&[NodeFault::Store], Some(&[node(2, "web", "")]), false);
+        check(&[NodeFault::Store], Some(&[node(2, "web", "disk store")]), true);
+        check(&[NodeFault::Store], Some(&[node(2, "web", "store"), node(3, "all", "search")]), true);
+        check(&[NodeFault::Store, NodeFault::Disk], Some(&[node(2, "web", "store")]), false);
         // Two with different faults do not both leave.
-        check(&[Fault::Store], Some(&[node(2, "web", "search")]), true);
-        check(&[Fault::Search], Some(&[node(2, "web", "store")]), true);
-        check(&[Fault::Store, Fault::Search], Some(&[node(2, "web", "store")]), false);
+        check(&[NodeFault::Store], Some(&[node(2, "web", "search")]), true);
+        check(&[NodeFault::Search], Some(&[node(2, "web", "store")]), true);
+        check(&[NodeFault::Store, NodeFault::Search], Some(&[node(2, "web", "store")]), false);
         // One that starts or stops takes no requests.
-        check(&[Fault::Store], Some(&[node(2, "web", "starting")]), true);
-        check(&[Fault::Store], Some(&[node(2, "web", "draining")]), true);
+        check(&[NodeFault::Store], Some(&[node(2, "web", "starting")]), true);
+        check(&[NodeFault::Store], Some(&[node(2, "web", "draining")]), true);
         // A worker answers no requests.
-        check(&[Fault::Disk], Some(&[node(2, "worker", "")]), true);
+        check(&[NodeFault::Disk], Some(&[node(2, "worker", "")]), true);
         // The others cannot be asked.
-        check(&[Fault::Store], None, false);
-        check(&[Fault::Database], Some(&[node(2, "web", "database")]), false);
+        check(&[NodeFault::Store], None, false);
+        check(&[NodeFault::Database], Some(&[node(2, "web", "database")]), false);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The item log is read as far as every node of the database has followed it: a CDN that is told earlier
 //! would fetch the old version once more, from whichever of them. One node tells at a time, the one that holds
-//! [`crate::cluster::membership::Lease::Purging`]; a transaction of one that lost it changes nothing. What is to be
+//! [`crate::cluster::membership::ClusterLease::PurgeStarter`]; a transaction of one that lost it changes nothing. What is to be
 //! told lies in the database until the CDN took it, so that neither a restart nor a kill
 //! loses any of it; what was told twice does no harm. Each address is told by itself: one that is away
 //! holds no other one up. Keys that an address could not be told
@@ -20,33 +20,33 @@ use tokio::sync::watch;
 
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{Lease as Work, limits::FOLLOWED_LOOK};
+use crate::cluster::membership::{ClusterLease as Work, limits::FOLLOWED_LOOK};
 use crate::media::keys::{EVERYTHING, key_of};
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     ITEM_LOG_KEPT, PURGE_KEYS_BYTES_MAX, PURGE_LOG_ROWS, PURGE_LOOK, PURGE_REFUSED,
     PURGE_RETRY_FIRST, PURGE_RETRY_MAX, PURGES_QUEUED_MAX,
 };
 use crate::runtime::telemetry;
-use crate::storage::database::{Db, DbError, Purge, PurgesWaiting, ReadTx, WriteTx};
-use crate::transport::{PurgeError, Purger, Told};
+use crate::storage::database::{Db, DbError, PendingPurge, PurgeBacklog, ReadTx, WriteTx};
+use crate::transport::{PurgeError, CachePurger, PurgeResult};
 use model::{Backoff, ItemKey, RetryPolicy};
 
 /// How long a CDN is left alone that failed.
 const PURGE_RETRIES: RetryPolicy = RetryPolicy::endless(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);
 
 /// Whoever tells CDNs of changes.
-pub struct Cdn {
-    lanes: Vec<Lane>,
+pub struct CdnPurgers {
+    lanes: Vec<CdnEndpoint>,
 }
 
 /// Whoever tells one address.
-struct Lane {
+struct CdnEndpoint {
     db: Db,
-    purger: Purger,
+    purger: CachePurger,
     /// What its rows and its place in the item log are called.
     name: String,
     /// Its place in the setting, from 1.
@@ -57,15 +57,15 @@ struct Lane {
 }
 
 /// What a turn came to.
-struct Turn {
+struct PurgeRun {
     /// Whether there may be more to do at once.
     more: bool,
-    told: Outcome,
+    told: PurgeOutcome,
     /// Time after which there is something to do at the latest.
     idle: Duration,
 }
 
-enum Outcome {
+enum PurgeOutcome {
     /// Nothing was due, or the CDN is left alone.
     Nothing,
     /// The CDN took something.
@@ -75,13 +75,13 @@ enum Outcome {
 }
 
 /// A CDN that failed is left alone for a while.
-struct Rest {
+struct PurgeBackoff {
     backoff: Backoff,
     /// How long, and since when.
     until: Option<(Duration, Stopwatch)>,
 }
 
-impl Rest {
+impl PurgeBackoff {
     const fn new() -> Self {
         Self { backoff: Backoff::new(PURGE_RETRIES), until: None }
     }
@@ -98,14 +98,14 @@ impl Rest {
     }
 }
 
-impl Cdn {
+impl CdnPurgers {
     /// What the settings describe; nothing where they name nobody to tell. Blocks.
     ///
     /// Where the item log was not read for an address before, that begins at its end. Fails when a
     /// setting makes no sense.
     pub fn open(settings: &config::Cdn, db: &Db, guard: &ClusterGuard) -> Result<Option<Self>> {
-        let purgers = Purger::of(settings)?;
-        let names: Vec<String> = purgers.iter().map(Purger::name).collect();
+        let purgers = CachePurger::of(settings)?;
+        let names: Vec<String> = purgers.iter().map(CachePurger::name).collect();
         // Without addresses too: the item log is not kept for a reader that does not come.
         if !names.is_empty() || !db.read_blocking(|tx| tx.purging_lanes())?.is_empty() {
             let (names, life) = (names.clone(), guard.node().life());
@@ -121,7 +121,7 @@ impl Cdn {
         if names.is_empty() {
             return Ok(None);
         }
-        let lane = |((purger, name), number)| Lane {
+        let lane = |((purger, name), number)| CdnEndpoint {
             db: db.clone(),
             purger,
             name,
@@ -153,13 +153,13 @@ impl Cdn {
 }
 
 /// Tells one address, as a job.
-struct LaneJob<'a> {
-    lane: &'a Lane,
+struct PurgeJob<'a> {
+    lane: &'a CdnEndpoint,
     followed: watch::Receiver<i64>,
-    rest: Rest,
+    rest: PurgeBackoff,
 }
 
-impl BackgroundJob for LaneJob<'_> {
+impl BackgroundJob for PurgeJob<'_> {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
@@ -170,7 +170,7 @@ impl BackgroundJob for LaneJob<'_> {
         let own = *self.followed.borrow_and_update();
         let others = self.lane.guard.node().followed_by_others();
         let seq = others.map_or(own, |others| others.min(own));
-        let Turn { more, told, idle } = self.lane.turn(seq, !self.rest.left().is_zero()).await?;
+        let PurgeRun { more, told, idle } = self.lane.turn(seq, !self.rest.left().is_zero()).await?;
         self.note_outcome(told);
         if more {
             return Ok(RunOutcome::More);
@@ -194,12 +194,12 @@ impl BackgroundJob for LaneJob<'_> {
     }
 }
 
-impl LaneJob<'_> {
-    fn note_outcome(&mut self, told: Outcome) {
+impl PurgeJob<'_> {
+    fn note_outcome(&mut self, told: PurgeOutcome) {
         match told {
-            Outcome::Nothing => {}
-            Outcome::Some => self.rest = Rest::new(),
-            Outcome::Failed(cause) => {
+            PurgeOutcome::Nothing => {}
+            PurgeOutcome::Some => self.rest = PurgeBackoff::new(),
+            PurgeOutcome::Failed(cause) => {
                 let (address, wait) = (self.lane.number, self.rest.begin());
                 let (tries, s) = (self.rest.backoff.failures(), wait.as_secs_f64());
                 tracing::warn!(address, tries, retry_s = s, "a CDN did not take a purge: {cause}");
@@ -208,14 +208,14 @@ impl LaneJob<'_> {
     }
 }
 
-impl Lane {
+impl CdnEndpoint {
     async fn run(
         self,
         followed: watch::Receiver<i64>,
         stop: watch::Receiver<bool>,
         drain: Duration,
     ) {
-        let mut job = LaneJob { lane: &self, followed, rest: Rest::new() };
+        let mut job = PurgeJob { lane: &self, followed, rest: PurgeBackoff::new() };
         let late = async {
             jobs::stopped(stop.clone()).await;
             tokio::time::sleep(drain).await;
@@ -228,7 +228,7 @@ impl Lane {
 
     /// Notes what changed up to the row `seq`, a transaction's worth, and tells what is due, one
     /// call's worth, unless the CDN is left alone.
-    async fn turn(&self, seq: i64, is_resting: bool) -> Result<Turn> {
+    async fn turn(&self, seq: i64, is_resting: bool) -> Result<PurgeRun> {
         let now = clock::now();
         let (waiting, unread) = self.note(seq, now).await?;
         let (name, keys_max) = (self.name.clone(), self.keys_max);
@@ -239,21 +239,21 @@ impl Lane {
             let wait = waiting.next.map(|next| next.duration_since(now));
             let wait = wait.and_then(|wait| Duration::try_from(wait).ok());
             let idle = wait.map_or(PURGE_LOOK, |wait| wait.min(PURGE_LOOK));
-            return Ok(Turn { more: unread, told: Outcome::Nothing, idle });
+            return Ok(PurgeRun { more: unread, told: PurgeOutcome::Nothing, idle });
         }
         let watch = Stopwatch::start();
         let told = self.purger.purge(&keys).await;
         self.count(&told, &keys, watch);
         let failed = self.settle(due, told).await?;
         let more = unread || failed.is_none();
-        let told = failed.map_or(Outcome::Some, Outcome::Failed);
-        Ok(Turn { more, told, idle: PURGE_LOOK })
+        let told = failed.map_or(PurgeOutcome::Some, PurgeOutcome::Failed);
+        Ok(PurgeRun { more, told, idle: PURGE_LOOK })
     }
 
     /// Writes what became of rows; why the CDN is to be left alone, if it is. One that takes none of
     /// the keys may have settings that are wrong.
-    async fn settle(&self, due: Vec<Purge>, told: Told) -> Result<Option<PurgeError>> {
-        let Told { told, refused, failed, absent: _ } = told;
+    async fn settle(&self, due: Vec<PendingPurge>, told: PurgeResult) -> Result<Option<PurgeError>> {
+        let PurgeResult { told, refused, failed, absent: _ } = told;
         let numbers = |has: &dyn Fn(&str) -> bool| -> Vec<i64> {
             due.iter().filter(|purge| has(&purge.key)).map(|purge| purge.number).collect()
         };
@@ -273,7 +273,7 @@ impl Lane {
 
     /// Notes what changed up to the row `seq`, as far as there is room; how much waits then, and
     /// whether there is more to read at once.
-    async fn note(&self, seq: i64, now: Timestamp) -> Result<(PurgesWaiting, bool)> {
+    async fn note(&self, seq: i64, now: Timestamp) -> Result<(PurgeBacklog, bool)> {
         let name = self.name.clone();
         let look = move |tx: &ReadTx<'_>| {
             let (read, waiting) = (tx.purged_seq(&name)?, tx.purges_waiting(&name, now)?);
@@ -319,7 +319,7 @@ impl Lane {
         Ok(written)
     }
 
-    fn count(&self, told: &Told, keys: &[String], watch: Stopwatch) {
+    fn count(&self, told: &PurgeResult, keys: &[String], watch: Stopwatch) {
         let address = self.number;
         let (done, refused) = (told.told.len(), told.refused.len());
         self.counted("done", done - told.absent);
@@ -348,7 +348,7 @@ impl Lane {
         metrics::gauge!(telemetry::PURGES_WAITING, "address" => address).set(0);
     }
 
-    fn report(&self, waiting: PurgesWaiting, oldest: Option<&Purge>, now: Timestamp) {
+    fn report(&self, waiting: PurgeBacklog, oldest: Option<&PendingPurge>, now: Timestamp) {
         let oldest = oldest.map(|purge| purge.since).into_iter().chain(waiting.unread).min();
         let lag = oldest.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
         let address = self.number.to_string();
@@ -359,10 +359,10 @@ impl Lane {
 }
 
 /// What fits into one call: the rows that it does, and their keys, each once.
-fn batch(mut due: Vec<Purge>) -> (Vec<Purge>, Vec<String>) {
+fn batch(mut due: Vec<PendingPurge>) -> (Vec<PendingPurge>, Vec<String>) {
     let (mut keys, mut bytes, mut rows) = (Vec::new(), 0, 0);
     let mut seen = HashSet::new();
-    for Purge { key, .. } in &due {
+    for PendingPurge { key, .. } in &due {
         if seen.insert(key.clone()) {
             bytes += key.len() + 1;
             if bytes > PURGE_KEYS_BYTES_MAX && !keys.is_empty() {
@@ -378,7 +378,7 @@ fn batch(mut due: Vec<Purge>) -> (Vec<Purge>, Vec<String>) {
 
 /// What an operator wants a CDN to forget.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum PurgeRequest {
     /// All that it has of us.
     Everything,
     /// What shows these items.
@@ -388,15 +388,15 @@ pub enum Wanted {
 /// Notes what a CDN is to forget, for the server of this database to tell it; how many keys. Blocks.
 ///
 /// Fails when the settings name nobody to tell.
-pub fn purge(settings: &config::Cdn, db: &Db, wanted: &Wanted, now: Timestamp) -> Result<usize> {
-    let lanes: Vec<String> = Purger::of(settings)?.iter().map(Purger::name).collect();
+pub fn purge(settings: &config::Cdn, db: &Db, wanted: &PurgeRequest, now: Timestamp) -> Result<usize> {
+    let lanes: Vec<String> = CachePurger::of(settings)?.iter().map(CachePurger::name).collect();
     if lanes.is_empty() {
         let message = "cdn.purge_url is empty: there is no CDN to tell";
-        return Err(Error::new(Kind::InvalidArgument, message));
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let keys: Vec<String> = match wanted {
-        Wanted::Everything => vec![EVERYTHING.to_owned()],
-        Wanted::Items(items) => items.iter().map(key_of).collect(),
+        PurgeRequest::Everything => vec![EVERYTHING.to_owned()],
+        PurgeRequest::Items(items) => items.iter().map(key_of).collect(),
     };
     let count = keys.len();
     db.write_blocking(move |tx| keys.iter().try_for_each(|key| tx.note_purge(key, &lanes, now)))?;

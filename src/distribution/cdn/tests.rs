@@ -6,11 +6,11 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::cluster::clock_guard::ClockGuard;
-use crate::cluster::membership::Node;
-use crate::runtime::config::Sources;
+use crate::cluster::membership::ClusterNode;
+use crate::runtime::config::SettingSources;
 
-fn purge(number: i64, key: &str) -> Purge {
-    Purge { number, key: key.to_owned(), since: Timestamp::UNIX_EPOCH }
+fn purge(number: i64, key: &str) -> PendingPurge {
+    PendingPurge { number, key: key.to_owned(), since: Timestamp::UNIX_EPOCH }
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_cdn_that_fails_is_left_alone_for_longer_each_time_but_never_for_good() {
 
 /// Lanes of two addresses that nobody listens at, over a database.
 struct Scene {
-    lanes: Vec<Lane>,
+    lanes: Vec<CdnEndpoint>,
     db: Db,
     dir: TempDir,
 }
@@ -54,7 +54,7 @@ fn settings(dir: &TempDir, urls: &str) -> config::Cdn {
         flag("cdn.purge_url", urls),
         flag("cdn.purge_header", "Surrogate-Key"),
     ];
-    config::load(&Sources { file: None, flags }).unwrap().0.cdn
+    config::load(&SettingSources { file: None, flags }).unwrap().0.cdn
 }
 
 impl Scene {
@@ -62,17 +62,17 @@ impl Scene {
         let (dir, port) = (tempfile::tempdir().unwrap(), closed_port());
         let db = Db::scratch(dir.path()).unwrap();
         let urls = format!("http://127.0.0.1:{port}/a http://127.0.0.1:{port}/b");
-        let node = Node::start(
+        let node = ClusterNode::start(
             &db,
             dir.path(),
-            config::Role::All,
-            crate::cluster::membership::About::default(),
+            config::NodeRole::All,
+            crate::cluster::membership::NodeDescription::default(),
             now(),
         )
         .unwrap();
         node.work(now());
         let guard = ClusterGuard::new(node, ClockGuard::start(&db, None));
-        let cdn = Cdn::open(&settings(&dir, &urls), &db, &guard).unwrap();
+        let cdn = CdnPurgers::open(&settings(&dir, &urls), &db, &guard).unwrap();
         let lanes = cdn.unwrap().lanes;
         Self { lanes, db, dir }
     }
@@ -92,12 +92,12 @@ impl Scene {
             .unwrap();
     }
 
-    fn waiting(&self, lane: usize, at: Timestamp) -> PurgesWaiting {
+    fn waiting(&self, lane: usize, at: Timestamp) -> PurgeBacklog {
         let name = self.lanes[lane].name.clone();
         self.db.read_blocking(move |tx| tx.purges_waiting(&name, at)).unwrap()
     }
 
-    fn due(&self, lane: usize, at: Timestamp) -> Vec<Purge> {
+    fn due(&self, lane: usize, at: Timestamp) -> Vec<PendingPurge> {
         let name = self.lanes[lane].name.clone();
         self.db.read_blocking(move |tx| tx.due_purges(&name, at, 100_000)).unwrap()
     }
@@ -140,7 +140,7 @@ async fn the_log_is_read_on_at_once_while_there_is_more_of_it_and_while_a_cdn_fa
     // The other address has a place in the log of its own.
     assert!(scene.waiting(1, now()).unread.is_some());
     let turn = lane.turn(i64::MAX, false).await.unwrap();
-    assert!(matches!(turn.told, Outcome::Failed(_)) && !turn.more, "nobody listens");
+    assert!(matches!(turn.told, PurgeOutcome::Failed(_)) && !turn.more, "nobody listens");
 }
 
 #[tokio::test]

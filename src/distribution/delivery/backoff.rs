@@ -1,31 +1,31 @@
 //! When a delivery that failed is tried again, and when it is given up.
 
-use super::Trouble;
-use crate::storage::database::Outcome;
+use super::AttemptFailure;
+use crate::storage::database::DeliveryOutcome;
 use model::account::{Delivery, shorten_reason};
 use model::{AttemptEnd, RetryPolicy};
 
 /// What becomes of `delivery` after an attempt.
 pub(super) fn judge(
     delivery: &Delivery,
-    tried: Result<(), Trouble>,
+    tried: Result<(), AttemptFailure>,
     policy: RetryPolicy,
     end: AttemptEnd,
-) -> Outcome {
-    let Err(trouble) = tried else { return Outcome::Delivered };
+) -> DeliveryOutcome {
+    let Err(trouble) = tried else { return DeliveryOutcome::Delivered };
     let error = shorten_reason(&trouble.text);
     if !trouble.temporary {
-        return Outcome::Failed { error };
+        return DeliveryOutcome::Failed { error };
     }
     let name = delivery.id.to_string();
     let next = policy.next_attempt(&name, delivery.attempts, delivery.queued, end);
     let Some(at) = next else {
         let tries = delivery.attempts;
-        return Outcome::Failed {
+        return DeliveryOutcome::Failed {
             error: shorten_reason(&format!("given up after {tries} tries: {error}")),
         };
     };
-    Outcome::Retry { at, error }
+    DeliveryOutcome::Retry { at, error }
 }
 
 #[cfg(test)]
@@ -76,15 +76,15 @@ mod tests {
         }
     }
 
-    fn for_now() -> Result<(), Trouble> {
-        Err(Trouble { text: "refused".to_owned(), temporary: true })
+    fn for_now() -> Result<(), AttemptFailure> {
+        Err(AttemptFailure { text: "refused".to_owned(), temporary: true })
     }
 
     #[test]
     fn what_arrived_is_delivered_and_what_can_never_arrive_fails_at_once() {
-        assert_eq!(judge(&delivery(1), Ok(()), POLICY, end(at(1))), Outcome::Delivered);
-        let never = Err(Trouble { text: "no".to_owned(), temporary: false });
-        let failed = Outcome::Failed { error: "no".to_owned() };
+        assert_eq!(judge(&delivery(1), Ok(()), POLICY, end(at(1))), DeliveryOutcome::Delivered);
+        let never = Err(AttemptFailure { text: "no".to_owned(), temporary: false });
+        let failed = DeliveryOutcome::Failed { error: "no".to_owned() };
         assert_eq!(judge(&delivery(1), never, POLICY, end(at(1))), failed);
     }
 
@@ -93,18 +93,18 @@ mod tests {
         let mut now = at(0);
         for attempts in 1..100 {
             match judge(&delivery(attempts), for_now(), POLICY, end(now)) {
-                Outcome::Retry { at: next, error } => {
+                DeliveryOutcome::Retry { at: next, error } => {
                     assert_eq!(error, "refused");
                     now = next;
                 }
-                Outcome::Failed { error } => {
+                DeliveryOutcome::Failed { error } => {
                     assert!(error.ends_with("tries: refused"), "{error}");
                     let day = at(24 * 3600);
                     assert!(now > at(22 * 3600) && now <= day, "{now}");
                     assert!((25..40).contains(&attempts), "{attempts}");
                     return;
                 }
-                Outcome::Delivered | Outcome::Released => panic!("it failed"),
+                DeliveryOutcome::Delivered | DeliveryOutcome::Released => panic!("it failed"),
             }
         }
         panic!("never given up");
@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn a_clock_that_jumped_gives_nothing_up() {
         let later = AttemptEnd { at: at(7 * 24 * 3600), is_clock_trusted: false };
-        let Outcome::Retry { at: next, .. } = judge(&delivery(1), for_now(), POLICY, later) else {
+        let DeliveryOutcome::Retry { at: next, .. } = judge(&delivery(1), for_now(), POLICY, later) else {
             panic!("given up by a clock that nobody trusts")
         };
         assert!(next > later.at && next < at(7 * 24 * 3600 + 3600), "{next}");
         let trusted = judge(&delivery(1), for_now(), POLICY, end(later.at));
-        assert!(matches!(trusted, Outcome::Failed { .. }), "{trusted:?}");
+        assert!(matches!(trusted, DeliveryOutcome::Failed { .. }), "{trusted:?}");
     }
 
     /// A delivery is never given up unheard: its tries end by the time, and only those that end
@@ -128,13 +128,13 @@ mod tests {
         for attempts in 1.. {
             assert!(!policy.is_exhausted(attempts), "{attempts} {policy:?}");
             match judge(&delivery(attempts), for_now(), policy, end(now)) {
-                Outcome::Retry { at: next, .. } => now = next,
-                Outcome::Failed { .. } => {
+                DeliveryOutcome::Retry { at: next, .. } => now = next,
+                DeliveryOutcome::Failed { .. } => {
                     let never_judged = attempts + attempts / 4 + 20;
                     assert!(policy.is_exhausted(never_judged), "{policy:?}");
                     return;
                 }
-                Outcome::Delivered | Outcome::Released => panic!("it failed"),
+                DeliveryOutcome::Delivered | DeliveryOutcome::Released => panic!("it failed"),
             }
         }
     }
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn a_long_reason_is_cut_between_characters() {
         let text = "å".repeat(DELIVERY_ERROR_CHARS_MAX + 1);
-        let trouble = Err(Trouble { text, temporary: false });
-        let Outcome::Failed { error } = judge(&delivery(1), trouble, POLICY, end(at(0))) else {
+        let trouble = Err(AttemptFailure { text, temporary: false });
+        let DeliveryOutcome::Failed { error } = judge(&delivery(1), trouble, POLICY, end(at(0))) else {
             panic!("it failed")
         };
         assert_eq!(error.chars().count(), DELIVERY_ERROR_CHARS_MAX + 1);

@@ -13,23 +13,23 @@ use tokio::task::spawn_blocking;
 
 use super::{
     Deliveries,
-    merge::{Known, merge, refuse_marks},
+    merge::{KnownSettings, merge, refuse_marks},
 };
 use crate::access::auth::Principal;
 use crate::access::provisioning::{
     ChannelProblem, channel_formats, channel_settings, shown_settings,
 };
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::json_object::{FieldFault, FieldProblem};
 use crate::runtime::limits::CHANNELS_PER_USER_MAX;
-use crate::storage::audit::{self, Action, ObjectKind};
-use crate::storage::database::{NewChannel, Put, WriteTx};
+use crate::storage::audit::{self, AuditAction, ObjectKind};
+use crate::storage::database::{NewChannel, PutOutcome, WriteTx};
 use model::account::{Channel, ChannelId, ChannelMethod, Permission};
 
 /// A channel as its owner states it.
 ///
 /// It has no `Debug`, so that a secret enters no log.
-pub struct StatedChannel {
+pub struct ChannelDraft {
     /// How files are handed over.
     pub method: ChannelMethod,
     /// What is sent of an item.
@@ -42,7 +42,7 @@ pub struct StatedChannel {
 
 /// A channel with its settings for its owner, without secrets.
 #[derive(Debug)]
-pub struct ShownChannel {
+pub struct ChannelView {
     /// The channel.
     pub channel: Channel,
     /// Its settings, `***` for every secret.
@@ -50,14 +50,14 @@ pub struct ShownChannel {
 }
 
 /// Why a channel was not written.
-enum Refused {
+enum ChannelRefusal {
     Changed,
     TooMany,
 }
 
 impl Deliveries {
     /// The channels of `caller`, active or not, in the order of their names.
-    pub async fn list_channels(&self, caller: &Principal) -> Result<Vec<ShownChannel>> {
+    pub async fn list_channels(&self, caller: &Principal) -> Result<Vec<ChannelView>> {
         caller.require(Permission::ReadChannels)?;
         let owner = caller.user().user_name.clone();
         let found = self.db().read(move |tx| tx.list_channels(Some(&owner))).await?;
@@ -66,18 +66,18 @@ impl Deliveries {
 
     /// Makes the channel `name` of `caller`, or puts `stated` in the place of what it is.
     ///
-    /// Fails as a validation does; with [`Kind::Forbidden`] for the method `directory`, of which
+    /// Fails as a validation does; with [`ErrorKind::Forbidden`] for the method `directory`, of which
     /// only `active` can be changed, and for a token without the scope `profile`; with
-    /// [`Kind::Conflict`] when the caller has made [`CHANNELS_PER_USER_MAX`] channels, somebody
+    /// [`ErrorKind::Conflict`] when the caller has made [`CHANNELS_PER_USER_MAX`] channels, somebody
     /// else changes this one or another key of the caller is being checked; and with
-    /// [`Kind::Overloaded`] when too many private keys are.
+    /// [`ErrorKind::Overloaded`] when too many private keys are.
     pub async fn put_channel(
         &self,
         caller: &Principal,
         name: &str,
-        stated: StatedChannel,
+        stated: ChannelDraft,
         now: Timestamp,
-    ) -> Result<ShownChannel> {
+    ) -> Result<ChannelView> {
         caller.require(Permission::WriteChannels)?;
         let (id, user) = (own_id(caller, name)?, caller.user().id);
         let wanted = id.clone();
@@ -100,19 +100,19 @@ impl Deliveries {
         });
         let new = decided.await?;
         let event = audit::event(match before {
-            None => Action::ChannelCreated,
-            Some(_) => Action::ChannelChanged,
+            None => AuditAction::ChannelCreated,
+            Some(_) => AuditAction::ChannelChanged,
         });
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
             if read.find_channel(&id)? != before {
-                return Ok(Err(Refused::Changed));
+                return Ok(Err(ChannelRefusal::Changed));
             }
             if before.is_none() && read.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
-                return Ok(Err(Refused::TooMany));
+                return Ok(Err(ChannelRefusal::TooMany));
             }
             // The same again changes nothing, and must not push older events out of the table.
-            if tx.put_channel(&new, now)? != Put::Same {
+            if tx.put_channel(&new, now)? != PutOutcome::Same {
                 tx.write_audit(&event.about(ObjectKind::Channel, &id).with(new.method.as_str()))?;
             }
             Ok(Ok(read.find_channel(&id)?))
@@ -120,21 +120,21 @@ impl Deliveries {
         let message = match self.db().write(write).await? {
             Ok(Some(channel)) => return apart(move || Ok(shown(channel))).await,
             Ok(None) => return Err(Error::internal("a written channel cannot be found")),
-            Err(Refused::Changed) => "The channel was changed meanwhile".to_owned(),
-            Err(Refused::TooMany) => format!("The user has {CHANNELS_PER_USER_MAX} channels"),
+            Err(ChannelRefusal::Changed) => "The channel was changed meanwhile".to_owned(),
+            Err(ChannelRefusal::TooMany) => format!("The user has {CHANNELS_PER_USER_MAX} channels"),
         };
-        Err(Error::new(Kind::Conflict, message))
+        Err(Error::new(ErrorKind::Conflict, message))
     }
 
     /// Removes the channel `name` of `caller` with its settings; what still waits for it fails.
     ///
-    /// Fails with [`Kind::NotFound`] when there is none, and with [`Kind::Forbidden`] for a token
+    /// Fails with [`ErrorKind::NotFound`] when there is none, and with [`ErrorKind::Forbidden`] for a token
     /// without the scope `profile`.
     pub async fn remove_channel(&self, caller: &Principal, name: &str) -> Result<()> {
         caller.require(Permission::WriteChannels)?;
         let id = own_id(caller, name)?;
         let own = id.clone();
-        let event = audit::event(Action::ChannelRemoved).about(ObjectKind::Channel, &id);
+        let event = audit::event(AuditAction::ChannelRemoved).about(ObjectKind::Channel, &id);
         let write = move |tx: &WriteTx<'_>| {
             let is_removed = tx.remove_channel(&own)?;
             if is_removed {
@@ -145,17 +145,17 @@ impl Deliveries {
         if self.db().write(write).await? {
             return Ok(());
         }
-        Err(Error::new(Kind::NotFound, format!("no channel {id}")))
+        Err(Error::new(ErrorKind::NotFound, format!("no channel {id}")))
     }
 
     /// The channel `name` of `caller`, active or not.
     ///
-    /// Fails with [`Kind::NotFound`] when there is none.
+    /// Fails with [`ErrorKind::NotFound`] when there is none.
     pub(super) async fn own_channel(&self, caller: &Principal, name: &str) -> Result<Channel> {
         let id = own_id(caller, name)?;
         let wanted = id.clone();
         let found = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
-        found.ok_or_else(|| Error::new(Kind::NotFound, format!("no channel {id}")))
+        found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no channel {id}")))
     }
 }
 
@@ -169,14 +169,14 @@ fn own_id(caller: &Principal, name: &str) -> Result<ChannelId> {
     id.map_err(|error| Error::invalid("path", "name", "pattern", error.to_string()))
 }
 
-fn shown(channel: Channel) -> ShownChannel {
+fn shown(channel: Channel) -> ChannelView {
     let settings = shown_settings(&channel);
-    ShownChannel { channel, settings }
+    ChannelView { channel, settings }
 }
 
 /// What is to be written.
-fn decide(id: ChannelId, before: Option<&Channel>, stated: StatedChannel) -> Result<NewChannel> {
-    let StatedChannel { method, formats, settings, active } = stated;
+fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Result<NewChannel> {
+    let ChannelDraft { method, formats, settings, active } = stated;
     let before = before.filter(|before| before.method == method);
     if method == ChannelMethod::Directory && before.is_none() {
         return Err(operators_own());
@@ -186,7 +186,7 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: StatedChannel) -> Res
             let shown = shown_settings(before);
             let nothing = Map::new();
             let shown = shown.as_object().unwrap_or(&nothing);
-            merge(Known { stored: before.settings.reveal(), shown }, settings)?
+            merge(KnownSettings { stored: before.settings.reveal(), shown }, settings)?
         }
         None => {
             refuse_marks(&settings)?;
@@ -262,12 +262,12 @@ mod tests {
         }
     }
 
-    fn stated(method: ChannelMethod, formats: &[&str], settings: &Value) -> StatedChannel {
+    fn stated(method: ChannelMethod, formats: &[&str], settings: &Value) -> ChannelDraft {
         let formats = formats.iter().map(|format| (*format).to_owned()).collect();
-        StatedChannel { method, formats, settings: map(settings), active: Some(false) }
+        ChannelDraft { method, formats, settings: map(settings), active: Some(false) }
     }
 
-    fn decided(before: Option<&Channel>, stated: StatedChannel) -> Result<NewChannel, String> {
+    fn decided(before: Option<&Channel>, stated: ChannelDraft) -> Result<NewChannel, String> {
         let id = ChannelId::new("u", "desk").unwrap();
         decide(id, before, stated).map_err(|error| {
             let detail = &error.details()[0];

@@ -1,16 +1,16 @@
 //! The files of an item that a channel sends, through the plans and caches of media URLs.
 
-use super::Trouble;
-use crate::media::Caller;
+use super::AttemptFailure;
+use crate::media::MediaCaller;
 use crate::media::CollectedFile;
 use crate::media::Media;
-use crate::media::Wanted;
+use crate::media::FileSelection;
 use crate::runtime::clock;
 use model::account::Delivery;
-use model::media_url::Format;
+use model::media_url::MediaFormat;
 
 /// What goes out of an item.
-pub(super) struct Collected {
+pub(super) struct CollectedFiles {
     /// The files, at least one.
     pub(super) files: Vec<CollectedFile>,
     /// The item's headline.
@@ -24,17 +24,17 @@ pub(super) struct Collected {
 pub(super) async fn collect(
     media: &Media,
     delivery: &Delivery,
-    formats: &[Format],
-    caller: Caller<'_>,
-) -> Result<Collected, Trouble> {
+    formats: &[MediaFormat],
+    caller: MediaCaller<'_>,
+) -> Result<CollectedFiles, AttemptFailure> {
     let (now, key) = (clock::now(), &delivery.item);
     let entry = media.item(key, caller.visitor(), now).await?;
     let headline = entry.document.text("headline").unwrap_or_default().to_owned();
-    let wanted = Wanted::Formats(formats, delivery.crop);
+    let wanted = FileSelection::Formats(formats, delivery.crop);
     let collected = media.collect(key, wanted, caller, now).await?;
     // What is sent once more was bought with the first time.
     if delivery.delivered.is_none() {
         media.purchase(&collected.sale, caller, now).await?;
     }
-    Ok(Collected { files: collected.files, headline })
+    Ok(CollectedFiles { files: collected.files, headline })
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::distribution::delivery::{ShownChannel, Tested};
+use crate::distribution::delivery::{ChannelView, ProbeResult};
 use model::account::{Channel, Delivery};
-use model::item::Links;
+use model::item::MediaLinks;
 
 /// A delivery as its owner sees it.
 #[must_use]
-pub fn delivery(delivery: &Delivery, links: &impl Links) -> Value {
+pub fn delivery(delivery: &Delivery, links: &impl MediaLinks) -> Value {
     let mut fields = Map::new();
     fields.insert("id".to_owned(), json!(delivery.id.to_string()));
     fields.insert("state".to_owned(), json!(delivery.state.as_str()));
@@ -32,14 +32,14 @@ pub fn delivery(delivery: &Delivery, links: &impl Links) -> Value {
 }
 
 /// The uri of what is delivered, with the crop that it was asked for by.
-pub(super) fn uri(delivery: &Delivery, links: &impl Links) -> String {
+pub(super) fn uri(delivery: &Delivery, links: &impl MediaLinks) -> String {
     let crop = delivery.crop.map(|crop| crop.to_string()).unwrap_or_default();
     format!("{}{crop}", links.item(&delivery.item))
 }
 
 /// A channel as its owner sees it, without secrets.
 #[must_use]
-pub fn channel(shown: &ShownChannel) -> Value {
+pub fn channel(shown: &ChannelView) -> Value {
     let Channel { name, method, formats, active, by_user, .. } = &shown.channel;
     json!({
         "id": shown.channel.id().to_string(),
@@ -54,6 +54,6 @@ pub fn channel(shown: &ShownChannel) -> Value {
 
 /// How the test of a channel ended.
 #[must_use]
-pub fn tested(tested: &Tested) -> Value {
+pub fn tested(tested: &ProbeResult) -> Value {
     json!({ "ok": tested.ok, "message": tested.message })
 }

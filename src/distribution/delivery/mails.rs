@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::{Deliveries, Trouble};
+use super::{Deliveries, AttemptFailure};
 use crate::access::auth::Principal;
-use crate::distribution::recipients::Clearance;
+use crate::distribution::recipients::MailClearance;
 use crate::runtime::clock;
 use crate::transport::{Introduction, MailAddress};
 use model::account::{Channel, ChannelMethod, UserId};
@@ -29,7 +29,7 @@ impl Deliveries {
         &self,
         channel: &Channel,
         user: &Principal,
-    ) -> Result<ClearedMail, Trouble> {
+    ) -> Result<ClearedMail, AttemptFailure> {
         if channel.method != ChannelMethod::Email || !channel.by_user {
             return Ok(ClearedMail::default());
         }
@@ -37,9 +37,9 @@ impl Deliveries {
         let at = clock::now();
         let cleared = Box::pin(self.inner.recipients.clear(user, &to, at));
         match cleared.await? {
-            Clearance::Granted(introductions) => Ok(ClearedMail { introductions, to, at }),
-            Clearance::Later { why, .. } => Err(Trouble::for_now(why)),
-            Clearance::Never { why, .. } => Err(Trouble::for_good(why)),
+            MailClearance::Granted(introductions) => Ok(ClearedMail { introductions, to, at }),
+            MailClearance::Later { why, .. } => Err(AttemptFailure::for_now(why)),
+            MailClearance::Never { why, .. } => Err(AttemptFailure::for_good(why)),
         }
     }
 

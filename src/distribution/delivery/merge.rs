@@ -28,12 +28,12 @@ const NO_SECRETS: [&str; 2] = ["ca", "url"];
 
 /// Settings as they are stored, and as they are shown: without secrets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct KnownSettings<'a> {
     pub(super) stored: &'a Map<String, Value>,
     pub(super) shown: &'a Map<String, Value>,
 }
 
-impl Known<'_> {
+impl KnownSettings<'_> {
     fn is_hidden(&self, name: &str) -> bool {
         self.stored.contains_key(name) && self.shown.get(name) != self.stored.get(name)
     }
@@ -47,7 +47,7 @@ impl Known<'_> {
 ///
 /// Fails when a secret would stay while the channel leads elsewhere: whoever gets hold of a
 /// user's login must not have its passwords sent to a server of its own.
-pub(super) fn merge(known: Known<'_>, given: Map<String, Value>) -> Result<Map<String, Value>> {
+pub(super) fn merge(known: KnownSettings<'_>, given: Map<String, Value>) -> Result<Map<String, Value>> {
     let is_new = |name: &str| {
         given
             .get(name)
@@ -119,7 +119,7 @@ mod tests {
 
     fn check((stored, shown): (Value, Value), given: &Value, expected: Result<Value, &str>) {
         let (stored, shown) = (map(&stored), map(&shown));
-        let merged = merge(Known { stored: &stored, shown: &shown }, map(given));
+        let merged = merge(KnownSettings { stored: &stored, shown: &shown }, map(given));
         let merged = merged.map(Value::from).map_err(|error| error.details()[0].path.clone());
         assert_eq!(merged, expected.map_err(str::to_owned), "{given}");
     }
@@ -202,7 +202,7 @@ mod tests {
                 given["password"] = json!(password);
             }
             let (stored, shown) = (map(&stored), map(&shown));
-            let merged = merge(Known { stored: &stored, shown: &shown }, map(&given));
+            let merged = merge(KnownSettings { stored: &stored, shown: &shown }, map(&given));
             if let Ok(merged) = merged {
                 prop_assert!(merged.get("password") != Some(&json!("p")));
             }

@@ -27,34 +27,34 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-pub use channels::{ShownChannel, StatedChannel};
-pub use probe::Tested;
-pub use request::Request;
-pub use send::Sender;
+pub use channels::{ChannelView, ChannelDraft};
+pub use probe::ProbeResult;
+pub use request::DeliveryRequest;
+pub use send::ChannelSender;
 
 use crate::access::auth::{Auth, Principal};
 use crate::access::orders::Orders;
 use crate::cluster::guard::ClusterGuard;
 use crate::distribution::recipients::Recipients;
-use crate::media::Caller;
+use crate::media::MediaCaller;
 use crate::media::Media;
 use crate::runtime::config::Config;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{DELIVERIES_KEPT, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
-use crate::runtime::live::Live;
+use crate::runtime::live::HotSwap;
 use crate::storage::database::{Db, DeliveriesOf, ReadTx};
 use model::RetryPolicy;
 use model::account::{
     Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Permission, UserId,
 };
 use model::limits::DELIVERY_WAIT_MAX;
-use model::media_url::Format;
-use opening::Openings;
-use probe::Probes;
+use model::media_url::MediaFormat;
+use opening::KeyOpenings;
+use probe::ChannelProbes;
 
 /// How the queue works.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct DeliverySettings {
     /// Deliveries sent at a time: one a channel, and where there are several, not all of one
     /// organization.
     pub workers: usize,
@@ -68,7 +68,7 @@ pub struct Settings {
     pub retry: RetryPolicy,
 }
 
-impl Settings {
+impl DeliverySettings {
     /// The settings of the section `delivery`.
     #[must_use]
     pub fn of(config: &Config) -> Self {
@@ -89,7 +89,7 @@ impl Settings {
 }
 
 /// What the queue works with.
-pub struct Services {
+pub struct DeliveryServices {
     /// Where files come from.
     pub media: Media,
     /// Who may have them.
@@ -97,7 +97,7 @@ pub struct Services {
     /// Whose delivery it is.
     pub auth: Auth,
     /// Where files go.
-    pub sender: Sender,
+    pub sender: ChannelSender,
     /// Says whether a mail may be sent.
     pub recipients: Recipients,
     /// The node that claims deliveries, and the clock that may say that one was tried for long enough.
@@ -107,21 +107,21 @@ pub struct Services {
 /// Deliveries; cheap to clone.
 #[derive(Clone)]
 pub struct Deliveries {
-    inner: Arc<Inner>,
+    inner: Arc<DeliveriesInner>,
 }
 
-struct Inner {
+struct DeliveriesInner {
     media: Media,
     orders: Orders,
     auth: Auth,
-    sender: Sender,
+    sender: ChannelSender,
     recipients: Recipients,
     guard: ClusterGuard,
-    settings: Live<Settings>,
+    settings: HotSwap<DeliverySettings>,
     /// Tests of channels under way.
-    probes: Probes,
+    probes: ChannelProbes,
     /// Private keys that are being checked.
-    openings: Openings,
+    openings: KeyOpenings,
     /// Wakes the worker when something came in.
     wake: Notify,
     /// Set when what is being sent is to be left alone.
@@ -130,14 +130,14 @@ struct Inner {
 
 /// Why a try to send failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Trouble {
+struct AttemptFailure {
     /// A sentence for the owner of the channel and the operator, without secrets.
     text: String,
     /// Whether a later try may help.
     temporary: bool,
 }
 
-impl Trouble {
+impl AttemptFailure {
     fn for_good(text: impl Into<String>) -> Self {
         Self { text: text.into(), temporary: false }
     }
@@ -147,21 +147,21 @@ impl Trouble {
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
         let text = error.message();
         match error.kind() {
-            Kind::InvalidArgument
-            | Kind::Unauthenticated
-            | Kind::Forbidden
-            | Kind::NotFound
-            | Kind::Unsupported
-            | Kind::TooLarge => Self::for_good(text),
-            Kind::Conflict
-            | Kind::Overloaded
-            | Kind::Timeout
-            | Kind::Unavailable
-            | Kind::Internal => {
+            ErrorKind::InvalidArgument
+            | ErrorKind::Unauthenticated
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Unsupported
+            | ErrorKind::TooLarge => Self::for_good(text),
+            ErrorKind::Conflict
+            | ErrorKind::Overloaded
+            | ErrorKind::Timeout
+            | ErrorKind::Unavailable
+            | ErrorKind::Internal => {
                 if let Some(cause) = error.cause() {
                     tracing::warn!("a delivery has to wait: {text}: {cause}");
                 }
@@ -173,12 +173,12 @@ impl From<Error> for Trouble {
 
 /// Whose deliveries a caller sees: its own, and with the access level `admin` those of the whole
 /// organization, as with orders. Spec §4 is silent on lists of deliveries.
-struct Owner {
+struct DeliveryVisibility {
     own: UserId,
     organization: Option<OrganizationId>,
 }
 
-impl Owner {
+impl DeliveryVisibility {
     fn of(principal: &Principal) -> Self {
         let user = principal.user();
         let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
@@ -193,13 +193,13 @@ impl Owner {
 impl Deliveries {
     /// The queue in the database of `services`; nothing is sent before [`Deliveries::run`].
     #[must_use]
-    pub fn new(services: Services, settings: Settings) -> Self {
-        let Services { media, orders, auth, sender, recipients, guard } = services;
+    pub fn new(services: DeliveryServices, settings: DeliverySettings) -> Self {
+        let DeliveryServices { media, orders, auth, sender, recipients, guard } = services;
         let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
-        let probes = Probes::new();
-        let (openings, settings) = (Openings::default(), Live::new(settings));
+        let probes = ChannelProbes::new();
+        let (openings, settings) = (KeyOpenings::default(), HotSwap::new(settings));
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(DeliveriesInner {
                 media,
                 orders,
                 auth,
@@ -216,12 +216,12 @@ impl Deliveries {
     }
 
     /// Works by other settings from now on; what is being sent goes on by those it began with.
-    pub fn set_settings(&self, settings: Settings) {
+    pub fn set_settings(&self, settings: DeliverySettings) {
         self.inner.settings.set(settings);
         self.inner.wake.notify_one();
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> DeliverySettings {
         *self.inner.settings.get()
     }
 
@@ -232,13 +232,13 @@ impl Deliveries {
     /// What the channel `id` of `caller` selects of an item.
     ///
     /// Spec §4 is silent on which channels select the contents of a `.zip`: any of the caller's
-    /// own that is active, whatever its method. Fails with [`Kind::Unauthenticated`], and with
-    /// [`Kind::NotFound`] for another's channel as for one that does not exist or is disabled.
+    /// own that is active, whatever its method. Fails with [`ErrorKind::Unauthenticated`], and with
+    /// [`ErrorKind::NotFound`] for another's channel as for one that does not exist or is disabled.
     pub async fn formats_of_channel(
         &self,
-        caller: Caller<'_>,
+        caller: MediaCaller<'_>,
         id: &ChannelId,
-    ) -> Result<Vec<Format>> {
+    ) -> Result<Vec<MediaFormat>> {
         let channel = self.channel(caller.known()?, id).await?;
         formats(&channel)
     }
@@ -252,7 +252,7 @@ impl Deliveries {
             true => self.db().read(move |tx| tx.find_channel(&wanted)).await?,
             false => None,
         };
-        let none = || Error::new(Kind::NotFound, format!("no channel {id}"));
+        let none = || Error::new(ErrorKind::NotFound, format!("no channel {id}"));
         found.filter(|channel| channel.active).ok_or_else(none)
     }
 
@@ -265,7 +265,7 @@ impl Deliveries {
         start: usize,
         size: usize,
     ) -> Result<Vec<Delivery>> {
-        let Owner { own, organization } = Owner::of(principal);
+        let DeliveryVisibility { own, organization } = DeliveryVisibility::of(principal);
         let of = organization.map_or(DeliveriesOf::User(own), DeliveriesOf::Organization);
         let size = size.min(DELIVERIES_LISTED_MAX);
         Ok(self.db().read(move |tx| tx.list_deliveries(of, state, start, size)).await?)
@@ -273,11 +273,11 @@ impl Deliveries {
 
     /// The delivery `id`.
     ///
-    /// Fails with [`Kind::NotFound`] when `principal` sees no such delivery.
+    /// Fails with [`ErrorKind::NotFound`] when `principal` sees no such delivery.
     pub async fn find(&self, principal: &Principal, id: Uuid) -> Result<Delivery> {
-        let owner = Owner::of(principal);
+        let owner = DeliveryVisibility::of(principal);
         let found = self.db().read(move |tx: &ReadTx<'_>| tx.find_delivery(id)).await?;
-        let none = || Error::new(Kind::NotFound, format!("no delivery {id}"));
+        let none = || Error::new(ErrorKind::NotFound, format!("no delivery {id}"));
         found.filter(|delivery| owner.sees(delivery)).ok_or_else(none)
     }
 
@@ -289,7 +289,7 @@ impl Deliveries {
 }
 
 /// The formats of a channel, which were checked when it was written.
-fn formats(channel: &Channel) -> Result<Vec<Format>> {
-    let parse = |text: &String| Format::parse(text).map_err(Error::internal);
+fn formats(channel: &Channel) -> Result<Vec<MediaFormat>> {
+    let parse = |text: &String| MediaFormat::parse(text).map_err(Error::internal);
     channel.formats.iter().map(parse).collect()
 }

@@ -8,43 +8,43 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::CHANNEL_KEYS_OPENED_MAX;
 use model::account::UserId;
 
 /// The users whose keys are being opened.
 #[derive(Default)]
-pub(super) struct Openings {
+pub(super) struct KeyOpenings {
     users: Arc<Mutex<HashSet<UserId>>>,
 }
 
 /// A key that is being opened; it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct KeyOpening {
     users: Arc<Mutex<HashSet<UserId>>>,
     user: UserId,
 }
 
-impl Drop for Opening {
+impl Drop for KeyOpening {
     fn drop(&mut self) {
         self.users.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.user);
     }
 }
 
-impl Openings {
+impl KeyOpenings {
     /// Lets a key of `user` be opened.
-    pub(super) fn begin(&self, user: UserId) -> Result<Opening> {
+    pub(super) fn begin(&self, user: UserId) -> Result<KeyOpening> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if users.contains(&user) {
             let message = "Another channel of the user is being checked; try again";
-            return Err(Error::new(Kind::Conflict, message));
+            return Err(Error::new(ErrorKind::Conflict, message));
         }
         if users.len() >= CHANNEL_KEYS_OPENED_MAX {
             let message = "Too many channels are being checked; try again";
             return Err(Error::overloaded("channel_keys", message));
         }
         users.insert(user);
-        Ok(Opening { users: Arc::clone(&self.users), user })
+        Ok(KeyOpening { users: Arc::clone(&self.users), user })
     }
 }
 
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn a_user_has_one_key_opened_at_a_time_and_all_of_them_a_few() {
-        let openings = Openings::default();
+        let openings = KeyOpenings::default();
         let begin = |user| openings.begin(UserId(user)).map_err(|error| error.kind());
         let first = begin(1).unwrap();
-        assert_eq!(begin(1).unwrap_err(), Kind::Conflict);
+        assert_eq!(begin(1).unwrap_err(), ErrorKind::Conflict);
         let second = begin(2).unwrap();
-        assert_eq!(begin(3).unwrap_err(), Kind::Overloaded);
+        assert_eq!(begin(3).unwrap_err(), ErrorKind::Overloaded);
         drop(first);
         let _third = begin(3).unwrap();
         drop(second);

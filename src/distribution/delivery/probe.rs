@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{error::Elapsed, timeout_at};
 
-use super::{Deliveries, Trouble};
+use super::{Deliveries, AttemptFailure};
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{CHANNEL_TEST, CHANNEL_TESTS_A_MINUTE, CHANNEL_TESTS_MAX};
 use model::account::{Channel, ChannelMethod, Permission, UserId};
 
@@ -24,7 +24,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tested {
+pub struct ProbeResult {
     /// Whether the other side took the file.
     pub ok: bool,
     /// What happened, in a sentence without secrets.
@@ -32,27 +32,27 @@ pub struct Tested {
 }
 
 /// The tests that are under way.
-pub(super) struct Probes {
+pub(super) struct ChannelProbes {
     free: Arc<Semaphore>,
-    users: Arc<Mutex<HashMap<UserId, Recent>>>,
+    users: Arc<Mutex<HashMap<UserId, UserProbes>>>,
 }
 
 /// Tests of one user.
 #[derive(Default)]
-struct Recent {
+struct UserProbes {
     is_running: bool,
     /// When those of the last minute began.
     begun: Vec<Timestamp>,
 }
 
 /// A test under way; it ends when this is dropped.
-struct Running {
-    users: Arc<Mutex<HashMap<UserId, Recent>>>,
+struct RunningProbe {
+    users: Arc<Mutex<HashMap<UserId, UserProbes>>>,
     user: UserId,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Drop for Running {
+impl Drop for RunningProbe {
     fn drop(&mut self) {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(recent) = users.get_mut(&self.user) {
@@ -61,14 +61,14 @@ impl Drop for Running {
     }
 }
 
-impl Probes {
+impl ChannelProbes {
     pub(super) fn new() -> Self {
         let free = Arc::new(Semaphore::new(CHANNEL_TESTS_MAX));
         Self { free, users: Arc::default() }
     }
 
     /// Lets `user` begin a test.
-    fn begin(&self, user: UserId, now: Timestamp) -> Result<Running> {
+    fn begin(&self, user: UserId, now: Timestamp) -> Result<RunningProbe> {
         let overloaded = |message| Error::overloaded("channel_tests", message);
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         users.retain(|_, recent| {
@@ -79,7 +79,7 @@ impl Probes {
         let recent = users.get(&user);
         if recent.is_some_and(|recent| recent.is_running) {
             let message = "A test of a channel of the user is under way";
-            return Err(Error::new(Kind::Conflict, message));
+            return Err(Error::new(ErrorKind::Conflict, message));
         }
         if recent.is_some_and(|recent| recent.begun.len() >= CHANNEL_TESTS_A_MINUTE) {
             return Err(overloaded("Too many tests of the user's channels within a minute"));
@@ -89,40 +89,40 @@ impl Probes {
         let recent = users.entry(user).or_default();
         recent.is_running = true;
         recent.begun.push(now);
-        Ok(Running { users: Arc::clone(&self.users), user, _permit: permit })
+        Ok(RunningProbe { users: Arc::clone(&self.users), user, _permit: permit })
     }
 }
 
 impl Deliveries {
     /// Hands a small file through the channel `name` of `caller`, active or not.
     ///
-    /// Takes [`CHANNEL_TEST`] at most. Fails with [`Kind::NotFound`] when there is no such channel,
-    /// with [`Kind::Conflict`] while another test of the caller is under way, and with
-    /// [`Kind::Overloaded`] when there are too many.
+    /// Takes [`CHANNEL_TEST`] at most. Fails with [`ErrorKind::NotFound`] when there is no such channel,
+    /// with [`ErrorKind::Conflict`] while another test of the caller is under way, and with
+    /// [`ErrorKind::Overloaded`] when there are too many.
     pub async fn test_channel(
         &self,
         caller: &Principal,
         name: &str,
         now: Timestamp,
-    ) -> Result<Tested> {
+    ) -> Result<ProbeResult> {
         caller.require(Permission::ReadChannels)?;
         let channel = self.own_channel(caller, name).await?;
         if channel.method == ChannelMethod::Download {
             let message = "A channel of the method download hands nothing over; it selects what \
                            the .zip of an item holds.";
-            return Ok(Tested { ok: true, message: message.to_owned() });
+            return Ok(ProbeResult { ok: true, message: message.to_owned() });
         }
         let _running = self.inner.probes.begin(caller.user().id, now)?;
         let sending = Box::pin(self.probe(caller, &channel));
         Ok(match sending.await {
-            Ok(Ok(file)) => Tested { ok: true, message: format!("{file} was handed over.") },
+            Ok(Ok(file)) => ProbeResult { ok: true, message: format!("{file} was handed over.") },
             Ok(Err(trouble)) => {
-                Tested { ok: false, message: format!("The test failed: {}.", trouble.text) }
+                ProbeResult { ok: false, message: format!("The test failed: {}.", trouble.text) }
             }
             Err(_) => {
                 let seconds = CHANNEL_TEST.as_secs();
                 let message = format!("The test was not done within {seconds} seconds.");
-                Tested { ok: false, message }
+                ProbeResult { ok: false, message }
             }
         })
     }
@@ -132,7 +132,7 @@ impl Deliveries {
         &self,
         caller: &Principal,
         channel: &Channel,
-    ) -> Result<Result<&'static str, Trouble>, Elapsed> {
+    ) -> Result<Result<&'static str, AttemptFailure>, Elapsed> {
         let end = tokio::time::sleep(CHANNEL_TEST).deadline();
         let mail = match timeout_at(end, self.clear_mail(channel, caller)).await? {
             Ok(mail) => mail,
@@ -154,39 +154,39 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn kind(outcome: Result<Running>) -> Option<Kind> {
+    fn kind(outcome: Result<RunningProbe>) -> Option<ErrorKind> {
         outcome.err().map(|error| error.kind())
     }
 
     #[test]
     fn a_user_has_one_test_at_a_time() {
-        let probes = Probes::new();
+        let probes = ChannelProbes::new();
         let running = probes.begin(UserId(1), at(0)).unwrap();
-        assert_eq!(kind(probes.begin(UserId(1), at(1))), Some(Kind::Conflict));
+        assert_eq!(kind(probes.begin(UserId(1), at(1))), Some(ErrorKind::Conflict));
         assert_eq!(kind(probes.begin(UserId(2), at(1))), None);
         // One that takes longer than a minute still counts.
-        assert_eq!(kind(probes.begin(UserId(1), at(100))), Some(Kind::Conflict));
+        assert_eq!(kind(probes.begin(UserId(1), at(100))), Some(ErrorKind::Conflict));
         drop(running);
         assert_eq!(kind(probes.begin(UserId(1), at(101))), None);
     }
 
     #[test]
     fn all_users_together_have_a_few() {
-        let probes = Probes::new();
+        let probes = ChannelProbes::new();
         let users = 0..i64::try_from(CHANNEL_TESTS_MAX).unwrap();
         let running: Vec<_> = users.map(|id| probes.begin(UserId(id), at(0)).unwrap()).collect();
-        assert_eq!(kind(probes.begin(UserId(99), at(0))), Some(Kind::Overloaded));
+        assert_eq!(kind(probes.begin(UserId(99), at(0))), Some(ErrorKind::Overloaded));
         drop(running);
         assert_eq!(kind(probes.begin(UserId(99), at(0))), None);
     }
 
     #[test]
     fn a_user_has_a_few_a_minute_and_is_forgotten_after_it() {
-        let probes = Probes::new();
+        let probes = ChannelProbes::new();
         for _ in 0..CHANNEL_TESTS_A_MINUTE {
             drop(probes.begin(UserId(1), at(0)).unwrap());
         }
-        assert_eq!(kind(probes.begin(UserId(1), at(59))), Some(Kind::Overloaded));
+        assert_eq!(kind(probes.begin(UserId(1), at(59))), Some(ErrorKind::Overloaded));
         assert_eq!(kind(probes.begin(UserId(1), at(60))), None);
         // A clock that ran ahead and was set right.
         assert_eq!(kind(probes.begin(UserId(1), at(0))), None);

@@ -8,21 +8,21 @@ use uuid::Uuid;
 use super::{Deliveries, formats};
 use crate::access::auth::Principal;
 use crate::access::orders::ItemFacts;
-use crate::media::Caller;
-use crate::media::Entry;
-use crate::media::Wanted;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::media::MediaCaller;
+use crate::media::CatalogEntry;
+use crate::media::FileSelection;
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOUND_FILES_MAX;
-use crate::storage::database::{Enqueued, NewDelivery, ReadTx, WriteTx};
+use crate::storage::database::{EnqueueOutcome, NewDelivery, ReadTx, WriteTx};
 use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
-use model::media_url::Format;
-use model::{CropSpec, Hash, ItemKey};
+use model::media_url::MediaFormat;
+use model::{CropSpec, ContentHash, ItemKey};
 
 /// Who wants what sent through which channel.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct DeliveryRequest<'a> {
     /// Who asks, with the agreement that is to pay.
-    pub caller: Caller<'a>,
+    pub caller: MediaCaller<'a>,
     /// The item.
     pub item: &'a ItemKey,
     /// The editors' crop on its uri, in pixels of the hires image.
@@ -32,17 +32,17 @@ pub struct Request<'a> {
 }
 
 /// A request whose caller sees the item and has the channel.
-struct Checked<'a> {
+struct CheckedRequest<'a> {
     principal: &'a Principal,
-    entry: Arc<Entry>,
+    entry: Arc<CatalogEntry>,
     version: String,
     /// What the channel sends of items.
-    formats: Vec<Format>,
+    formats: Vec<MediaFormat>,
     /// The delivery that is there already.
     known: Option<Delivery>,
 }
 
-impl Checked<'_> {
+impl CheckedRequest<'_> {
     fn item(&self) -> ItemFacts<'_> {
         ItemFacts { key: &self.entry.key, document: &self.entry.document }
     }
@@ -55,13 +55,13 @@ impl Checked<'_> {
 
 /// What is sent: another version of the item, or other formats, are another delivery. It is known
 /// before anything is rendered.
-fn version(entry: &Entry, channel: &Channel, crop: Option<CropSpec>) -> String {
+fn version(entry: &CatalogEntry, channel: &Channel, crop: Option<CropSpec>) -> String {
     let stored = entry.stored.as_millisecond().to_string();
     let mut parts = vec![stored.as_str(), entry.document.text("version").unwrap_or_default()];
     parts.extend(channel.formats.iter().map(String::as_str));
     let crop = crop.map(|crop| crop.to_string());
     parts.extend(crop.as_deref());
-    Hash::of(parts.join("\0").as_bytes()).short()
+    ContentHash::of(parts.join("\0").as_bytes()).short()
 }
 
 fn overloaded() -> Error {
@@ -73,18 +73,18 @@ impl Deliveries {
     /// queued. One that is there already is left as it is, and nothing is bought, but the agreements must
     /// still allow it; one that failed is queued again.
     ///
-    /// Fails with [`Kind::Unauthenticated`]; with [`Kind::NotFound`] for an item that the caller
+    /// Fails with [`ErrorKind::Unauthenticated`]; with [`ErrorKind::NotFound`] for an item that the caller
     /// does not see or that has none of the channel's formats, and for a channel that it does not
-    /// have; with [`Kind::InvalidArgument`] for one of the method `download` and for more files
-    /// than one delivery takes; as a purchase does; and with [`Kind::Overloaded`], before
+    /// have; with [`ErrorKind::InvalidArgument`] for one of the method `download` and for more files
+    /// than one delivery takes; as a purchase does; and with [`ErrorKind::Overloaded`], before
     /// anything is bought, when too many deliveries of the organization wait.
-    pub async fn trigger(&self, request: Request<'_>, now: Timestamp) -> Result<(Delivery, bool)> {
+    pub async fn trigger(&self, request: DeliveryRequest<'_>, now: Timestamp) -> Result<(Delivery, bool)> {
         let checked = self.check(request, now).await?;
         if let Some(known) = checked.under_way() {
             self.check_agreements(request, &checked, now).await?;
             return Ok((known.clone(), false));
         }
-        let Request { caller: Caller { agr, .. }, item, crop, channel } = request;
+        let DeliveryRequest { caller: MediaCaller { agr, .. }, item, crop, channel } = request;
         let max = self.settings().queue_max;
         // Somebody without an organization has no agreement either, and is told so.
         if let Some(organization) = checked.principal.user().organization
@@ -106,12 +106,12 @@ impl Deliveries {
             agreement: agr,
         };
         match self.db().write(move |tx| tx.queue_delivery(&new, max, now)).await? {
-            Enqueued::Queued(delivery) => {
+            EnqueueOutcome::Queued(delivery) => {
                 self.inner.wake.notify_one();
                 Ok((delivery, true))
             }
-            Enqueued::Known(delivery) => Ok((delivery, false)),
-            Enqueued::Full => Err(overloaded()),
+            EnqueueOutcome::Known(delivery) => Ok((delivery, false)),
+            EnqueueOutcome::Full => Err(overloaded()),
         }
     }
 
@@ -119,7 +119,7 @@ impl Deliveries {
     /// is there already, with whether it would be queued.
     pub async fn look(
         &self,
-        request: Request<'_>,
+        request: DeliveryRequest<'_>,
         now: Timestamp,
     ) -> Result<(Option<Delivery>, bool)> {
         let checked = self.check(request, now).await?;
@@ -134,8 +134,8 @@ impl Deliveries {
     /// Fails as the purchase of what is delivered would.
     async fn check_agreements(
         &self,
-        Request { caller, .. }: Request<'_>,
-        checked: &Checked<'_>,
+        DeliveryRequest { caller, .. }: DeliveryRequest<'_>,
+        checked: &CheckedRequest<'_>,
         now: Timestamp,
     ) -> Result<()> {
         let checking = self.inner.orders.check(checked.principal, checked.item(), caller.agr, now);
@@ -146,8 +146,8 @@ impl Deliveries {
     /// Sends the delivery `id`, which has come to an end, once more; nothing is bought. Gives the delivery
     /// with whether it was queued: one that is under way goes on.
     ///
-    /// Fails with [`Kind::NotFound`] when `principal` sees no such delivery, and with
-    /// [`Kind::Overloaded`] when too many deliveries of the organization wait.
+    /// Fails with [`ErrorKind::NotFound`] when `principal` sees no such delivery, and with
+    /// [`ErrorKind::Overloaded`] when too many deliveries of the organization wait.
     pub async fn repeat(
         &self,
         principal: &Principal,
@@ -174,30 +174,30 @@ impl Deliveries {
     /// Looks whether there is something to send, before it is paid for.
     async fn check_files(
         &self,
-        Request { caller, item, crop, channel }: Request<'_>,
-        checked: &Checked<'_>,
+        DeliveryRequest { caller, item, crop, channel }: DeliveryRequest<'_>,
+        checked: &CheckedRequest<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let wanted = Wanted::Formats(&checked.formats, crop);
+        let wanted = FileSelection::Formats(&checked.formats, crop);
         let none = || format!("{item} has none of the channel's formats");
         match self.inner.media.count_wanted(item, wanted, caller, now).await {
             Ok(1..=OUTBOUND_FILES_MAX) => Ok(()),
-            Ok(0) => Err(Error::new(Kind::NotFound, none())),
+            Ok(0) => Err(Error::new(ErrorKind::NotFound, none())),
             Ok(count) => {
                 let message = format!(
                     "{channel} would send {count} files of {item}, at most {OUTBOUND_FILES_MAX}"
                 );
                 Err(Error::invalid("query", "channel", "maxItems", message))
             }
-            Err(error) if error.kind() == Kind::NotFound => {
-                Err(Error::new(Kind::NotFound, none()))
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(Error::new(ErrorKind::NotFound, none()))
             }
             Err(other) => Err(other),
         }
     }
 
-    async fn check<'a>(&self, request: Request<'a>, now: Timestamp) -> Result<Checked<'a>> {
-        let Request { caller, item, crop, channel: id } = request;
+    async fn check<'a>(&self, request: DeliveryRequest<'a>, now: Timestamp) -> Result<CheckedRequest<'a>> {
+        let DeliveryRequest { caller, item, crop, channel: id } = request;
         let principal = caller.known()?;
         let channel = self.channel(principal, id).await?;
         if channel.method == ChannelMethod::Download {
@@ -212,6 +212,6 @@ impl Deliveries {
         let find = move |tx: &ReadTx<'_>| tx.find_delivery_of(&wanted, &key, &own);
         let known = self.db().read(find).await?;
         let formats = formats(&channel)?;
-        Ok(Checked { principal, entry, version, formats, known })
+        Ok(CheckedRequest { principal, entry, version, formats, known })
     }
 }

@@ -6,34 +6,34 @@ use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use super::{Trouble, collect::Collected};
+use super::{AttemptFailure, collect::CollectedFiles};
 use crate::media::CollectedFile;
 use crate::media::Media;
 use crate::runtime::clock;
 use crate::runtime::config::{Config, MailTls};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     CERTIFICATES_BYTES_MAX, CHANNEL_TEST_ANSWER, CHANNEL_TEST_CONNECT, MAIL_ATTACHMENTS_BYTES,
 };
 use crate::runtime::modes;
 use crate::transport::{
-    Authority, Content, Destination, File, Introduction, MailAddress, MailSettings, MailTransport,
-    Mailer, Outbound, Parcel, Smtp, SmtpSecurity, Waits,
+    CustomAuthority, Content, Destination, OutgoingFile, Introduction, MailAddress, MailSettings, MailTransport,
+    Mailer, ChannelTransports, DeliveryParcel, SmtpServer, SmtpSecurity, TransportTimeouts,
 };
 use model::account::{Channel, Delivery};
 
 /// The files of a delivery, and what recipients of a mail are told in front.
-pub(super) struct Mailed {
-    pub(super) collected: Collected,
+pub(super) struct MailedFiles {
+    pub(super) collected: CollectedFiles,
     pub(super) introductions: Vec<Introduction>,
 }
 
 /// The way out.
 #[derive(Clone, Debug)]
-pub struct Sender {
-    outbound: Outbound,
+pub struct ChannelSender {
+    outbound: ChannelTransports,
     /// The same with waits for somebody who looks on.
-    probing: Outbound,
+    probing: ChannelTransports,
     /// Whether channels that users make may lead anywhere.
     private_addresses: bool,
 }
@@ -41,7 +41,7 @@ pub struct Sender {
 /// The file that the test of a channel sends.
 const TEST_FILE: &str = "wirephoto-test.txt";
 
-impl Sender {
+impl ChannelSender {
     /// The way out that the settings describe.
     ///
     /// Makes the folder of deliveries where the settings leave it to us. Fails when that is not
@@ -49,10 +49,10 @@ impl Sender {
     pub fn of(config: &Config) -> Result<Self> {
         let (root, mail) = (directory_root(config)?, mail_settings(config)?);
         let way_out =
-            |waits| Outbound::new(Some(root.clone()), waits, Mailer::new(mail.clone(), waits));
-        let probing = Waits { connect: CHANNEL_TEST_CONNECT, answer: CHANNEL_TEST_ANSWER };
+            |waits| ChannelTransports::new(Some(root.clone()), waits, Mailer::new(mail.clone(), waits));
+        let probing = TransportTimeouts { connect: CHANNEL_TEST_CONNECT, answer: CHANNEL_TEST_ANSWER };
         Ok(Self {
-            outbound: way_out(Waits::default()),
+            outbound: way_out(TransportTimeouts::default()),
             probing: way_out(probing),
             private_addresses: config.delivery.private_addresses,
         })
@@ -70,13 +70,13 @@ impl Sender {
         channel: &Channel,
         delivery: &Delivery,
         media: &Media,
-        mailed: Mailed,
-    ) -> Result<(), Trouble> {
+        mailed: MailedFiles,
+    ) -> Result<(), AttemptFailure> {
         let destination = self.destination(channel).await?;
-        let Mailed { collected: Collected { files, headline }, introductions } = mailed;
+        let MailedFiles { collected: CollectedFiles { files, headline }, introductions } = mailed;
         let files =
             files.into_iter().map(|one| file(media, one)).collect::<Result<Vec<_>, _>>()?;
-        let parcel = Parcel {
+        let parcel = DeliveryParcel {
             id: delivery.id.to_string(),
             item_uri: super::json::uri(delivery, media.links()),
             headline,
@@ -85,17 +85,17 @@ impl Sender {
             clock: clock::now,
         };
         let sent = self.outbound.send(&destination, &parcel, &files).await;
-        sent.map_err(|error| Trouble { text: error.to_string(), temporary: error.temporary() })
+        sent.map_err(|error| AttemptFailure { text: error.to_string(), temporary: error.temporary() })
     }
 }
 
-impl Sender {
+impl ChannelSender {
     /// Sends a file that says what it is where `channel` says; the name of the file.
     pub(super) async fn probe(
         &self,
         channel: &Channel,
         introductions: Vec<Introduction>,
-    ) -> Result<&'static str, Trouble> {
+    ) -> Result<&'static str, AttemptFailure> {
         let destination = self.destination(channel).await?;
         let id = Uuid::now_v7();
         let text = format!(
@@ -104,9 +104,9 @@ impl Sender {
             channel.id(),
             clock::now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         );
-        let file = File::from_bytes(TEST_FILE, "text/plain", text.into());
-        let file = file.map_err(|error| Trouble::for_good(error.to_string()))?;
-        let parcel = Parcel {
+        let file = OutgoingFile::from_bytes(TEST_FILE, "text/plain", text.into());
+        let file = file.map_err(|error| AttemptFailure::for_good(error.to_string()))?;
+        let parcel = DeliveryParcel {
             id: id.to_string(),
             item_uri: id.urn().to_string(),
             headline: format!("Test of the delivery channel {}", channel.name),
@@ -116,17 +116,17 @@ impl Sender {
         };
         let sent = self.probing.send(&destination, &parcel, &[file]).await;
         let sent = sent
-            .map_err(|error| Trouble { text: error.to_string(), temporary: error.temporary() });
+            .map_err(|error| AttemptFailure { text: error.to_string(), temporary: error.temporary() });
         sent.map(|()| TEST_FILE)
     }
 
     /// Who gets the mails of the channel; nobody where it sends none.
-    pub(super) async fn recipients(&self, channel: &Channel) -> Result<Vec<MailAddress>, Trouble> {
+    pub(super) async fn recipients(&self, channel: &Channel) -> Result<Vec<MailAddress>, AttemptFailure> {
         Ok(destination(channel).await?.recipients().to_vec())
     }
 
     /// Where the channel sends to, and no farther than whoever made it may reach.
-    async fn destination(&self, channel: &Channel) -> Result<Destination, Trouble> {
+    async fn destination(&self, channel: &Channel) -> Result<Destination, AttemptFailure> {
         let destination = destination(channel).await?;
         if channel.by_user && !self.private_addresses {
             return Ok(destination.only_public());
@@ -136,25 +136,25 @@ impl Sender {
 }
 
 /// Where the channel sends to. Unlocking a private key takes a while, so it is done apart.
-async fn destination(channel: &Channel) -> Result<Destination, Trouble> {
-    let nowhere = || Trouble::for_good("the channel's method sends nothing");
+async fn destination(channel: &Channel) -> Result<Destination, AttemptFailure> {
+    let nowhere = || AttemptFailure::for_good("the channel's method sends nothing");
     let method = channel.method;
     let settings = channel.settings.reveal().clone();
     let parsed = spawn_blocking(move || Destination::parse(method, &settings)).await;
     let parsed = parsed.map_err(Error::internal)?;
-    let parsed = parsed.map_err(|error| Trouble::for_good(error.to_string()))?;
+    let parsed = parsed.map_err(|error| AttemptFailure::for_good(error.to_string()))?;
     parsed.ok_or_else(nowhere)
 }
 
-fn file(media: &Media, collected: CollectedFile) -> Result<File, Trouble> {
+fn file(media: &Media, collected: CollectedFile) -> Result<OutgoingFile, AttemptFailure> {
     let CollectedFile { name, mime, body, url, dated: _ } = collected;
     let (media, bytes) = (media.clone(), body.len());
     let open = move || {
         let content: Content = Box::pin(media.stream(body.parts().to_vec()));
         async move { Ok(content) }
     };
-    let file = File::new(&name, mime, bytes, open);
-    file.map(|file| file.with_url(url)).map_err(|error| Trouble::for_good(error.to_string()))
+    let file = OutgoingFile::new(&name, mime, bytes, open);
+    file.map(|file| file.with_url(url)).map_err(|error| AttemptFailure::for_good(error.to_string()))
 }
 
 /// The folder below which channels write. One that the operator names has to be there already: it
@@ -164,7 +164,7 @@ fn directory_root(config: &Config) -> Result<PathBuf> {
     if config.delivery.directory_root.as_os_str().is_empty() {
         modes::create_shared_folder(&root).map_err(|cause| {
             let message = format!("folder {} cannot be made", root.display());
-            Error::new(Kind::Unavailable, message).because(cause)
+            Error::new(ErrorKind::Unavailable, message).because(cause)
         })?;
     }
     Ok(root)
@@ -174,7 +174,7 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
     let mail = &config.mail;
     let bad = || {
         let message = format!("mail.from {:?} is no address", mail.from);
-        Error::new(Kind::InvalidArgument, message)
+        Error::new(ErrorKind::InvalidArgument, message)
     };
     let from = MailAddress::parse(&mail.from).ok_or_else(bad)?;
     let domain = mail.from.rsplit('@').next().unwrap_or_default();
@@ -186,7 +186,7 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
         }
     } else {
         let has_login = !mail.username.is_empty();
-        MailTransport::Smtp(Box::new(Smtp {
+        MailTransport::Smtp(Box::new(SmtpServer {
             host: mail.host.clone(),
             port: mail.port,
             security: match mail.tls {
@@ -203,13 +203,13 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
 }
 
 /// The certificates of the mail server's own authority.
-fn authority(file: &Path) -> Result<Authority> {
+fn authority(file: &Path) -> Result<CustomAuthority> {
     if file.as_os_str().is_empty() {
-        return Ok(Authority::default());
+        return Ok(CustomAuthority::default());
     }
     let bad = |what: &str| {
         let message = format!("mail.ca {}: {what}", file.display());
-        Error::new(Kind::InvalidArgument, message)
+        Error::new(ErrorKind::InvalidArgument, message)
     };
     let mut pem = String::new();
     let read = std::fs::File::open(file)
@@ -218,13 +218,13 @@ fn authority(file: &Path) -> Result<Authority> {
     if u64::try_from(read).is_ok_and(|read| read > CERTIFICATES_BYTES_MAX) {
         return Err(bad(&format!("longer than {CERTIFICATES_BYTES_MAX} bytes")));
     }
-    Authority::parse(&pem).ok_or_else(|| bad("expected one or more certificates in PEM"))
+    CustomAuthority::parse(&pem).ok_or_else(|| bad("expected one or more certificates in PEM"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::config::{self, Sources};
+    use crate::runtime::config::{self, SettingSources};
 
     const AUTHORITY: &str = "\
 -----BEGIN CERTIFICATE-----
@@ -242,7 +242,7 @@ tDdiwcWb8Odt+i4e
 
     fn config(flags: &[(&str, &str)]) -> Config {
         let flags = flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let sources = Sources { file: None, flags: flags.collect() };
+        let sources = SettingSources { file: None, flags: flags.collect() };
         config::load(&sources).unwrap().0
     }
 
@@ -300,7 +300,7 @@ tDdiwcWb8Odt+i4e
         let MailTransport::Smtp(smtp) = settings(&flags).unwrap().transport else {
             panic!("no server")
         };
-        assert_ne!(format!("{:?}", smtp.authority), format!("{:?}", Authority::default()));
+        assert_ne!(format!("{:?}", smtp.authority), format!("{:?}", CustomAuthority::default()));
     }
 
     #[test]

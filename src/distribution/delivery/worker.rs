@@ -7,18 +7,18 @@ use jiff::Timestamp;
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
-use super::send::Mailed;
-use super::{Deliveries, Settings, Trouble, backoff::judge, collect, collect::Collected, formats};
+use super::send::MailedFiles;
+use super::{Deliveries, DeliverySettings, AttemptFailure, backoff::judge, collect, collect::CollectedFiles, formats};
 use crate::access::auth::Principal;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{Sending, limits::END_AGAIN};
-use crate::media::Caller;
+use crate::cluster::membership::{InFlightTasks, limits::END_AGAIN};
+use crate::media::MediaCaller;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{DELIVERY_LOOK, OUTBOUND_BYTES_S_MIN};
 use crate::runtime::telemetry;
-use crate::storage::database::{DbError, Outcome, ReadTx, Turn};
+use crate::storage::database::{DbError, DeliveryOutcome, ReadTx, ClaimTerms};
 use model::AttemptEnd;
 use model::account::{Channel, ChannelMethod, Delivery};
 
@@ -26,18 +26,18 @@ use model::account::{Channel, ChannelMethod, Delivery};
 const UNKNOWN: &str = "unknown";
 
 /// A claim with its delivery, and since when it is held.
-struct Held {
+struct HeldClaim {
     claim: (Uuid, Uuid),
     since: Stopwatch,
 }
 
 /// The queue with what is being sent of it, as a job.
-struct Queue {
+struct DeliveryQueue {
     deliveries: Deliveries,
-    sending: Sending<Held>,
+    sending: InFlightTasks<HeldClaim>,
 }
 
-impl BackgroundJob for Queue {
+impl BackgroundJob for DeliveryQueue {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
@@ -66,20 +66,20 @@ impl Deliveries {
                 .increment(0);
         }
         let inner = Arc::clone(&self.inner);
-        let mut queue = Queue { deliveries: self, sending: Sending::default() };
+        let mut queue = DeliveryQueue { deliveries: self, sending: InFlightTasks::default() };
         jobs::run(&mut queue, &inner.guard, jobs::stopped(stop)).await;
         queue.sending.drain(drain, &inner.abandon).await;
     }
 
     /// Starts what is due as long as there is room; the time until the next look.
-    async fn fill(&self, sending: &mut Sending<Held>) -> Result<Duration> {
+    async fn fill(&self, sending: &mut InFlightTasks<HeldClaim>) -> Result<Duration> {
         let settings = self.settings();
         loop {
             let under_way = sending.count();
             let (now, claim) = (clock::now(), Uuid::now_v7());
             let (organization_max, life) =
                 (organization_max(settings.workers), self.inner.guard.node().life());
-            let turn = Turn { now, organization_max, life };
+            let turn = ClaimTerms { now, organization_max, life };
             let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(turn)).await?;
             metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
             if under_way >= settings.workers {
@@ -101,7 +101,7 @@ impl Deliveries {
             });
             // Another process may have been faster.
             if let Some(delivery) = claimed.await? {
-                let held = Held { claim: (claim, delivery.id), since: Stopwatch::start() };
+                let held = HeldClaim { claim: (claim, delivery.id), since: Stopwatch::start() };
                 sending.start(held, self.clone().send(claim, delivery));
             }
         }
@@ -122,7 +122,7 @@ impl Deliveries {
                 tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
                 return;
             }
-            () = self.abandoned() => Outcome::Released,
+            () = self.abandoned() => DeliveryOutcome::Released,
         };
         let method = method.map_or(UNKNOWN, ChannelMethod::as_str);
         report(&delivery, method, &outcome, watch);
@@ -131,7 +131,7 @@ impl Deliveries {
 
     /// Writes how a claimed delivery ended, as often as it takes: until then this process does not claim it
     /// again, nor does another one as long as this node's life lasts, so that what was sent is not sent again.
-    async fn write_end(&self, claim: Uuid, delivery: Uuid, outcome: Outcome) {
+    async fn write_end(&self, claim: Uuid, delivery: Uuid, outcome: DeliveryOutcome) {
         let now = clock::now();
         let mut is_told = false;
         while let Err(cause) = self.write_end_once(claim, delivery, &outcome, now).await {
@@ -161,7 +161,7 @@ impl Deliveries {
         &self,
         claim: Uuid,
         delivery: Uuid,
-        outcome: &Outcome,
+        outcome: &DeliveryOutcome,
         now: Timestamp,
     ) -> Result<(), DbError> {
         let outcome = outcome.clone();
@@ -204,12 +204,12 @@ impl Deliveries {
         &self,
         delivery: &Delivery,
         method: &mut Option<ChannelMethod>,
-    ) -> Result<(), Trouble> {
-        let Settings { timeout, retry, .. } = self.settings();
+    ) -> Result<(), AttemptFailure> {
+        let DeliverySettings { timeout, retry, .. } = self.settings();
         if retry.is_exhausted(delivery.attempts) {
             let tries = delivery.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
-            return Err(Trouble::for_good(text));
+            return Err(AttemptFailure::for_good(text));
         }
         let tried = async {
             let end = tokio::time::sleep(timeout).deadline();
@@ -219,7 +219,7 @@ impl Deliveries {
             let end = end + transfer_time(collected.files.iter().map(|file| file.body.len()));
             let media = &self.inner.media;
             // The ways out are large futures; they live on the heap.
-            let parcel = Mailed { collected, introductions: mail.introductions.clone() };
+            let parcel = MailedFiles { collected, introductions: mail.introductions.clone() };
             let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, parcel));
             let sent = before(end, sending).await;
             // Also where a later mail failed: the next try must not end the links of the first ones.
@@ -227,7 +227,7 @@ impl Deliveries {
             sent?
         };
         let tried = Box::pin(AssertUnwindSafe(tried).catch_unwind()).await;
-        tried.unwrap_or_else(|_panic| Err(Trouble::for_now("it failed inside the service")))
+        tried.unwrap_or_else(|_panic| Err(AttemptFailure::for_now("it failed inside the service")))
     }
 
     /// The files, with the rights that the user has now, and where they go.
@@ -235,18 +235,18 @@ impl Deliveries {
         &self,
         delivery: &Delivery,
         method: &mut Option<ChannelMethod>,
-    ) -> Result<(Channel, Principal, Collected), Trouble> {
+    ) -> Result<(Channel, Principal, CollectedFiles), AttemptFailure> {
         let principal = self.inner.auth.find_user(delivery.user).await?;
-        let principal = principal.ok_or_else(|| Trouble::for_good("the user is disabled"))?;
+        let principal = principal.ok_or_else(|| AttemptFailure::for_good("the user is disabled"))?;
         let id = delivery.channel.clone();
         let channel = self.db().read(move |tx| tx.find_channel(&id)).await;
         let channel = channel.map_err(Error::from)?;
-        let channel = channel.ok_or_else(|| Trouble::for_good("the channel was removed"))?;
+        let channel = channel.ok_or_else(|| AttemptFailure::for_good("the channel was removed"))?;
         *method = Some(channel.method);
         if !channel.active {
-            return Err(Trouble::for_good("the channel is disabled"));
+            return Err(AttemptFailure::for_good("the channel is disabled"));
         }
-        let caller = Caller { principal: Some(&principal), agr: delivery.agreement };
+        let caller = MediaCaller { principal: Some(&principal), agr: delivery.agreement };
         let wanted = formats(&channel)?;
         let collected = collect::collect(&self.inner.media, delivery, &wanted, caller);
         let collected = collected.await?;
@@ -264,18 +264,18 @@ fn transfer_time(lengths: impl Iterator<Item = u64>) -> Duration {
     Duration::from_secs(lengths.fold(0, u64::saturating_add) / OUTBOUND_BYTES_S_MIN)
 }
 
-async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, Trouble> {
-    let late = |_| Trouble::for_now("not done within the time that it may take");
+async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, AttemptFailure> {
+    let late = |_| AttemptFailure::for_now("not done within the time that it may take");
     tokio::time::timeout_at(end, work).await.map_err(late)
 }
 
 /// The metrics and the log line of a try. Names of users stay out of the log.
-fn report(delivery: &Delivery, method: &'static str, outcome: &Outcome, watch: Stopwatch) {
+fn report(delivery: &Delivery, method: &'static str, outcome: &DeliveryOutcome, watch: Stopwatch) {
     let (word, error) = match outcome {
-        Outcome::Delivered => ("delivered", ""),
-        Outcome::Retry { error, .. } => ("retry", error.as_str()),
-        Outcome::Failed { error } => ("failed", error.as_str()),
-        Outcome::Released => ("released", ""),
+        DeliveryOutcome::Delivered => ("delivered", ""),
+        DeliveryOutcome::Retry { error, .. } => ("retry", error.as_str()),
+        DeliveryOutcome::Failed { error } => ("failed", error.as_str()),
+        DeliveryOutcome::Released => ("released", ""),
     };
     metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => word).increment(1);
     let seconds = watch.elapsed().as_secs_f64();

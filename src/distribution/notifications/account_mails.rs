@@ -7,14 +7,14 @@ use crate::access::auth::browser_name;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::storage::database::ReadTx;
-use crate::transport::mail_templates::{Notice, NoticeContent, PasswordLine};
+use crate::transport::mail_templates::{AccountMail, AccountMailContent, PasswordLine};
 use crate::transport::{Mail, MailAddress};
-use model::account::{Message, MessageContent, PasswordLinkKind};
+use model::account::{OutboxMessage, MessageContent, PasswordLinkKind};
 
 impl Notifications {
     /// The mail of a message about an account; nothing where nobody needs it any more, or the user
     /// has no address.
-    pub(super) async fn account_mail(&self, message: &Message) -> Result<Option<Mail>> {
+    pub(super) async fn account_mail(&self, message: &OutboxMessage) -> Result<Option<Mail>> {
         let user = self.inner.services.auth.find_user(message.user).await?;
         let Some(user) = user else { return Ok(None) };
         let address = user.user().email_address.as_deref().and_then(MailAddress::parse);
@@ -22,7 +22,7 @@ impl Notifications {
         let user_name = user.user().user_name.clone();
         let Some(content) = self.notice(message, user_name).await? else { return Ok(None) };
         let settings = self.inner.settings.get();
-        let notice = Notice {
+        let notice = AccountMail {
             site_name: settings.site_name.clone(),
             site_url: settings.site_url.clone(),
             content,
@@ -42,7 +42,7 @@ impl Notifications {
     }
 
     /// What the mail says; nothing where its links are used up or taken back.
-    async fn notice(&self, message: &Message, user_name: String) -> Result<Option<NoticeContent>> {
+    async fn notice(&self, message: &OutboxMessage, user_name: String) -> Result<Option<AccountMailContent>> {
         Ok(Some(match &message.content {
             MessageContent::Push { .. }
             | MessageContent::Item { .. }
@@ -51,17 +51,17 @@ impl Notifications {
                 let name = name.as_deref().unwrap_or_default();
                 let both = || format!("{name} ({model})");
                 let device = if name.is_empty() { model.clone() } else { both() };
-                NoticeContent::DeviceMoved { device }
+                AccountMailContent::DeviceMoved { device }
             }
             MessageContent::SetPassword { links } => return self.password_links(links).await,
-            MessageContent::PasswordChanged => NoticeContent::PasswordChanged { user_name },
+            MessageContent::PasswordChanged => AccountMailContent::PasswordChanged { user_name },
             MessageContent::KeyMade { name } => {
-                NoticeContent::KeyMade { user_name, key: name.clone() }
+                AccountMailContent::KeyMade { user_name, key: name.clone() }
             }
             MessageContent::NewBrowser { browser, address } => {
                 let zone = self.inner.settings.get().zone.clone();
                 let time = message.created.to_zoned(zone);
-                NoticeContent::NewBrowser {
+                AccountMailContent::NewBrowser {
                     user_name,
                     browser: browser_name(browser.as_deref().unwrap_or("?")),
                     address: address.clone().unwrap_or_default(),
@@ -71,7 +71,7 @@ impl Notifications {
         }))
     }
 
-    async fn password_links(&self, links: &[Uuid]) -> Result<Option<NoticeContent>> {
+    async fn password_links(&self, links: &[Uuid]) -> Result<Option<AccountMailContent>> {
         let (links, now) = (links.to_vec(), clock::now());
         let read = move |tx: &ReadTx<'_>| {
             let mut found = Vec::new();
@@ -91,8 +91,8 @@ impl Notifications {
         let mut lines: Vec<PasswordLine> = lines.collect();
         Ok(match (invites, lines.len()) {
             (_, 0) => None,
-            (true, 1) => lines.pop().map(NoticeContent::Invitation),
-            _ => Some(NoticeContent::PasswordReset(lines)),
+            (true, 1) => lines.pop().map(AccountMailContent::Invitation),
+            _ => Some(AccountMailContent::PasswordReset(lines)),
         })
     }
 }

@@ -9,21 +9,21 @@ use std::collections::HashSet;
 use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
-use super::matching::Batch;
-use crate::archive::content::{Period, Recent};
+use super::matching::MatchBatch;
+use crate::archive::content::{TimestampFilter, RecentSpan};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{
     DIGESTS_AT_A_TIME, MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX,
 };
 use crate::storage::database::{DbError, NewMessage, QueuedItem, WriteTx};
-use model::account::{Lane, MessageContent, Notification, Way};
+use model::account::{MessageTransport, MessageContent, Notification, NotificationMethod};
 use model::limits::DIGEST_ITEMS_MAX;
 use model::schedule::Schedule;
 
 /// Prepares the mails that are due by `now`; gives whether there are more.
 ///
 /// A run that was missed while the service was down is due once, and so are several.
-pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut Batch) -> Result<bool, DbError> {
+pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut MatchBatch) -> Result<bool, DbError> {
     let due = tx.as_read().due_notifications(now, DIGESTS_AT_A_TIME)?;
     let watch = Stopwatch::start();
     for number in &due {
@@ -41,7 +41,7 @@ pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut Batch) -> Result
             }
             Err(cause) => return Err(cause),
         };
-        let Way::ScheduledEmail { schedule, timezone, .. } = &notification.way else {
+        let NotificationMethod::ScheduledEmail { schedule, timezone, .. } = &notification.way else {
             tx.set_next_run(*number, None)?;
             continue;
         };
@@ -65,7 +65,7 @@ fn write(
     tx: &WriteTx<'_>,
     notification: &Notification,
     now: Timestamp,
-    batch: &mut Batch,
+    batch: &mut MatchBatch,
 ) -> Result<(), DbError> {
     let queued = tx.as_read().queued_items(notification.number, QUEUED_ITEMS_MAX)?;
     if queued.is_empty() {
@@ -77,10 +77,10 @@ fn write(
         items.truncate(DIGEST_ITEMS_MAX);
         let content = MessageContent::Digest { items, more };
         let Notification { number, user, .. } = *notification;
-        let (id, lane) = (Uuid::now_v7(), Lane::Mail);
+        let (id, lane) = (Uuid::now_v7(), MessageTransport::Mail);
         let new = NewMessage { id, lane, number, user, content };
         let written = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
-        batch.wrote(Lane::Mail, written);
+        batch.wrote(MessageTransport::Mail, written);
         if !written {
             return Ok(());
         }
@@ -95,7 +95,7 @@ fn recent(
     tr: Option<&str>,
     now: Timestamp,
 ) -> Result<Vec<String>, DbError> {
-    let period = Period { recent: tr.and_then(Recent::find), ..Period::default() };
+    let period = TimestampFilter { recent: tr.and_then(RecentSpan::find), ..TimestampFilter::default() };
     // Weeks and months back from now, to the same time of the day.
     let (from, _) = period.bounds(now, &TimeZone::UTC);
     let (mut items, mut seen) = (Vec::new(), HashSet::new());

@@ -3,9 +3,9 @@
 use jiff::ToSpan;
 use serde_json::json;
 
-use super::Draft;
+use super::NotificationDraft;
 use super::tests::{Scene, after, question, run, scheduled, start};
-use model::account::Question;
+use model::account::SavedQuery;
 
 /// Years of scheduled mails, an item every seven hours, with stops and changes of the schedule: what
 /// all mails tell of is every item once, in order.
@@ -76,9 +76,9 @@ fn a_scheduled_mail_comes_once_after_a_stop_and_not_at_all_for_nothing() {
     let scene = Scene::new();
     run(async {
         let draft = scheduled("0 * * * *", "UTC");
-        let recent = Question { tr: Some("h".to_owned()), ..question("hamn") };
+        let recent = SavedQuery { tr: Some("h".to_owned()), ..question("hamn") };
         scene.make(1, draft.clone(), start()).await;
-        scene.make(1, Draft { question: recent, ..draft }, start()).await;
+        scene.make(1, NotificationDraft { question: recent, ..draft }, start()).await;
         scene.step(after(3600));
         assert!(scene.mails().is_empty());
         scene.write("a", &json!({}), after(3601));

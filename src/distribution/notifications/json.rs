@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use model::MediaType;
-use model::account::{AgreementId, Notification, Way};
+use model::account::{AgreementId, Notification, NotificationMethod};
 
 /// A notification as it is shown: what was sent, and no property that was not.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shown<'a> {
+pub struct NotificationView<'a> {
     id: String,
     title: &'a str,
     r#type: &'static str,
@@ -31,14 +31,14 @@ pub struct Shown<'a> {
     email: Option<&'a str>,
 }
 
-impl<'a> From<&'a Notification> for Shown<'a> {
+impl<'a> From<&'a Notification> for NotificationView<'a> {
     fn from(notification: &'a Notification) -> Self {
         let Notification { question, way, .. } = notification;
         let (schedule, timezone) = match way {
-            Way::ScheduledEmail { schedule, timezone, .. } => {
+            NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
                 (Some(schedule.as_str()), Some(timezone.as_str()))
             }
-            Way::Mobile | Way::Email { .. } | Way::Stream => (None, None),
+            NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => (None, None),
         };
         Self {
             id: notification.id.to_string(),

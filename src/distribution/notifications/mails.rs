@@ -8,17 +8,17 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::Notifications;
 use crate::access::auth::Principal;
 use crate::archive::content;
-use crate::media::{Answer, Caller, Entry as Found, Media};
+use crate::media::{MediaAnswer, MediaCaller, CatalogEntry as Found, Media};
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::error::{Kind, Result};
+use crate::runtime::error::{ErrorKind, Result};
 use crate::runtime::limits::{
     LETTER_ENTRIES_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
 };
-use crate::transport::mail_templates::{Entry, Letter, Occasion, Thumb};
+use crate::transport::mail_templates::{MailEntry, NotificationMail, MailOccasion, MailThumbnail};
 use crate::transport::push;
-use crate::transport::{Inline, Mail, MailAddress};
-use model::account::{Notification, Way};
-use model::item::{Files, Links};
+use crate::transport::{InlineImage, Mail, MailAddress};
+use model::account::{Notification, NotificationMethod};
+use model::item::{AssetGroup, MediaLinks};
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
 
@@ -26,7 +26,7 @@ use model::{ItemKey, RenditionExtension, RenditionName};
 const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 
 /// A message's name and receiver.
-pub(super) struct Addressed<'a> {
+pub(super) struct AddressedMessage<'a> {
     pub(super) id: uuid::Uuid,
     pub(super) notification: &'a Notification,
     pub(super) user: &'a Principal,
@@ -38,12 +38,12 @@ impl Notifications {
     /// when none is left.
     pub(super) async fn mail(
         &self,
-        addressed: &Addressed<'_>,
+        addressed: &AddressedMessage<'_>,
         items: &[String],
-        occasion: Occasion,
+        occasion: MailOccasion,
         more: usize,
     ) -> Result<Option<Mail>> {
-        let Addressed { id, notification, user, now } = *addressed;
+        let AddressedMessage { id, notification, user, now } = *addressed;
         let (mut entries, mut inline) = (Vec::new(), Vec::new());
         let zone = self.zone_of(notification);
         let mut more = more;
@@ -60,7 +60,7 @@ impl Notifications {
             let picture = self.thumbnail(&found, user, inline.len(), patience, now).await;
             if let Some((thumb, bytes)) = picture {
                 let mime = RenditionExtension::JPEG.mime_type().to_owned();
-                inline.push(Inline { cid: thumb.cid.clone(), mime, bytes });
+                inline.push(InlineImage { cid: thumb.cid.clone(), mime, bytes });
                 entry.thumbnail = Some(thumb);
             }
             entries.push(entry);
@@ -69,7 +69,7 @@ impl Notifications {
         let (Some(to), false) = (to, entries.is_empty()) else { return Ok(None) };
         let settings = self.inner.settings.get();
         let unsubscribe_url = self.unsubscribe_url(notification.id);
-        let letter = Letter {
+        let letter = NotificationMail {
             site_name: settings.site_name.clone(),
             title: notification.title.clone(),
             occasion,
@@ -99,12 +99,12 @@ impl Notifications {
     /// The push message about an item; nothing when it is gone or hidden by now.
     pub(super) async fn push_message(
         &self,
-        addressed: &Addressed<'_>,
+        addressed: &AddressedMessage<'_>,
         item: &str,
         device: model::account::DeviceKind,
         token: &str,
-    ) -> Result<Option<push::Message>> {
-        let Addressed { id, notification, user, now } = *addressed;
+    ) -> Result<Option<push::PushMessage>> {
+        let AddressedMessage { id, notification, user, now } = *addressed;
         let Some(found) = self.item(item, user, now).await? else { return Ok(None) };
         let links = self.inner.services.media.links();
         let picture = (found.key.media_type == model::MediaType::Image)
@@ -114,7 +114,7 @@ impl Notifications {
             true => self.inner.settings.get().site_name.clone(),
             false => notification.title.clone(),
         };
-        Ok(Some(push::Message {
+        Ok(Some(push::PushMessage {
             id,
             device,
             token: token.to_owned(),
@@ -142,18 +142,18 @@ impl Notifications {
                 let seen = content::coverage(Some(user), &[], now);
                 Ok(content::covers(&seen, &found.document).then_some(found))
             }
-            Err(error) if error.kind() == Kind::NotFound => Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn entry(&self, found: &Found, zone: &TimeZone) -> Entry {
+    fn entry(&self, found: &Found, zone: &TimeZone) -> MailEntry {
         let text = |name: &str| found.document.text(name).unwrap_or_default().to_owned();
         let created = found.document.text("versioncreated");
         let created = created.and_then(|text| text.parse::<Timestamp>().ok());
         let time = created.unwrap_or(found.stored).to_zoned(zone.clone());
         let headline = found.document.text("headline").or(found.document.text("slug"));
-        Entry {
+        MailEntry {
             headline: headline.unwrap_or(found.key.id.as_str()).to_owned(),
             description: text("description_text"),
             byline: text("byline"),
@@ -172,8 +172,8 @@ impl Notifications {
     /// The zone in which a mail tells times.
     fn zone_of(&self, notification: &Notification) -> TimeZone {
         let named = match &notification.way {
-            Way::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
-            Way::Mobile | Way::Email { .. } | Way::Stream => None,
+            NotificationMethod::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
+            NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => None,
         };
         named.unwrap_or_else(|| self.inner.settings.get().zone.clone())
     }
@@ -186,22 +186,22 @@ impl Notifications {
         number: usize,
         patience: Duration,
         now: Timestamp,
-    ) -> Option<(Thumb, Vec<u8>)> {
+    ) -> Option<(MailThumbnail, Vec<u8>)> {
         let media = &self.inner.services.media;
-        let size = media.settings().sizes.of(Files::of_item(&found.assets), THUMBNAIL)?;
+        let size = media.settings().sizes.of(AssetGroup::of_item(&found.assets), THUMBNAIL)?;
         let path = MediaPath::rendition(found.key.clone(), THUMBNAIL, RenditionExtension::JPEG);
-        let caller = Caller { principal: Some(user), agr: None };
+        let caller = MediaCaller { principal: Some(user), agr: None };
         let answer = media.resolve(&path, caller, now).await.ok()?;
-        let Answer::Rendition(answer) = answer else { return None };
+        let MediaAnswer::Rendition(answer) = answer else { return None };
         let obtained = media.obtain(&answer, patience).await.ok()?;
         let bytes = read(media, obtained.body.parts().to_vec()).await?;
-        let thumb = Thumb { cid: format!("t{number}"), width: size.width, height: size.height };
+        let thumb = MailThumbnail { cid: format!("t{number}"), width: size.width, height: size.height };
         Some((thumb, bytes))
     }
 }
 
 /// The bytes of a picture that is small enough for a mail.
-async fn read(media: &Media, parts: Vec<crate::media::Part>) -> Option<Vec<u8>> {
+async fn read(media: &Media, parts: Vec<crate::media::BodyPart>) -> Option<Vec<u8>> {
     let mut stream = Box::pin(media.stream(parts));
     let mut bytes = Vec::new();
     while let Some(chunk) = stream.next().await {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::watching::{Known, Watching, take_up};
+use super::watching::{MatchedNotification, NotificationMatcher, take_up};
 use super::{Notifications, digest};
-use crate::archive::content::Period;
-use crate::cluster::membership::{Lease, limits::LOG_OF_NOTIFICATIONS_KEPT};
+use crate::archive::content::TimestampFilter;
+use crate::cluster::membership::{ClusterLease, limits::LOG_OF_NOTIFICATIONS_KEPT};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
@@ -20,18 +20,18 @@ use crate::runtime::telemetry;
 use crate::storage::database::{DbError, EngineError, LogRow, NewMessage, StoredItem, WriteTx};
 use crate::transport::push::Push;
 use model::ItemKey;
-use model::account::{Lane, MessageContent, NotificationKind};
+use model::account::{MessageTransport, MessageContent, NotificationKind};
 use model::item::{Document, PubStatus};
 
 /// What one transaction did.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct MatchBatch {
     /// Streams that got items.
     streams: Vec<Uuid>,
     /// Queues that got items.
     queues: Vec<i64>,
     /// Whether messages of a lane were written, in the order of the lanes.
-    messages: [bool; Lane::ALL.len()],
+    messages: [bool; MessageTransport::ALL.len()],
     /// Items that were matched, and matches by kind.
     items: u64,
     matches: [u64; NotificationKind::ALL.len()],
@@ -43,9 +43,9 @@ pub(super) struct Batch {
     more: bool,
 }
 
-impl Batch {
+impl MatchBatch {
     /// Says that a message of the lane was written, or that there was no room for it.
-    pub(super) fn wrote(&mut self, lane: Lane, written: bool) {
+    pub(super) fn wrote(&mut self, lane: MessageTransport, written: bool) {
         match written {
             true => self.messages[lane.index()] = true,
             false => self.lost += 1,
@@ -55,14 +55,14 @@ impl Batch {
 
 /// Items that cannot be read, at which matching stands.
 #[derive(Default)]
-pub(super) struct Unreadable {
+pub(super) struct UnreadableItems {
     /// Since when no transaction came to its end for them.
     since: Option<Stopwatch>,
     /// Those that are passed over from now on. A transaction that met one is of no use any more.
     items: HashSet<ItemKey>,
 }
 
-impl Unreadable {
+impl UnreadableItems {
     /// An item could not be read: a disk that failed may give it the next time, what is damaged is passed
     /// over after a while.
     fn failed(&mut self, key: &ItemKey, cause: &EngineError) {
@@ -73,28 +73,28 @@ impl Unreadable {
     }
 }
 
-fn lock(unreadable: &Mutex<Unreadable>) -> MutexGuard<'_, Unreadable> {
+fn lock(unreadable: &Mutex<UnreadableItems>) -> MutexGuard<'_, UnreadableItems> {
     unreadable.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One transaction of the matcher.
-struct Turn<'a, 'tx> {
+struct MatchTransaction<'a, 'tx> {
     tx: &'a WriteTx<'tx>,
-    watching: &'a mut Watching,
+    watching: &'a mut NotificationMatcher,
     push: &'a Push,
     /// Where items are noted that cannot be read.
-    unreadable: &'a Mutex<Unreadable>,
+    unreadable: &'a Mutex<UnreadableItems>,
     /// Items that are passed over.
     passed: HashSet<ItemKey>,
     now: Timestamp,
-    batch: Batch,
+    batch: MatchBatch,
 }
 
 impl Notifications {
     /// Does what is due by `now`: matches new rows of the item log and items whose embargo ended,
     /// and prepares scheduled mails. Gives whether there is more to do at once. Blocks.
     ///
-    /// A transaction in which this node does not hold [`Lease::Matching`] does nothing.
+    /// A transaction in which this node does not hold [`ClusterLease::Matching`] does nothing.
     pub fn step(&self, now: Timestamp) -> Result<bool> {
         if !self.is_work(now)? {
             return Ok(false);
@@ -104,17 +104,17 @@ impl Notifications {
         self.reread()?;
         let (inner, life) = (Arc::clone(&self.inner), self.inner.services.guard.node().life());
         let batch = self.db().write_blocking(move |tx| {
-            if !tx.holds_lease(Lease::Matching.as_str(), life)? {
+            if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
                 return Ok(None);
             }
             let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
             watching.refresh(&tx.as_read())?;
             let push = &inner.services.push;
-            let batch = Batch::default();
+            let batch = MatchBatch::default();
             let unreadable = &inner.unreadable;
             let passed = lock(unreadable).items.clone();
             let mut turn =
-                Turn { tx, watching: &mut watching, push, unreadable, passed, now, batch };
+                MatchTransaction { tx, watching: &mut watching, push, unreadable, passed, now, batch };
             turn.read_log()?;
             turn.release()?;
             // What came in before a run belongs to it.
@@ -125,12 +125,12 @@ impl Notifications {
             Ok(Some(turn.batch))
         })?;
         let Some(batch) = batch else {
-            self.inner.services.guard.node().lost(Lease::Matching);
-            *lock(&self.inner.unreadable) = Unreadable::default();
+            self.inner.services.guard.node().lost(ClusterLease::Matching);
+            *lock(&self.inner.unreadable) = UnreadableItems::default();
             return Ok(false);
         };
         // It is behind them.
-        *lock(&self.inner.unreadable) = Unreadable::default();
+        *lock(&self.inner.unreadable) = UnreadableItems::default();
         self.inner.streams.wake(&batch.streams);
         for (wake, written) in self.inner.wakes.iter().zip(batch.messages) {
             if written {
@@ -189,7 +189,7 @@ impl Notifications {
         drop(watching);
         let (log_seq, life) = (self.swept_log(log_seq), self.inner.services.guard.node().life());
         let held = self.db().write_blocking(move |tx| {
-            if !tx.holds_lease(Lease::Matching.as_str(), life)? {
+            if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
                 return Ok(false);
             }
             // Where nothing could be written for a while, no stream could be used either.
@@ -204,7 +204,7 @@ impl Notifications {
             Ok(true)
         })?;
         if !held {
-            self.inner.services.guard.node().lost(Lease::Matching);
+            self.inner.services.guard.node().lost(ClusterLease::Matching);
             return Ok(());
         }
         self.report_waiting(now, known)
@@ -215,7 +215,7 @@ impl Notifications {
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(0.0);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(0);
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(0);
-        for lane in Lane::ALL.map(Lane::as_str) {
+        for lane in MessageTransport::ALL.map(MessageTransport::as_str) {
             metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(0);
             metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(0);
         }
@@ -236,7 +236,7 @@ impl Notifications {
         let (behind, since, queued, counts) = self.db().read_blocking(move |tx| {
             let matched = tx.matched_seq()?;
             let (newest, since) = tx.matching_backlog(matched)?;
-            let counts = Lane::ALL.map(|lane| tx.count_messages(lane));
+            let counts = MessageTransport::ALL.map(|lane| tx.count_messages(lane));
             Ok((newest - matched, since, tx.count_queued_items()?, counts))
         })?;
         let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
@@ -245,7 +245,7 @@ impl Notifications {
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(u32::try_from(behind).unwrap_or(0));
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(count(queued));
         metrics::gauge!(telemetry::NOTIFICATIONS).set(u32::try_from(known).unwrap_or(u32::MAX));
-        for (lane, waits) in Lane::ALL.into_iter().zip(counts) {
+        for (lane, waits) in MessageTransport::ALL.into_iter().zip(counts) {
             let (lane, waits) = (lane.as_str(), waits?);
             metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(count(waits.waiting));
             metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(count(waits.parked));
@@ -253,12 +253,12 @@ impl Notifications {
         Ok(())
     }
 
-    fn watching(&self) -> MutexGuard<'_, Watching> {
+    fn watching(&self) -> MutexGuard<'_, NotificationMatcher> {
         self.inner.watching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Turn<'_, '_> {
+impl MatchTransaction<'_, '_> {
     /// Reads the item log on, for as long as others can wait.
     fn read_log(&mut self) -> Result<(), DbError> {
         let watch = Stopwatch::start();
@@ -383,8 +383,8 @@ impl Turn<'_, '_> {
 
     /// Whether an item is as new as a notification wants it; a scheduled one asks that when its
     /// mail is written.
-    fn is_recent(&self, known: Known, item: &StoredItem) -> bool {
-        let period = Period { recent: known.recent, ..Period::default() };
+    fn is_recent(&self, known: MatchedNotification, item: &StoredItem) -> bool {
+        let period = TimestampFilter { recent: known.recent, ..TimestampFilter::default() };
         let (from, _) = period.bounds(self.now, self.watching.zone());
         match known.kind {
             NotificationKind::ScheduledEmail => true,
@@ -397,7 +397,7 @@ impl Turn<'_, '_> {
     fn give(
         &mut self,
         number: i64,
-        known: Known,
+        known: MatchedNotification,
         key: &ItemKey,
         version: i64,
     ) -> Result<(), DbError> {
@@ -417,13 +417,13 @@ impl Turn<'_, '_> {
             }
             NotificationKind::Email => {
                 let content = MessageContent::Item { item: key.to_string() };
-                self.message(Lane::Mail, number, known, content)?;
+                self.message(MessageTransport::Mail, number, known, content)?;
             }
             NotificationKind::Mobile => {
                 for device in self.tx.as_read().list_devices(known.user)? {
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);
-                        let lane = Lane::of_device(device.kind);
+                        let lane = MessageTransport::of_device(device.kind);
                         self.message(lane, number, known, content)?;
                     }
                 }
@@ -443,9 +443,9 @@ impl Turn<'_, '_> {
 
     fn message(
         &mut self,
-        lane: Lane,
+        lane: MessageTransport,
         number: i64,
-        known: Known,
+        known: MatchedNotification,
         content: MessageContent,
     ) -> Result<(), DbError> {
         let (id, user) = (Uuid::now_v7(), known.user);
@@ -481,7 +481,7 @@ fn passed_over(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<()
     }
 }
 
-fn report(batch: &Batch) {
+fn report(batch: &MatchBatch) {
     metrics::counter!(telemetry::MATCHED_ITEMS).increment(batch.items);
     metrics::counter!(telemetry::NOTIFICATIONS_LOST).increment(batch.lost);
     for (kind, count) in NotificationKind::ALL.into_iter().zip(batch.matches) {

@@ -31,10 +31,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
-pub use outbox::{Messages, Outbox};
-pub use read::{Handed, Settle};
-pub use streams::Asks;
-pub use unsubscribe::Subscription;
+pub use outbox::{MessageChoice, MessageOutbox};
+pub use read::{StreamResponse, StreamAcknowledgement};
+pub use streams::StreamCommands;
+pub use unsubscribe::LinkedSubscription;
 
 use crate::access::auth::{Auth, IdSigner, Principal};
 use crate::access::users::Users;
@@ -45,25 +45,25 @@ use crate::distribution::recipients::Recipients;
 use crate::media::Media;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
-use crate::runtime::live::Live;
+use crate::runtime::live::HotSwap;
 use crate::runtime::slots::SlotLimits;
-use crate::storage::database::{Db, NewNotification, Pulse, WriteTx};
+use crate::storage::database::{Db, NewNotification, CommitWatcher, WriteTx};
 use crate::transport::Mailer;
-use crate::transport::mail_templates::Letters;
+use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;
-use model::account::{Lane, Notification, NotificationKind, Permission, Question, Way};
+use model::account::{MessageTransport, Notification, NotificationKind, Permission, SavedQuery, NotificationMethod};
 use model::limits::DELIVERY_WAIT_MAX;
 use model::schedule::Schedule;
 use model::{MediaType, RetryPolicy};
-use streams::Streams;
+use streams::StreamQueues;
 use unsubscribe::UNSUBSCRIBE_KEY;
-use watching::Watching;
+use watching::NotificationMatcher;
 
 /// How notifications work.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct NotificationSettings {
     /// Polls of streams that may wait at a time.
     pub polls: SlotLimits,
     /// Mails sent at a time.
@@ -80,7 +80,7 @@ pub struct Settings {
     pub site_name: String,
 }
 
-impl Settings {
+impl NotificationSettings {
     /// The settings of the section `notifications` and what mails show.
     #[must_use]
     pub fn of(config: &Config) -> Self {
@@ -107,7 +107,7 @@ impl Settings {
 }
 
 /// What notifications work with.
-pub struct Services {
+pub struct NotificationServices {
     /// The database.
     pub db: Db,
     /// Writes the answers of streams.
@@ -121,7 +121,7 @@ pub struct Services {
     /// Sends mails.
     pub mailer: Mailer,
     /// Writes their texts.
-    pub letters: Letters,
+    pub letters: MailTemplates,
     /// Says whether a mail may be sent.
     pub recipients: Recipients,
     /// Sends push messages.
@@ -133,25 +133,25 @@ pub struct Services {
 /// Notifications; cheap to clone.
 #[derive(Clone)]
 pub struct Notifications {
-    inner: Arc<Inner>,
+    inner: Arc<NotificationsInner>,
 }
 
-struct Inner {
-    services: Services,
-    settings: Live<Settings>,
+struct NotificationsInner {
+    services: NotificationServices,
+    settings: HotSwap<NotificationSettings>,
     signer: IdSigner,
-    streams: Arc<Streams>,
+    streams: Arc<StreamQueues>,
     /// Answers that are written at a time.
     answers: Semaphore,
-    watching: Arc<Mutex<Watching>>,
+    watching: Arc<Mutex<NotificationMatcher>>,
     /// Wakes those who send, in the order of the lanes.
-    wakes: [Notify; Lane::ALL.len()],
+    wakes: [Notify; MessageTransport::ALL.len()],
     /// Set when what is being sent is to be left alone.
     abandon: watch::Sender<bool>,
     /// Rows of the notifications' log that the last sweeps had read, and when.
     log_read: Mutex<LogRead>,
     /// Items at which matching stands.
-    unreadable: Mutex<matching::Unreadable>,
+    unreadable: Mutex<matching::UnreadableItems>,
     /// The last turn of streams that readers were woken for.
     woken: Mutex<i64>,
 }
@@ -166,15 +166,15 @@ struct LogRead {
 
 /// What a user writes about a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct NotificationDraft {
     /// The media type of the address it is made at; `None`: `_all`.
     pub media_type: Option<MediaType>,
     /// Its title.
     pub title: String,
     /// Which items.
-    pub question: Question,
+    pub question: SavedQuery,
     /// How the user learns of them.
-    pub way: Way,
+    pub way: NotificationMethod,
 }
 
 impl Notifications {
@@ -183,13 +183,13 @@ impl Notifications {
     ///
     /// Notes that the service lives; where the disk is full that comes before streams are read. Fails when
     /// the database cannot be read.
-    pub fn start(services: Services, settings: Settings, now: Timestamp) -> Result<(Self, Asks)> {
-        let (streams, asks) = Streams::new(settings.polls, services.guard.node().clone());
+    pub fn start(services: NotificationServices, settings: NotificationSettings, now: Timestamp) -> Result<(Self, StreamCommands)> {
+        let (streams, asks) = StreamQueues::new(settings.polls, services.guard.node().clone());
         let db = services.db.clone();
         let signer = IdSigner::open(&db, UNSUBSCRIBE_KEY)?;
         if !services.guard.node().role().only_reads() {
             match db.write_blocking(move |tx| watching::take_up(tx, now)).map_err(Error::from) {
-                Err(cause) if cause.kind() == Kind::Unavailable => {
+                Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!(
                         "the database cannot be written, mails and streams wait: {cause}"
                     );
@@ -198,14 +198,14 @@ impl Notifications {
             }
         }
         let woken = Mutex::new(db.read_blocking(|tx| tx.stream_turn())?);
-        let inner = Inner {
-            watching: Arc::new(Mutex::new(Watching::new(settings.zone.clone()))),
+        let inner = NotificationsInner {
+            watching: Arc::new(Mutex::new(NotificationMatcher::new(settings.zone.clone()))),
             services,
-            settings: Live::new(settings),
+            settings: HotSwap::new(settings),
             signer,
             streams,
             answers: Semaphore::new(STREAM_ANSWERS_MAX),
-            wakes: Lane::ALL.map(|_| Notify::new()),
+            wakes: MessageTransport::ALL.map(|_| Notify::new()),
             abandon: watch::Sender::new(false),
             log_read: Mutex::default(),
             unreadable: Mutex::default(),
@@ -215,7 +215,7 @@ impl Notifications {
     }
 
     /// Works by other settings from now on, but for the polls that may wait.
-    pub fn set_settings(&self, settings: Settings) {
+    pub fn set_settings(&self, settings: NotificationSettings) {
         self.inner.settings.set(settings);
         self.inner.wakes.iter().for_each(Notify::notify_one);
     }
@@ -223,7 +223,7 @@ impl Notifications {
     /// Does the work of streams for as long as this is there; `now` tells the time.
     pub fn serve_streams(
         &self,
-        asks: Asks,
+        asks: StreamCommands,
         now: fn() -> Timestamp,
     ) -> impl Future<Output = ()> + use<> {
         asks.run(self.db().clone(), Arc::downgrade(&self.inner.streams), now)
@@ -234,7 +234,7 @@ impl Notifications {
     }
 
     /// Notices what any process writes to the database of notifications.
-    pub fn pulse(&self) -> Result<Pulse> {
+    pub fn pulse(&self) -> Result<CommitWatcher> {
         Ok(self.db().pulse()?)
     }
 
@@ -282,11 +282,11 @@ impl Notifications {
 
     /// Makes a notification of the caller.
     ///
-    /// Fails with [`Kind::Overloaded`] when the user has [`NOTIFICATIONS_PER_USER_MAX`].
+    /// Fails with [`ErrorKind::Overloaded`] when the user has [`NOTIFICATIONS_PER_USER_MAX`].
     pub async fn create(
         &self,
         caller: &Principal,
-        draft: Draft,
+        draft: NotificationDraft,
         now: Timestamp,
     ) -> Result<Notification> {
         caller.require(Permission::WriteNotifications)?;
@@ -309,13 +309,13 @@ impl Notifications {
     /// Replaces what the caller's notification `id` says.
     ///
     /// Spec §4 is silent: its type and its media type stay, and so does what waits in its queue:
-    /// the client was promised that. Fails with [`Kind::NotFound`] for another's, another type's
+    /// the client was promised that. Fails with [`ErrorKind::NotFound`] for another's, another type's
     /// and an expired one.
     pub async fn replace(
         &self,
         caller: &Principal,
         id: Uuid,
-        draft: Draft,
+        draft: NotificationDraft,
         now: Timestamp,
     ) -> Result<Notification> {
         caller.require(Permission::WriteNotifications)?;
@@ -336,7 +336,7 @@ impl Notifications {
 
     /// Removes the caller's notification `id` with what waits for it.
     ///
-    /// Spec §4 is silent: one that is not there is [`Kind::NotFound`], as with `PUT`.
+    /// Spec §4 is silent: one that is not there is [`ErrorKind::NotFound`], as with `PUT`.
     pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<()> {
         caller.require(Permission::WriteNotifications)?;
         let user = caller.user().id;
@@ -351,21 +351,21 @@ impl Notifications {
 }
 
 fn none(id: Uuid) -> Error {
-    Error::new(Kind::NotFound, format!("no notification {id}"))
+    Error::new(ErrorKind::NotFound, format!("no notification {id}"))
 }
 
 /// The row of a draft.
-fn written(caller: &Principal, id: Uuid, draft: Draft, now: Timestamp) -> Result<NewNotification> {
+fn written(caller: &Principal, id: Uuid, draft: NotificationDraft, now: Timestamp) -> Result<NewNotification> {
     let next = match &draft.way {
-        Way::Mobile | Way::Email { .. } | Way::Stream => None,
-        Way::ScheduledEmail { schedule, timezone, .. } => {
+        NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => None,
+        NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
             let wrong = |cause: model::schedule::ScheduleError| {
                 Error::invalid("query", "schedule", "format", cause.to_string())
             };
             Schedule::parse(schedule, timezone).map_err(wrong)?.next_after(now)
         }
     };
-    let Draft { media_type, title, question, way } = draft;
+    let NotificationDraft { media_type, title, question, way } = draft;
     let user = caller.user().id;
     Ok(NewNotification { id, user, media_type, title, question, way, next })
 }

@@ -7,41 +7,41 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::Notifications;
-use super::streams::{Look, StreamReader, Streams, Taken};
+use super::streams::{ReadOutcome, StreamReader, StreamQueues, StreamBatch};
 use crate::access::auth::Principal;
 use crate::archive::content;
-use crate::archive::content::{Form, Reading};
+use crate::archive::content::{DocumentForm, ItemLookup};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::QueuedItem;
-use model::item::Links;
+use model::item::MediaLinks;
 
 /// The answer to a poll with items.
 ///
-/// The last byte must not be sent before [`Settle::settle`] is done: whoever has it has the items.
-pub struct Handed {
+/// The last byte must not be sent before [`StreamAcknowledgement::settle`] is done: whoever has it has the items.
+pub struct StreamResponse {
     /// The text of `{"hits": […]}`.
     pub text: Bytes,
-    settle: Settle,
+    settle: StreamAcknowledgement,
 }
 
-impl Handed {
+impl StreamResponse {
     /// The text, and what has to be done before its last byte is sent.
     #[must_use]
-    pub fn into_parts(self) -> (Bytes, Settle) {
+    pub fn into_parts(self) -> (Bytes, StreamAcknowledgement) {
         (self.text, self.settle)
     }
 }
 
 /// Items that are on their way to a client. Where it is dropped instead of settled, they go back to
 /// their places.
-pub struct Settle {
-    streams: Arc<Streams>,
-    taken: Taken,
+pub struct StreamAcknowledgement {
+    streams: Arc<StreamQueues>,
+    taken: StreamBatch,
     read: Vec<(i64, i64)>,
 }
 
-impl Settle {
+impl StreamAcknowledgement {
     /// Takes the items off the queue, for good.
     ///
     /// Fails when the database cannot be written; then they are still there, and nothing of the
@@ -63,12 +63,12 @@ impl Notifications {
         caller: &Principal,
         id: Uuid,
         size: usize,
-        form: &Form<L>,
+        form: &DocumentForm<L>,
         wait: Duration,
         stop: impl Future<Output = ()>,
-    ) -> Result<Option<Handed>>
+    ) -> Result<Option<StreamResponse>>
     where
-        L: Links + Clone + Send + 'static,
+        L: MediaLinks + Clone + Send + 'static,
     {
         let streams = &self.inner.streams;
         // On the heap and only while it is done: most of the time a reader waits.
@@ -82,12 +82,12 @@ impl Notifications {
     /// Spec §3 is silent: what the caller's agreements do not cover any more is not given.
     async fn hand<L>(
         &self,
-        taken: Taken,
+        taken: StreamBatch,
         caller: &Principal,
-        form: Form<L>,
-    ) -> Result<Look<Handed>>
+        form: DocumentForm<L>,
+    ) -> Result<ReadOutcome<StreamResponse>>
     where
-        L: Links + Send + 'static,
+        L: MediaLinks + Send + 'static,
     {
         let turn = self.inner.answers.acquire().await.map_err(Error::internal)?;
         let keys = taken.items.iter().map(|item| item.key.clone()).collect();
@@ -96,21 +96,21 @@ impl Notifications {
         let listed = self.inner.services.content.listed(keys, form, coverage, now).await?;
         drop(turn);
         let places = taken.items.iter().zip(&listed.read);
-        let leaves = |(item, reading): (&QueuedItem, &Reading)| match reading {
-            Reading::Given(version) => Some((item.place, *version)),
+        let leaves = |(item, reading): (&QueuedItem, &ItemLookup)| match reading {
+            ItemLookup::Given(version) => Some((item.place, *version)),
             // It leaves as it was put in; put in again it is there again.
-            Reading::Hidden => Some((item.place, item.seq)),
-            Reading::Early => None,
+            ItemLookup::Hidden => Some((item.place, item.seq)),
+            ItemLookup::Early => None,
         };
         let read: Vec<(i64, i64)> = places.filter_map(leaves).collect();
         let streams = Arc::clone(&self.inner.streams);
         if listed.hits == 0 {
             if read.is_empty() {
-                return Ok(Look::Early);
+                return Ok(ReadOutcome::Early);
             }
             streams.settle(taken, read).await?;
-            return Ok(Look::Gone);
+            return Ok(ReadOutcome::Gone);
         }
-        Ok(Look::Given(Handed { text: listed.text, settle: Settle { streams, taken, read } }))
+        Ok(ReadOutcome::Given(StreamResponse { text: listed.text, settle: StreamAcknowledgement { streams, taken, read } }))
     }
 }

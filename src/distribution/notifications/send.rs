@@ -13,24 +13,24 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::Notifications;
-use super::mails::Addressed;
+use super::mails::AddressedMessage;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{Sending, limits::END_AGAIN};
-use crate::distribution::recipients::Clearance;
+use crate::cluster::membership::{InFlightTasks, limits::END_AGAIN};
+use crate::distribution::recipients::MailClearance;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{MESSAGE_TIME, OUTBOX_LOOK};
 use crate::runtime::telemetry;
-use crate::storage::database::{ClaimTx, ClaimedBy, DbError, ReadTx, Sent, WriteTx};
+use crate::storage::database::{ClaimTx, ClaimedBy, DbError, ReadTx, MessageOutcome, WriteTx};
 use crate::transport::Mail;
-use crate::transport::mail_templates::Occasion;
+use crate::transport::mail_templates::MailOccasion;
 use crate::transport::push::PushError;
-use model::account::{DeviceKind, Lane, Message, MessageContent, UserId, shorten_reason};
+use model::account::{DeviceKind, MessageTransport, OutboxMessage, MessageContent, UserId, shorten_reason};
 use model::{AttemptEnd, RetryPolicy};
 
 /// How a try ended.
-enum Tried {
+enum SendOutcome {
     /// The other side has it.
     Sent,
     /// There is nothing to send any more.
@@ -49,32 +49,32 @@ enum Tried {
     Never(String),
 }
 
-impl From<Error> for Tried {
+impl From<Error> for SendOutcome {
     fn from(error: Error) -> Self {
         if let Some(cause) = error.cause() {
             tracing::warn!("a message has to wait: {}: {cause}", error.message());
         }
         match error.kind() {
-            Kind::InvalidArgument | Kind::Unsupported | Kind::TooLarge => {
+            ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::TooLarge => {
                 Self::Never(error.message().to_owned())
             }
-            Kind::Unauthenticated
-            | Kind::Forbidden
-            | Kind::NotFound
-            | Kind::Conflict
-            | Kind::Overloaded
-            | Kind::Timeout
-            | Kind::Unavailable
-            | Kind::Internal => Self::Later(error.message().to_owned(), None),
+            ErrorKind::Unauthenticated
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::Overloaded
+            | ErrorKind::Timeout
+            | ErrorKind::Unavailable
+            | ErrorKind::Internal => Self::Later(error.message().to_owned(), None),
         }
     }
 }
 
 /// What became of a message.
-struct Ended {
+struct FinishedMessage {
     id: Uuid,
     user: UserId,
-    sent: Sent,
+    sent: MessageOutcome,
     /// The token of a device that is no more.
     dead: Option<String>,
     by: ClaimedBy,
@@ -82,27 +82,27 @@ struct Ended {
 
 /// What is being sent of a lane.
 #[derive(Default)]
-pub(super) struct LaneSending {
-    pub(super) messages: Sending<Uuid>,
+pub(super) struct OutboxInFlight {
+    pub(super) messages: InFlightTasks<Uuid>,
     /// Whether a claim failed that may have been done.
     is_doubtful: bool,
 }
 
 /// The messages of a lane, as a job.
-struct OutboxLane {
+struct OutboxJob {
     notifications: Notifications,
-    lane: Lane,
-    sending: LaneSending,
+    lane: MessageTransport,
+    sending: OutboxInFlight,
 }
 
-impl BackgroundJob for OutboxLane {
+impl BackgroundJob for OutboxJob {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
         let name = match self.lane {
-            Lane::Mail => "mail-outbox",
-            Lane::Apple => "apple-push-outbox",
-            Lane::Google => "google-push-outbox",
+            MessageTransport::Mail => "mail-outbox",
+            MessageTransport::Apple => "apple-push-outbox",
+            MessageTransport::Google => "google-push-outbox",
         };
         JobSpec::every(name, OUTBOX_LOOK)
     }
@@ -122,19 +122,19 @@ impl BackgroundJob for OutboxLane {
 impl Notifications {
     /// Sends what is due in a lane, some at a time, until `stop` turns true. What is being sent then
     /// has `drain` to finish; what does not is queued again.
-    pub async fn send(self, lane: Lane, stop: watch::Receiver<bool>, drain: Duration) {
+    pub async fn send(self, lane: MessageTransport, stop: watch::Receiver<bool>, drain: Duration) {
         let inner = Arc::clone(&self.inner);
-        let mut outbox = OutboxLane { notifications: self, lane, sending: LaneSending::default() };
+        let mut outbox = OutboxJob { notifications: self, lane, sending: OutboxInFlight::default() };
         jobs::run(&mut outbox, &inner.services.guard, jobs::stopped(stop)).await;
         outbox.sending.messages.drain(drain, &inner.abandon).await;
     }
 
     /// Starts what is due as far as there is room; the time until the next look.
-    pub(super) async fn fill(&self, lane: Lane, sending: &mut LaneSending) -> Result<Duration> {
+    pub(super) async fn fill(&self, lane: MessageTransport, sending: &mut OutboxInFlight) -> Result<Duration> {
         let settings = self.inner.settings.get();
         let workers = match lane {
-            Lane::Mail => settings.mail_workers,
-            Lane::Apple | Lane::Google => settings.push_workers,
+            MessageTransport::Mail => settings.mail_workers,
+            MessageTransport::Apple | MessageTransport::Google => settings.push_workers,
         };
         let room = workers.saturating_sub(sending.messages.count());
         if sending.is_doubtful {
@@ -163,7 +163,7 @@ impl Notifications {
     }
 
     /// Frees what this life holds in a lane and nobody sends.
-    async fn free_lost(&self, lane: Lane, sending: &mut LaneSending) -> Result<()> {
+    async fn free_lost(&self, lane: MessageTransport, sending: &mut OutboxInFlight) -> Result<()> {
         let by = ClaimedBy { life: self.inner.services.guard.node().life(), now: clock::now() };
         let messages: Vec<Uuid> = sending.messages.held().copied().collect();
         let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(lane, &messages, by);
@@ -180,7 +180,7 @@ impl Notifications {
     }
 
     /// Tries to send a message and writes how that ended.
-    async fn send_one(self, lane: Lane, message: Message, life: Uuid) {
+    async fn send_one(self, lane: MessageTransport, message: OutboxMessage, life: Uuid) {
         let watch = Stopwatch::start();
         let attempt = AssertUnwindSafe(self.attempt(&message)).catch_unwind();
         let attempt = tokio::time::timeout(MESSAGE_TIME, Box::pin(attempt));
@@ -188,8 +188,8 @@ impl Notifications {
         let tried = tokio::select! {
             tried = attempt => Some(match tried {
                 Ok(Ok(tried)) => tried,
-                Ok(Err(_panic)) => Tried::Later("it failed inside the service".to_owned(), None),
-                Err(_) => Tried::Later("not done within the time that it may take".to_owned(), None),
+                Ok(Err(_panic)) => SendOutcome::Later("it failed inside the service".to_owned(), None),
+                Err(_) => SendOutcome::Later("not done within the time that it may take".to_owned(), None),
             }),
             _ = abandon.wait_for(|abandon| *abandon) => None,
         };
@@ -203,29 +203,29 @@ impl Notifications {
         let seconds = watch.elapsed().as_secs_f64();
         metrics::histogram!(telemetry::MESSAGE_SECONDS, "lane" => lane).record(seconds);
         let error = match &tried {
-            Some(Tried::Dead(said) | Tried::Unwanted(_, said)) => said.as_str(),
+            Some(SendOutcome::Dead(said) | SendOutcome::Unwanted(_, said)) => said.as_str(),
             _ => error_of(&sent),
         };
-        let Message { id, number, attempts, .. } = message;
+        let OutboxMessage { id, number, attempts, .. } = message;
         let ms = watch.elapsed().as_millis();
         tracing::info!(
             message = %id, notification = number, lane, outcome = word, attempts, ms, error,
             "message"
         );
         let dead = match (&tried, &message.content) {
-            (Some(Tried::Dead(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
+            (Some(SendOutcome::Dead(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
             (Some(_) | None, _) => None,
         };
         // What another node may have is due a little later: who looks at once doubts again.
-        let rest = if matches!(tried, Some(Tried::Doubted)) { END_AGAIN } else { Duration::ZERO };
+        let rest = if matches!(tried, Some(SendOutcome::Doubted)) { END_AGAIN } else { Duration::ZERO };
         let now = now.saturating_add(rest).unwrap_or(now);
-        let end = Ended { id, user: message.user, sent, dead, by: ClaimedBy { life, now } };
+        let end = FinishedMessage { id, user: message.user, sent, dead, by: ClaimedBy { life, now } };
         self.write_end(end).await;
     }
 
     /// Writes how a message ended, as often as it takes: it is this life's until then, so that what was
     /// sent is not sent again.
-    async fn write_end(&self, end: Ended) {
+    async fn write_end(&self, end: FinishedMessage) {
         let end = Arc::new(end);
         let mut abandon = self.inner.abandon.subscribe();
         let mut is_told = false;
@@ -242,7 +242,7 @@ impl Notifications {
         }
     }
 
-    async fn write_end_once(&self, end: Arc<Ended>) -> Result<(), DbError> {
+    async fn write_end_once(&self, end: Arc<FinishedMessage>) -> Result<(), DbError> {
         let id = end.id;
         let write = move |tx: &WriteTx<'_>| {
             let held = tx.end_message(end.id, &end.sent, end.by)?;
@@ -257,7 +257,7 @@ impl Notifications {
         Ok(())
     }
 
-    async fn attempt(&self, message: &Message) -> Tried {
+    async fn attempt(&self, message: &OutboxMessage) -> SendOutcome {
         match self.try_once(message).await {
             Ok(tried) => tried,
             Err(error) => error.into(),
@@ -265,56 +265,56 @@ impl Notifications {
     }
 
     /// Writes a message with what its items are now, and sends it.
-    async fn try_once(&self, message: &Message) -> Result<Tried> {
+    async fn try_once(&self, message: &OutboxMessage) -> Result<SendOutcome> {
         if self.inner.settings.get().retry.is_exhausted(message.attempts) {
             let tries = message.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
-            return Ok(Tried::Never(text));
+            return Ok(SendOutcome::Never(text));
         }
         if message.content.is_about_account() {
             return match self.account_mail(message).await? {
                 Some(mail) => self.post_mail(&mail).await,
-                None => Ok(Tried::Dropped),
+                None => Ok(SendOutcome::Dropped),
             };
         }
         let number = message.number;
         let found = self.db().read(move |tx| tx.notification_of_number(number)).await?;
         let user = self.inner.services.auth.find_user(message.user).await?;
-        let (Some(notification), Some(user)) = (found, user) else { return Ok(Tried::Dropped) };
+        let (Some(notification), Some(user)) = (found, user) else { return Ok(SendOutcome::Dropped) };
         let now = clock::now();
         let addressed =
-            Addressed { id: message.id, notification: &notification, user: &user, now };
+            AddressedMessage { id: message.id, notification: &notification, user: &user, now };
         match &message.content {
             MessageContent::Item { .. } => {
-                self.post(&addressed, message.content.items(), Occasion::Item, 0).await
+                self.post(&addressed, message.content.items(), MailOccasion::Item, 0).await
             }
             MessageContent::Digest { items, more } => {
-                self.post(&addressed, items, Occasion::Digest, *more).await
+                self.post(&addressed, items, MailOccasion::Digest, *more).await
             }
             // Sent above: they belong to no notification.
             MessageContent::DeviceMoved { .. }
             | MessageContent::SetPassword { .. }
             | MessageContent::PasswordChanged
             | MessageContent::KeyMade { .. }
-            | MessageContent::NewBrowser { .. } => Ok(Tried::Dropped),
+            | MessageContent::NewBrowser { .. } => Ok(SendOutcome::Dropped),
             MessageContent::Push { item, token, device } => {
-                let Some(kind) = DeviceKind::find(device) else { return Ok(Tried::Dropped) };
+                let Some(kind) = DeviceKind::find(device) else { return Ok(SendOutcome::Dropped) };
                 // A phone that changed hands or was signed out gets nothing of its former user.
                 let owner = message.user;
                 let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
                 if !devices.iter().any(|one| one.token == *token && one.kind == kind) {
-                    return Ok(Tried::Dropped);
+                    return Ok(SendOutcome::Dropped);
                 }
                 let written = self.push_message(&addressed, item, kind, token).await?;
-                let Some(written) = written else { return Ok(Tried::Dropped) };
+                let Some(written) = written else { return Ok(SendOutcome::Dropped) };
                 if !self.inner.services.guard.node().is_sure() {
-                    return Ok(Tried::Doubted);
+                    return Ok(SendOutcome::Doubted);
                 }
                 Ok(match self.inner.services.push.send(&written, clock::now).await {
-                    Ok(()) => Tried::Sent,
-                    Err(PushError::Dead { said }) => Tried::Dead(said),
-                    Err(PushError::Never { said }) => Tried::Never(said),
-                    Err(PushError::Later { said, after }) => Tried::Later(said, after),
+                    Ok(()) => SendOutcome::Sent,
+                    Err(PushError::Dead { said }) => SendOutcome::Dead(said),
+                    Err(PushError::Never { said }) => SendOutcome::Never(said),
+                    Err(PushError::Later { said, after }) => SendOutcome::Later(said, after),
                 })
             }
         }
@@ -322,26 +322,26 @@ impl Notifications {
 
     async fn post(
         &self,
-        addressed: &Addressed<'_>,
+        addressed: &AddressedMessage<'_>,
         items: &[String],
-        occasion: Occasion,
+        occasion: MailOccasion,
         more: usize,
-    ) -> Result<Tried> {
+    ) -> Result<SendOutcome> {
         let Some(mut mail) = self.mail(addressed, items, occasion, more).await? else {
-            return Ok(Tried::Dropped);
+            return Ok(SendOutcome::Dropped);
         };
         let recipients = &self.inner.services.recipients;
         let user = addressed.user;
         let cleared = Box::pin(recipients.clear(user, &mail.to, addressed.now)).await?;
         let introductions = match cleared {
-            Clearance::Granted(introductions) => introductions,
-            Clearance::Later { at, why } => return Ok(Tried::Postponed(at, why)),
-            Clearance::Never { reason, why } => return Ok(Tried::Unwanted(reason, why)),
+            MailClearance::Granted(introductions) => introductions,
+            MailClearance::Later { at, why } => return Ok(SendOutcome::Postponed(at, why)),
+            MailClearance::Never { reason, why } => return Ok(SendOutcome::Unwanted(reason, why)),
         };
         introductions.iter().for_each(|introduction| mail.introduce(introduction));
         let tried = self.post_mail(&mail).await?;
         let user = user.user().id;
-        if matches!(tried, Tried::Sent) {
+        if matches!(tried, SendOutcome::Sent) {
             let told = recipients.introduced(user, &introductions, clock::now());
             if let Err(cause) = told.await {
                 // The next mail says once more who has it sent.
@@ -353,55 +353,55 @@ impl Notifications {
         Ok(tried)
     }
 
-    async fn post_mail(&self, mail: &Mail) -> Result<Tried> {
+    async fn post_mail(&self, mail: &Mail) -> Result<SendOutcome> {
         // A process that was held up for long must not send what others may have sent since.
         if !self.inner.services.guard.node().is_sure() {
-            return Ok(Tried::Doubted);
+            return Ok(SendOutcome::Doubted);
         }
         Ok(match Box::pin(self.inner.services.mailer.send(mail)).await {
-            Ok(()) => Tried::Sent,
-            Err(error) if error.temporary() => Tried::Later(error.to_string(), None),
-            Err(error) => Tried::Never(error.to_string()),
+            Ok(()) => SendOutcome::Sent,
+            Err(error) if error.temporary() => SendOutcome::Later(error.to_string(), None),
+            Err(error) => SendOutcome::Never(error.to_string()),
         })
     }
 }
 
 /// What becomes of a message after an attempt; the stop of the service leaves one without an end.
 fn judge(
-    message: &Message,
-    tried: Option<&Tried>,
+    message: &OutboxMessage,
+    tried: Option<&SendOutcome>,
     policy: RetryPolicy,
     end: AttemptEnd,
-) -> (&'static str, Sent) {
+) -> (&'static str, MessageOutcome) {
     let (text, after) = match tried {
-        None | Some(Tried::Doubted) => return ("released", Sent::Released),
-        Some(Tried::Sent) => return ("sent", Sent::Done),
-        Some(Tried::Dropped | Tried::Dead(_)) => return ("dropped", Sent::Done),
-        Some(Tried::Unwanted(reason, _)) => return (reason, Sent::Done),
-        Some(Tried::Postponed(at, why)) => {
-            return ("postponed", Sent::Postponed { at: *at, error: shorten_reason(why) });
+        None | Some(SendOutcome::Doubted) => return ("released", MessageOutcome::Released),
+        Some(SendOutcome::Sent) => return ("sent", MessageOutcome::Done),
+        Some(SendOutcome::Dropped | SendOutcome::Dead(_)) => return ("dropped", MessageOutcome::Done),
+        Some(SendOutcome::Unwanted(reason, _)) => return (reason, MessageOutcome::Done),
+        Some(SendOutcome::Postponed(at, why)) => {
+            return ("postponed", MessageOutcome::Postponed { at: *at, error: shorten_reason(why) });
         }
-        Some(Tried::Never(text)) => {
-            return ("parked", Sent::Parked { error: shorten_reason(text) });
+        Some(SendOutcome::Never(text)) => {
+            return ("parked", MessageOutcome::Parked { error: shorten_reason(text) });
         }
-        Some(Tried::Later(text, after)) => (text, after),
+        Some(SendOutcome::Later(text, after)) => (text, after),
     };
     let name = message.id.to_string();
     let again = policy.next_attempt(&name, message.attempts, message.queued, end);
     let Some(at) = again else {
         let error = format!("given up after {} tries: {text}", message.attempts);
-        return ("parked", Sent::Parked { error: shorten_reason(&error) });
+        return ("parked", MessageOutcome::Parked { error: shorten_reason(&error) });
     };
     // A provider that says when to come back is believed, within the time that there is.
     let asked = after.map(|after| end.at.saturating_add(after.min(policy.deadline)));
     let asked = asked.and_then(|asked| asked.ok()).unwrap_or(end.at);
-    ("retry", Sent::Again { at: at.max(asked), error: shorten_reason(text) })
+    ("retry", MessageOutcome::Again { at: at.max(asked), error: shorten_reason(text) })
 }
 
-fn error_of(sent: &Sent) -> &str {
+fn error_of(sent: &MessageOutcome) -> &str {
     match sent {
-        Sent::Done | Sent::Released => "",
-        Sent::Again { error, .. } | Sent::Postponed { error, .. } | Sent::Parked { error } => {
+        MessageOutcome::Done | MessageOutcome::Released => "",
+        MessageOutcome::Again { error, .. } | MessageOutcome::Postponed { error, .. } | MessageOutcome::Parked { error } => {
             error
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::send::LaneSending;
+use super::send::OutboxInFlight;
 use super::tests::{Scene, question, run};
 use super::*;
 use crate::runtime::clock;
@@ -22,25 +22,25 @@ fn messages_that_were_taken_up_without_an_answer_are_sent() {
         let Notifications { inner } = &scene.notifications;
         let (node, db) = (inner.services.guard.node(), &inner.services.db);
         let _keeper = node.keep().unwrap();
-        let way = Way::Email { email: "desk@b.example".to_owned() };
+        let way = NotificationMethod::Email { email: "desk@b.example".to_owned() };
         let (media_type, title) = (None, "Hamnar".to_owned());
-        let draft = Draft { media_type, title, question: question("hamn"), way };
+        let draft = NotificationDraft { media_type, title, question: question("hamn"), way };
         let made = scene.make(1, draft, clock::now()).await;
         tell(&scene, "a");
         // It is committed, and nobody hears of it.
         let by = ClaimedBy { life: node.life(), now: clock::now() };
-        let lost = move |tx: &ClaimTx<'_>| tx.claim_messages(Lane::Mail, 9, by);
+        let lost = move |tx: &ClaimTx<'_>| tx.claim_messages(MessageTransport::Mail, 9, by);
         assert_eq!(db.claim(lost).await.unwrap().len(), 1);
         tell(&scene, "b");
         db.write(|tx| tx.refuse_changes("outbox")).await.unwrap();
-        let mut sending = LaneSending::default();
-        let failed = scene.notifications.fill(Lane::Mail, &mut sending).await;
+        let mut sending = OutboxInFlight::default();
+        let failed = scene.notifications.fill(MessageTransport::Mail, &mut sending).await;
         assert!(failed.is_err(), "the claim failed");
         db.write(|tx| tx.accept_rows("outbox")).await.unwrap();
         // Who sends them finds that nobody wants them any more.
         let caller = scene.caller(1).await;
         scene.notifications.delete(&caller, made.id).await.unwrap();
-        scene.notifications.fill(Lane::Mail, &mut sending).await.unwrap();
+        scene.notifications.fill(MessageTransport::Mail, &mut sending).await.unwrap();
         while sending.messages.ended().await.is_some() {}
         let left = db.read(|tx| tx.list_messages(None, 9)).await.unwrap();
         assert_eq!(left, []);

@@ -27,13 +27,13 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
 use super::watching::{SILENCE, take_up};
-use crate::cluster::membership::{Node, limits::RETURN_AGAIN};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::cluster::membership::{ClusterNode, limits::RETURN_AGAIN};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     STREAM_ASKS_AT_A_TIME, STREAM_ASKS_MAX, STREAM_EXPIRY, STREAM_LOOK_AGAIN,
     STREAM_LOOK_AGAIN_MAX,
 };
-use crate::runtime::slots::{SlotHolder, SlotLimits, Slots};
+use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, QueuedItem, WriteTx};
 use model::account::UserId;
@@ -43,52 +43,52 @@ use model::{Backoff, RetryPolicy};
 const EARLY_LOOKS: RetryPolicy = RetryPolicy::endless(STREAM_LOOK_AGAIN, STREAM_LOOK_AGAIN_MAX);
 
 /// The streams that are read.
-pub(super) struct Streams {
-    asks: mpsc::Sender<Ask>,
-    slots: Slots,
+pub(super) struct StreamQueues {
+    asks: mpsc::Sender<StreamCommand>,
+    slots: WaitingSlots,
     /// Who waits, by stream.
-    readers: Mutex<HashMap<Uuid, Reading>>,
+    readers: Mutex<HashMap<Uuid, StreamReaders>>,
 }
 
 /// Items that go back and that the database does not know of yet.
 #[derive(Default)]
-struct Returns {
-    list: Mutex<Vec<Returned>>,
+struct ReleasedItems {
+    list: Mutex<Vec<ReleasedBatch>>,
     wake: Notify,
 }
 
-struct Returned {
+struct ReleasedBatch {
     id: Uuid,
     life: Uuid,
     places: Vec<i64>,
 }
 
-impl Returns {
-    fn add(&self, returned: impl IntoIterator<Item = Returned>) {
+impl ReleasedItems {
+    fn add(&self, returned: impl IntoIterator<Item = ReleasedBatch>) {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).extend(returned);
         self.wake.notify_one();
     }
 
-    fn take(&self) -> Vec<Returned> {
+    fn take(&self) -> Vec<ReleasedBatch> {
         std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-struct Reading {
+struct StreamReaders {
     wake: Arc<Notify>,
     readers: usize,
 }
 
 /// What readers want of the database. Many are done in one transaction.
-enum Ask {
-    Take { id: Uuid, user: UserId, size: usize, reply: oneshot::Sender<Result<Taken>> },
-    Settle { taken: Taken, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
+enum StreamCommand {
+    Take { id: Uuid, user: UserId, size: usize, reply: oneshot::Sender<Result<StreamBatch>> },
+    Settle { taken: StreamBatch, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
     Touch { number: i64 },
 }
 
 /// Items under way; they go back when this is dropped.
-pub(super) struct Taken {
-    returns: Arc<Returns>,
+pub(super) struct StreamBatch {
+    returns: Arc<ReleasedItems>,
     id: Uuid,
     number: i64,
     /// The life that has them.
@@ -99,11 +99,11 @@ pub(super) struct Taken {
     settled: bool,
 }
 
-impl Drop for Taken {
+impl Drop for StreamBatch {
     fn drop(&mut self) {
         if !self.settled && !self.items.is_empty() {
             let places = self.items.iter().map(|item| item.place).collect();
-            self.returns.add([Returned { id: self.id, life: self.life, places }]);
+            self.returns.add([ReleasedBatch { id: self.id, life: self.life, places }]);
         }
     }
 }
@@ -120,7 +120,7 @@ pub(super) struct StreamReader {
 }
 
 /// What a look at items under way came to.
-pub(super) enum Look<T> {
+pub(super) enum ReadOutcome<T> {
     /// The answer that carries some.
     Given(T),
     /// None can be given; they left the queue.
@@ -130,19 +130,19 @@ pub(super) enum Look<T> {
 }
 
 /// Counts a reader for as long as it waits.
-struct Waiting {
-    streams: Arc<Streams>,
+struct WaitingReader {
+    streams: Arc<StreamQueues>,
     id: Uuid,
     number: Option<i64>,
     wake: Arc<Notify>,
 }
 
-impl Waiting {
-    fn new(streams: &Arc<Streams>, id: Uuid) -> Self {
+impl WaitingReader {
+    fn new(streams: &Arc<StreamQueues>, id: Uuid) -> Self {
         let mut readers = streams.readers();
         let reading = readers
             .entry(id)
-            .or_insert_with(|| Reading { wake: Arc::new(Notify::new()), readers: 0 });
+            .or_insert_with(|| StreamReaders { wake: Arc::new(Notify::new()), readers: 0 });
         reading.readers += 1;
         let wake = Arc::clone(&reading.wake);
         drop(readers);
@@ -150,7 +150,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingReader {
     fn drop(&mut self) {
         let mut readers = self.streams.readers();
         if let Some(reading) = readers.get_mut(&self.id) {
@@ -162,38 +162,38 @@ impl Drop for Waiting {
         drop(readers);
         if let Some(number) = self.number {
             // A full queue of asks touches the stream soon enough.
-            drop(self.streams.asks.try_send(Ask::Touch { number }));
+            drop(self.streams.asks.try_send(StreamCommand::Touch { number }));
         }
     }
 }
 
 /// Counts a poll for as long as it has a place.
-struct Counted;
+struct ReaderGauge;
 
-impl Counted {
+impl ReaderGauge {
     fn new() -> Self {
         metrics::gauge!(telemetry::STREAM_POLLS).increment(1.0);
         Self
     }
 }
 
-impl Drop for Counted {
+impl Drop for ReaderGauge {
     fn drop(&mut self) {
         metrics::gauge!(telemetry::STREAM_POLLS).decrement(1.0);
     }
 }
 
-impl Streams {
+impl StreamQueues {
     /// Streams whose readers wait in the slots of `limits` at this node, and what does their work.
-    pub(super) fn new(limits: SlotLimits, node: Node) -> (Arc<Self>, Asks) {
+    pub(super) fn new(limits: SlotLimits, node: ClusterNode) -> (Arc<Self>, StreamCommands) {
         let (asks, receiver) = mpsc::channel(STREAM_ASKS_MAX);
-        let slots = Slots::new("stream_polls", "client_stream_polls", limits);
-        let returns = Arc::new(Returns::default());
+        let slots = WaitingSlots::new("stream_polls", "client_stream_polls", limits);
+        let returns = Arc::new(ReleasedItems::default());
         let streams = Arc::new(Self { asks, slots, readers: Mutex::default() });
-        (streams, Asks { receiver, returns, node })
+        (streams, StreamCommands { receiver, returns, node })
     }
 
-    fn readers(&self) -> MutexGuard<'_, HashMap<Uuid, Reading>> {
+    fn readers(&self) -> MutexGuard<'_, HashMap<Uuid, StreamReaders>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -220,12 +220,12 @@ impl Streams {
     /// Up to `size` items of the stream as soon as there are some for which `give` gives something;
     /// nothing once `wait` is over or `stop` comes.
     ///
-    /// Fails with [`Kind::NotFound`] when the user has no such stream or it expired, with
-    /// [`Kind::Overloaded`] when too many of the user, or of all users, wait.
-    pub(super) async fn read<T, F: Future<Output = Result<Look<T>>>>(
+    /// Fails with [`ErrorKind::NotFound`] when the user has no such stream or it expired, with
+    /// [`ErrorKind::Overloaded`] when too many of the user, or of all users, wait.
+    pub(super) async fn read<T, F: Future<Output = Result<ReadOutcome<T>>>>(
         self: &Arc<Self>,
         reader: StreamReader,
-        give: impl Fn(Taken) -> F,
+        give: impl Fn(StreamBatch) -> F,
         wait: Duration,
         stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
@@ -239,7 +239,7 @@ impl Streams {
         let mut end = std::pin::pin!(async {
             tokio::select! { () = tokio::time::sleep(wait) => {}, () = stop => {} }
         });
-        let mut waiting = Waiting::new(self, reader.stream);
+        let mut waiting = WaitingReader::new(self, reader.stream);
         let wake = Arc::clone(&waiting.wake);
         let mut backoff = Backoff::new(EARLY_LOOKS);
         let mut slot = None;
@@ -248,15 +248,15 @@ impl Streams {
             // From here on no call is missed.
             woken.as_mut().enable();
             let pause = match self.look(reader, &mut waiting, &give).await? {
-                Some(Look::Given(given)) => return Ok(Some(given)),
+                Some(ReadOutcome::Given(given)) => return Ok(Some(given)),
                 // There may be more behind them.
-                Some(Look::Gone) => continue,
+                Some(ReadOutcome::Gone) => continue,
                 // Each look is two transactions that wake others.
-                Some(Look::Early) => Some(backoff.fail()),
+                Some(ReadOutcome::Early) => Some(backoff.fail()),
                 None => {
                     if slot.is_none() {
                         let held = self.slots.take(Some(SlotHolder::User(reader.user)))?;
-                        slot = Some((held, Counted::new()));
+                        slot = Some((held, ReaderGauge::new()));
                     }
                     None
                 }
@@ -276,15 +276,15 @@ impl Streams {
     }
 
     /// Takes what the stream holds and gives it; `None` when it holds nothing.
-    async fn look<T, F: Future<Output = Result<Look<T>>>>(
+    async fn look<T, F: Future<Output = Result<ReadOutcome<T>>>>(
         &self,
         reader: StreamReader,
-        waiting: &mut Waiting,
-        give: &impl Fn(Taken) -> F,
-    ) -> Result<Option<Look<T>>> {
+        waiting: &mut WaitingReader,
+        give: &impl Fn(StreamBatch) -> F,
+    ) -> Result<Option<ReadOutcome<T>>> {
         let StreamReader { stream, user, size } = reader;
         let (reply, taken) = oneshot::channel();
-        let taken = self.ask(Ask::Take { id: stream, user, size, reply }, taken).await?;
+        let taken = self.ask(StreamCommand::Take { id: stream, user, size, reply }, taken).await?;
         waiting.number = Some(taken.number);
         if taken.items.is_empty() {
             return Ok(None);
@@ -292,11 +292,11 @@ impl Streams {
         give(taken).await.map(Some)
     }
 
-    async fn ask<T>(&self, ask: Ask, reply: oneshot::Receiver<Result<T>>) -> Result<T> {
-        let closed = |_| Error::new(Kind::Unavailable, "The service is stopping");
+    async fn ask<T>(&self, ask: StreamCommand, reply: oneshot::Receiver<Result<T>>) -> Result<T> {
+        let closed = |_| Error::new(ErrorKind::Unavailable, "The service is stopping");
         self.asks.send(ask).await.map_err(closed)?;
         // Its transaction failed, which is in the log.
-        let failed = |_| Error::new(Kind::Unavailable, "The stream cannot be read now");
+        let failed = |_| Error::new(ErrorKind::Unavailable, "The stream cannot be read now");
         reply.await.map_err(failed)?
     }
 
@@ -304,48 +304,48 @@ impl Streams {
     /// `taken` go back.
     pub(super) async fn settle(
         self: &Arc<Self>,
-        taken: Taken,
+        taken: StreamBatch,
         read: Vec<(i64, i64)>,
     ) -> Result<()> {
         let (reply, settled) = oneshot::channel();
-        self.ask(Ask::Settle { taken, read, reply }, settled).await
+        self.ask(StreamCommand::Settle { taken, read, reply }, settled).await
     }
 }
 
 /// What readers want, in the order in which they came.
-pub struct Asks {
-    receiver: mpsc::Receiver<Ask>,
-    returns: Arc<Returns>,
-    node: Node,
+pub struct StreamCommands {
+    receiver: mpsc::Receiver<StreamCommand>,
+    returns: Arc<ReleasedItems>,
+    node: ClusterNode,
 }
 
 /// What became of an ask within a transaction.
-enum Done {
-    Taken(Option<Taken>, oneshot::Sender<Result<Taken>>),
-    Refused(Error, oneshot::Sender<Result<Taken>>),
+enum CommandOutcome {
+    Taken(Option<StreamBatch>, oneshot::Sender<Result<StreamBatch>>),
+    Refused(Error, oneshot::Sender<Result<StreamBatch>>),
     /// And whether something went back.
-    Settled(Taken, bool, oneshot::Sender<Result<()>>),
+    Settled(StreamBatch, bool, oneshot::Sender<Result<()>>),
     /// What was read is not this life's any more.
-    Lost(Taken, oneshot::Sender<Result<()>>),
+    Lost(StreamBatch, oneshot::Sender<Result<()>>),
     Touched,
 }
 
 /// What a transaction is about.
-struct Batch {
-    asks: Vec<Ask>,
+struct CommandBatch {
+    asks: Vec<StreamCommand>,
     life: Uuid,
-    returns: Arc<Returns>,
+    returns: Arc<ReleasedItems>,
     now: Timestamp,
     /// Whether time jumped since the last one.
     jumped: bool,
 }
 
-impl Asks {
+impl StreamCommands {
     /// Does what readers want until nobody is left who could want something.
     pub(super) async fn run(
         mut self,
         db: Db,
-        streams: std::sync::Weak<Streams>,
+        streams: std::sync::Weak<StreamQueues>,
         now: fn() -> Timestamp,
     ) {
         let mut alive: Option<Timestamp> = None;
@@ -372,12 +372,12 @@ impl Asks {
             let jumped = alive.is_none_or(|alive| now < alive || now > alive + SILENCE);
             alive = Some(now);
             let (life, returns) = (self.node.life(), Arc::clone(&self.returns));
-            let batch = Batch { asks, life, returns, now, jumped };
+            let batch = CommandBatch { asks, life, returns, now, jumped };
             // Replies whose transaction failed are dropped with it, which their readers see.
             match db.write(move |tx| work(tx, batch)).await {
                 Ok(done) => {
-                    let free: Vec<Uuid> = done.iter().filter_map(Done::frees).collect();
-                    done.into_iter().for_each(Done::reply);
+                    let free: Vec<Uuid> = done.iter().filter_map(CommandOutcome::frees).collect();
+                    done.into_iter().for_each(CommandOutcome::reply);
                     if let Some(streams) = streams.upgrade() {
                         streams.wake(&free);
                     }
@@ -388,7 +388,7 @@ impl Asks {
     }
 
     /// Writes that items went back, and wakes who waits for them.
-    async fn put_back(&self, db: &Db, streams: &std::sync::Weak<Streams>) {
+    async fn put_back(&self, db: &Db, streams: &std::sync::Weak<StreamQueues>) {
         let returned = self.returns.take();
         if returned.is_empty() {
             return;
@@ -414,7 +414,7 @@ impl Asks {
     }
 }
 
-impl Done {
+impl CommandOutcome {
     /// The stream in whose queue it left something that others may take.
     fn frees(&self) -> Option<Uuid> {
         match self {
@@ -435,7 +435,7 @@ impl Done {
             }
             Self::Taken(None, reply) => {
                 let gone = "There is no such stream, or it was not used for 5 minutes";
-                drop(reply.send(Err(Error::new(Kind::NotFound, gone))));
+                drop(reply.send(Err(Error::new(ErrorKind::NotFound, gone))));
             }
             Self::Refused(cause, reply) => drop(reply.send(Err(cause))),
             Self::Settled(mut taken, _, reply) => {
@@ -454,11 +454,11 @@ impl Done {
 }
 
 fn held_up() -> Error {
-    Error::new(Kind::Unavailable, "The stream cannot be read now")
+    Error::new(ErrorKind::Unavailable, "The stream cannot be read now")
 }
 
-fn work(tx: &WriteTx<'_>, batch: Batch) -> Result<Vec<Done>, DbError> {
-    let Batch { asks, life, returns, now, jumped } = batch;
+fn work(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutcome>, DbError> {
+    let CommandBatch { asks, life, returns, now, jumped } = batch;
     if jumped {
         take_up(tx, now)?;
     }
@@ -466,25 +466,25 @@ fn work(tx: &WriteTx<'_>, batch: Batch) -> Result<Vec<Done>, DbError> {
     let mut done = Vec::with_capacity(asks.len());
     for ask in asks {
         done.push(match ask {
-            Ask::Take { reply, .. } if !lives => Done::Refused(held_up(), reply),
-            Ask::Take { id, user, size, reply } => {
+            StreamCommand::Take { reply, .. } if !lives => CommandOutcome::Refused(held_up(), reply),
+            StreamCommand::Take { id, user, size, reply } => {
                 match take(tx, &returns, life, id, user, size, now) {
-                    Ok(taken) => Done::Taken(taken, reply),
+                    Ok(taken) => CommandOutcome::Taken(taken, reply),
                     // One damaged queue must not keep others from theirs.
-                    Err(cause @ DbError::Damaged { .. }) => Done::Refused(cause.into(), reply),
+                    Err(cause @ DbError::Damaged { .. }) => CommandOutcome::Refused(cause.into(), reply),
                     Err(cause) => return Err(cause),
                 }
             }
-            Ask::Settle { taken, read, reply } => match settle(tx, &taken, &read)? {
+            StreamCommand::Settle { taken, read, reply } => match settle(tx, &taken, &read)? {
                 Some(back) => {
                     tx.touch_stream(taken.number, now)?;
-                    Done::Settled(taken, back > 0, reply)
+                    CommandOutcome::Settled(taken, back > 0, reply)
                 }
-                None => Done::Lost(taken, reply),
+                None => CommandOutcome::Lost(taken, reply),
             },
-            Ask::Touch { number } => {
+            StreamCommand::Touch { number } => {
                 tx.touch_stream(number, now)?;
-                Done::Touched
+                CommandOutcome::Touched
             }
         });
     }
@@ -493,7 +493,7 @@ fn work(tx: &WriteTx<'_>, batch: Batch) -> Result<Vec<Done>, DbError> {
 
 /// Takes what was read off the queue and puts the rest back, so many; `None`, and nothing is written, when
 /// the life is over that had it: somebody else may have it by now.
-fn settle(tx: &WriteTx<'_>, taken: &Taken, read: &[(i64, i64)]) -> Result<Option<usize>, DbError> {
+fn settle(tx: &WriteTx<'_>, taken: &StreamBatch, read: &[(i64, i64)]) -> Result<Option<usize>, DbError> {
     if !tx.as_read().is_alive(taken.life)? {
         return Ok(None);
     }
@@ -516,18 +516,18 @@ fn settle(tx: &WriteTx<'_>, taken: &Taken, read: &[(i64, i64)]) -> Result<Option
 /// Takes the first items of a stream that nobody else took.
 fn take(
     tx: &WriteTx<'_>,
-    returns: &Arc<Returns>,
+    returns: &Arc<ReleasedItems>,
     life: Uuid,
     id: Uuid,
     user: UserId,
     size: usize,
     now: Timestamp,
-) -> Result<Option<Taken>, DbError> {
+) -> Result<Option<StreamBatch>, DbError> {
     // A reader waits for a minute at most, so that it keeps the stream in use by having come.
     let expired = now - STREAM_EXPIRY;
     let Some(found) = tx.as_read().find_stream(id, user, expired)? else { return Ok(None) };
     tx.touch_stream(found.number, now)?;
     let items = tx.take_queued_items(found.number, size, life)?;
     let returns = Arc::clone(returns);
-    Ok(Some(Taken { returns, id, number: found.number, life, items, settled: false }))
+    Ok(Some(StreamBatch { returns, id, number: found.number, life, items, settled: false }))
 }

@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::access::auth::{Credentials, HashLimits};
+use crate::access::auth::{PresentedCredentials, HashLimits};
 use crate::access::orders::Orders;
 use crate::access::users::{self, PASSWORD_LINK_KEY};
-use crate::archive::content::Form;
+use crate::archive::content::DocumentForm;
 use crate::cluster::clock_guard::ClockGuard;
-use crate::cluster::membership::Node;
+use crate::cluster::membership::ClusterNode;
 use crate::distribution::recipients::RecipientSettings;
-use crate::media::original::Originals;
+use crate::media::original::OriginalStore;
 use crate::media::{self, DecodeLimits, UrlLinks};
-use crate::runtime::compute::Compute;
-use crate::runtime::config::{self, Sources};
+use crate::runtime::compute::ComputePool;
+use crate::runtime::config::{self, SettingSources};
 use crate::runtime::slots::SlotLimits;
-use crate::storage::blobs::{Derived, Store};
+use crate::storage::blobs::{DerivedStore, BlobStore};
 use crate::storage::database::NewItem;
-use crate::storage::search::Search;
-use crate::transport::{MailAddress, MailSettings, MailTransport, Waits};
+use crate::storage::search::SearchEngine;
+use crate::transport::{MailAddress, MailSettings, MailTransport, TransportTimeouts};
 use model::account::{AgreementId, MessageContent};
-use model::item::{Document, Layout};
-use model::{Hash, ItemKey};
+use model::item::{Document, DocumentLayout};
+use model::{ContentHash, ItemKey};
 
 const SCENE: &str = "
 INSERT INTO organizations (organization_id, address) VALUES (1, '{}');
@@ -43,7 +43,7 @@ pub(super) struct Scene {
     pub(super) notifications: Notifications,
     db: Db,
     auth: Auth,
-    asks: Option<Asks>,
+    asks: Option<StreamCommands>,
     dir: TempDir,
 }
 
@@ -72,18 +72,18 @@ fn limits() -> HashLimits {
 /// Places for the polls of a test.
 const POLLS: SlotLimits = SlotLimits { all: 10, client: 10, known_share: 0.0 };
 
-fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings) {
+fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (NotificationServices, NotificationSettings) {
     let flags = vec![("data.dir".to_owned(), dir.to_str().unwrap().to_owned())];
-    let config = config::load(&Sources { file: None, flags }).unwrap().0;
-    let store = Store::open(&config.originals_dir()).unwrap();
-    let derived = Derived::open(&dir.join("derived")).unwrap();
+    let config = config::load(&SettingSources { file: None, flags }).unwrap().0;
+    let store = BlobStore::open(&config.originals_dir()).unwrap();
+    let derived = DerivedStore::open(&dir.join("derived")).unwrap();
     let header = DecodeLimits::of(&config).header;
-    let originals = Originals::new(store, derived, header, config.media.preview_px);
-    let compute = Compute::start(1, 8, 1 << 28).unwrap();
+    let originals = OriginalStore::new(store, derived, header, config.media.preview_px);
+    let compute = ComputePool::start(1, 8, 1 << 28).unwrap();
     let orders = Orders::new(db.clone(), Some(auth.clone()));
-    let settings = media::Settings::of(&config).unwrap();
+    let settings = media::MediaSettings::of(&config).unwrap();
     let media = Media::start(settings, orders, originals, compute, &dir.join("cache")).unwrap();
-    let search = Search::disabled(db.clone()).unwrap();
+    let search = SearchEngine::disabled(db.clone()).unwrap();
     let content = Content::new(search, media.settings().sizes, POLLS);
     let from = MailAddress::parse("a@b.example").unwrap();
     let transport = MailTransport::Outbox { folder: dir.join("outbox"), is_shared: false };
@@ -93,18 +93,18 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         domain: "b.example".to_owned(),
         attachments_bytes_max: 1 << 20,
     };
-    let node = Node::start(
+    let node = ClusterNode::start(
         db,
         dir,
         config.server.role,
-        crate::cluster::membership::About::default(),
+        crate::cluster::membership::NodeDescription::default(),
         start(),
     )
     .unwrap();
     node.work(start());
-    let mailer = Mailer::new(mail, Waits::default());
+    let mailer = Mailer::new(mail, TransportTimeouts::default());
     let limits = RecipientSettings::of(&config);
-    let services = Services {
+    let services = NotificationServices {
         db: db.clone(),
         content,
         media,
@@ -112,16 +112,16 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         users: users(auth),
         recipients: Recipients::new(db.clone(), mailer.clone(), limits),
         mailer,
-        letters: Letters::compile(None).unwrap(),
+        letters: MailTemplates::compile(None).unwrap(),
         push: Push::of(&config).unwrap(),
         guard: ClusterGuard::new(node, ClockGuard::start(db, None)),
     };
-    (services, Settings::of(&config))
+    (services, NotificationSettings::of(&config))
 }
 
 fn users(auth: &Auth) -> Users {
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY).unwrap();
-    let settings = users::Settings { site_url: "https://site.test".to_owned(), sends_mails: true };
+    let settings = users::UsersSettings { site_url: "https://site.test".to_owned(), sends_mails: true };
     Users::new(auth.clone(), signer, settings)
 }
 
@@ -137,7 +137,7 @@ impl Scene {
                 (3, "[\"ROLE_PROVIDER\"]", &[]),
                 (4, "[]", &[3]),
             ] {
-                let hash = Hash::of(format!("key{user}").as_bytes());
+                let hash = ContentHash::of(format!("key{user}").as_bytes());
                 tx.run_sql(&format!(
                     "INSERT INTO users (user_id, organization_id, user_name, roles, admin,
                          mediebank, active, service_account, created_ms)
@@ -180,10 +180,10 @@ impl Scene {
 
     pub(super) async fn caller(&self, user: i64) -> Arc<Principal> {
         let key = format!("key{user}");
-        self.auth.find(Credentials::ApiKey(&key), start()).await.unwrap().unwrap()
+        self.auth.find(PresentedCredentials::ApiKey(&key), start()).await.unwrap().unwrap()
     }
 
-    pub(super) async fn make(&self, user: i64, draft: Draft, now: Timestamp) -> Notification {
+    pub(super) async fn make(&self, user: i64, draft: NotificationDraft, now: Timestamp) -> Notification {
         let caller = self.caller(user).await;
         self.notifications.create(&caller, draft, now).await.unwrap()
     }
@@ -234,7 +234,7 @@ impl Scene {
     /// The items of every mail in the outbox, in the order in which they were written.
     pub(super) fn mails(&self) -> Vec<Vec<String>> {
         let found = self.db.read_blocking(|tx| tx.list_messages(None, 100_000)).unwrap();
-        let items = |message: model::account::Message| match message.content {
+        let items = |message: model::account::OutboxMessage| match message.content {
             MessageContent::Digest { items, more: 0 } => items,
             MessageContent::Digest { .. }
             | MessageContent::DeviceMoved { .. }
@@ -249,25 +249,25 @@ impl Scene {
     }
 }
 
-pub(super) fn question(q: &str) -> Question {
-    Question { q: Some(q.to_owned()), ..Question::default() }
+pub(super) fn question(q: &str) -> SavedQuery {
+    SavedQuery { q: Some(q.to_owned()), ..SavedQuery::default() }
 }
 
-fn stream(q: &str) -> Draft {
-    Draft { media_type: None, title: String::new(), question: question(q), way: Way::Stream }
+fn stream(q: &str) -> NotificationDraft {
+    NotificationDraft { media_type: None, title: String::new(), question: question(q), way: NotificationMethod::Stream }
 }
 
-pub(super) fn scheduled(schedule: &str, timezone: &str) -> Draft {
-    let way = Way::ScheduledEmail {
+pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
+    let way = NotificationMethod::ScheduledEmail {
         email: "desk@b.example".to_owned(),
         schedule: schedule.to_owned(),
         timezone: timezone.to_owned(),
     };
-    Draft { media_type: None, title: "Hamnar".to_owned(), question: question("hamn"), way }
+    NotificationDraft { media_type: None, title: "Hamnar".to_owned(), question: question("hamn"), way }
 }
 
-fn form() -> Form<UrlLinks> {
-    Form { layout: Layout::Bare, links: UrlLinks::new("http://h".to_owned()) }
+fn form() -> DocumentForm<UrlLinks> {
+    DocumentForm { layout: DocumentLayout::Bare, links: UrlLinks::new("http://h".to_owned()) }
 }
 
 /// The ids of the items in an answer.
@@ -290,7 +290,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 
 impl Scene {
     /// What a stream gives without waiting for items; it is under way then.
-    async fn take(&self, user: i64, of: &Notification, size: usize) -> Result<Option<Handed>> {
+    async fn take(&self, user: i64, of: &Notification, size: usize) -> Result<Option<StreamResponse>> {
         let caller = self.caller(user).await;
         let stop = std::future::pending();
         self.notifications.read_stream(&caller, of.id, size, &form(), AT_ONCE, stop).await
@@ -314,8 +314,8 @@ fn an_item_goes_to_those_whose_question_and_agreements_it_meets() {
         let none = scene
             .make(
                 2,
-                Draft {
-                    question: Question { agr: vec![AgreementId(2)], ..question("hamn") },
+                NotificationDraft {
+                    question: SavedQuery { agr: vec![AgreementId(2)], ..question("hamn") },
                     ..stream("")
                 },
                 start(),
@@ -323,10 +323,10 @@ fn an_item_goes_to_those_whose_question_and_agreements_it_meets() {
             .await;
         let provider = scene.stream(3, "").await;
         let everything = scene.stream(4, "").await;
-        let images = Draft { media_type: Some(MediaType::Image), ..stream("") };
+        let images = NotificationDraft { media_type: Some(MediaType::Image), ..stream("") };
         let images = scene.make(4, images, start()).await;
-        let excluded = Draft {
-            question: Question { p: vec!["-A".to_owned()], ..Question::default() },
+        let excluded = NotificationDraft {
+            question: SavedQuery { p: vec!["-A".to_owned()], ..SavedQuery::default() },
             ..stream("")
         };
         let excluded = scene.make(4, excluded, start()).await;
@@ -341,7 +341,7 @@ fn an_item_goes_to_those_whose_question_and_agreements_it_meets() {
         // Users and notifications that change count with the next item.
         scene.auth.write(|tx| tx.set_user_active("user3", false, start())).await.unwrap();
         let caller = scene.caller(1).await;
-        let draft = Draft { title: "x".to_owned(), ..stream("segelbåt") };
+        let draft = NotificationDraft { title: "x".to_owned(), ..stream("segelbåt") };
         scene.notifications.replace(&caller, own.id, draft, start()).await.unwrap();
         let caller = scene.caller(4).await;
         scene.notifications.delete(&caller, everything.id).await.unwrap();
@@ -551,19 +551,19 @@ fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
         assert!(scene.read(1, &of, 1).await.unwrap().is_empty());
         // A replacement is use as well.
         let caller = scene.caller(1).await;
-        let draft = Draft { title: "x".to_owned(), ..stream("hamn") };
+        let draft = NotificationDraft { title: "x".to_owned(), ..stream("hamn") };
         scene.notifications.replace(&caller, of.id, draft.clone(), after(800)).await.unwrap();
         // Time that passes without a sign of life is a jump of the clock, and counts for nobody.
         live(&scene, 299 + 299, 800 + 299);
         NOW.store(800 + 299, Ordering::SeqCst);
         assert!(scene.read(1, &of, 1).await.unwrap().is_empty());
-        assert_eq!(scene.read(2, &other, 1).await.unwrap_err().kind(), Kind::NotFound);
+        assert_eq!(scene.read(2, &other, 1).await.unwrap_err().kind(), ErrorKind::NotFound);
         live(&scene, 1099, 1099 + 300);
         NOW.store(1099 + 301, Ordering::SeqCst);
         let gone = scene.read(1, &of, 1).await.unwrap_err();
-        assert_eq!(gone.kind(), Kind::NotFound);
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
         let gone = scene.notifications.replace(&caller, of.id, draft, now()).await.unwrap_err();
-        assert_eq!(gone.kind(), Kind::NotFound);
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
         assert!(scene.notifications.list(&caller, None, now()).await.unwrap().is_empty());
         scene.notifications.sweep(now(), true).unwrap();
         let left = scene.db.read_blocking(move |tx| tx.find_notification(of.id)).unwrap();
@@ -661,7 +661,7 @@ fn a_user_has_so_many_notifications_and_no_more() {
         }
         let caller = scene.caller(1).await;
         let full = scene.notifications.create(&caller, stream("hamn"), start()).await.unwrap_err();
-        assert_eq!(full.kind(), Kind::Overloaded);
+        assert_eq!(full.kind(), ErrorKind::Overloaded);
         scene.stream(2, "hamn").await;
     });
 }

@@ -13,7 +13,7 @@ pub(super) const UNSUBSCRIBE_KEY: &str = "unsubscribe-key";
 
 /// What a link is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subscription {
+pub enum LinkedSubscription {
     /// A notification that is there, with its title.
     Active(String),
     /// One that was ended.
@@ -28,10 +28,10 @@ impl Notifications {
     }
 
     /// What the link with `token` is about; nothing for a token that we did not write.
-    pub async fn subscription(&self, token: &str) -> Result<Option<Subscription>> {
+    pub async fn subscription(&self, token: &str) -> Result<Option<LinkedSubscription>> {
         let Some(id) = self.inner.signer.read(token) else { return Ok(None) };
         let found = self.db().read(move |tx| tx.find_notification(id)).await?;
-        Ok(Some(found.map_or(Subscription::Ended, |one| Subscription::Active(one.title))))
+        Ok(Some(found.map_or(LinkedSubscription::Ended, |one| LinkedSubscription::Active(one.title))))
     }
 
     /// Ends the notification of the link with `token`, if it is there; gives whether we wrote the

@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
-use crate::archive::content::{Recent, Selection};
+use crate::archive::content::{RecentSpan, ItemSelection};
 use crate::runtime::limits::{MATCHING_LEARNED, STREAM_EXPIRY};
-use crate::storage::database::{AccountChange, DbError, ReadTx, Watcher, WatchersOf, WriteTx};
+use crate::storage::database::{AccountChange, DbError, ReadTx, NotificationWatcher, WatchersOf, WriteTx};
 use model::ItemKey;
 use model::account::{Agreement, AgreementId, NotificationKind, ROLE_PROVIDER, UserId};
 use model::item::Document;
-use query::matching::{Cover, Interest, Item, Matcher};
-use query::{Facet, Indexed};
+use query::matching::{InterestCoverage, Interest, MatchSubject, InterestMatcher};
+use query::{Facet, IndexedDocument};
 
 /// Name of the note of the service's last sign of life.
 const ALIVE: &str = "notifications-alive";
@@ -21,24 +21,24 @@ pub(super) const SILENCE: std::time::Duration = std::time::Duration::from_secs(3
 
 /// What is known of a notification that items are matched with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct MatchedNotification {
     pub(super) id: Uuid,
     pub(super) user: UserId,
     pub(super) kind: NotificationKind,
     /// How old an item may be.
-    pub(super) recent: Option<Recent>,
+    pub(super) recent: Option<RecentSpan>,
     /// The row of the item log behind which items count.
     pub(super) after_seq: i64,
 }
 
 /// What of an agreement decides which items it covers.
-struct Terms {
+struct CoverageTerms {
     everything: bool,
     codes: Vec<String>,
     expires: Option<Timestamp>,
 }
 
-impl From<Agreement> for Terms {
+impl From<Agreement> for CoverageTerms {
     fn from(agreement: Agreement) -> Self {
         Self {
             everything: agreement.super_agreement,
@@ -49,12 +49,12 @@ impl From<Agreement> for Terms {
 }
 
 /// The notifications in memory, as of a state of the database.
-pub(super) struct Watching {
+pub(super) struct NotificationMatcher {
     zone: TimeZone,
-    matcher: Matcher,
-    known: HashMap<i64, Known>,
+    matcher: InterestMatcher,
+    known: HashMap<i64, MatchedNotification>,
     by_user: HashMap<UserId, HashSet<i64>>,
-    agreements: HashMap<AgreementId, Terms>,
+    agreements: HashMap<AgreementId, CoverageTerms>,
     /// The agreements that cover a product, and those that cover everything.
     by_code: HashMap<String, Vec<AgreementId>>,
     everything: Vec<AgreementId>,
@@ -62,11 +62,11 @@ pub(super) struct Watching {
     state: Option<(i64, i64)>,
 }
 
-impl Watching {
+impl NotificationMatcher {
     pub(super) fn new(zone: TimeZone) -> Self {
         Self {
             zone,
-            matcher: Matcher::new(),
+            matcher: InterestMatcher::new(),
             known: HashMap::new(),
             by_user: HashMap::new(),
             agreements: HashMap::new(),
@@ -128,7 +128,7 @@ impl Watching {
         });
         for (key, document) in newest {
             if let Ok(document) = Document::from_stored(&document) {
-                self.matcher.learn(&Indexed::of(&key, &document, &self.zone));
+                self.matcher.learn(&IndexedDocument::of(&key, &document, &self.zone));
             }
         }
         self.read(tx, WatchersOf::Everybody)?;
@@ -151,7 +151,7 @@ impl Watching {
         Ok(())
     }
 
-    fn learn_agreement(&mut self, id: AgreementId, terms: Terms) {
+    fn learn_agreement(&mut self, id: AgreementId, terms: CoverageTerms) {
         if terms.everything {
             self.everything.push(id);
         }
@@ -161,8 +161,8 @@ impl Watching {
         self.agreements.insert(id, terms);
     }
 
-    fn insert(&mut self, watcher: Watcher) {
-        let Watcher { notification, active, roles, agreements } = watcher;
+    fn insert(&mut self, watcher: NotificationWatcher) {
+        let NotificationWatcher { notification, active, roles, agreements } = watcher;
         if !active {
             return;
         }
@@ -171,7 +171,7 @@ impl Watching {
         let codes: Vec<&str> = question.p.iter().map(String::as_str).collect();
         let parsed = query::parse(text, &self.zone).ok();
         let selection =
-            parsed.and_then(|query| Selection::new(query, &codes, question.agr.clone()));
+            parsed.and_then(|query| ItemSelection::new(query, &codes, question.agr.clone()));
         let Some(selection) = selection else {
             // It parsed when it was written, by an earlier version perhaps.
             tracing::error!(notification = %notification.id, "a notification cannot be read");
@@ -179,23 +179,23 @@ impl Watching {
         };
         let provider = roles.iter().any(|role| role == ROLE_PROVIDER);
         let cover = match selection.agreements.is_empty() {
-            true if provider => Cover::Everything,
-            true => Cover::Agreements(agreements),
+            true if provider => InterestCoverage::Everything,
+            true => InterestCoverage::Agreements(agreements),
             false => {
                 let own = agreements.into_iter();
-                Cover::Agreements(own.filter(|id| selection.agreements.contains(id)).collect())
+                InterestCoverage::Agreements(own.filter(|id| selection.agreements.contains(id)).collect())
             }
         };
-        let Selection { query, products, products_excluded, agreements: _ } = selection;
+        let ItemSelection { query, products, products_excluded, agreements: _ } = selection;
         let media_type = notification.media_type;
         let interest = Interest { media_type, query, products, products_excluded, cover };
         self.matcher.insert(notification.number, interest);
         self.by_user.entry(notification.user).or_default().insert(notification.number);
-        let known = Known {
+        let known = MatchedNotification {
             id: notification.id,
             user: notification.user,
             kind: notification.way.kind(),
-            recent: question.tr.as_deref().and_then(Recent::find),
+            recent: question.tr.as_deref().and_then(RecentSpan::find),
             after_seq: notification.after_seq,
         };
         self.known.insert(notification.number, known);
@@ -218,18 +218,18 @@ impl Watching {
         key: &ItemKey,
         document: &Document,
         now: Timestamp,
-    ) -> Vec<(i64, Known)> {
-        let indexed = Indexed::of(key, document, &self.zone);
+    ) -> Vec<(i64, MatchedNotification)> {
+        let indexed = IndexedDocument::of(key, document, &self.zone);
         let agreements = self.covering(&indexed, now);
         let media_type = key.media_type;
         self.matcher.learn(&indexed);
-        let item = Item { media_type, indexed: &indexed, agreements: &agreements };
+        let item = MatchSubject { media_type, indexed: &indexed, agreements: &agreements };
         let found = self.matcher.matching(&item).into_iter();
         found.filter_map(|number| Some((number, *self.known.get(&number)?))).collect()
     }
 
     /// The agreements in force that cover an item.
-    fn covering(&self, indexed: &Indexed, now: Timestamp) -> BTreeSet<AgreementId> {
+    fn covering(&self, indexed: &IndexedDocument, now: Timestamp) -> BTreeSet<AgreementId> {
         let codes = indexed.facets[Facet::ProductCode.index()].iter();
         let by_code = codes.filter_map(|code| self.by_code.get(code)).flatten();
         let all = by_code.chain(&self.everything).copied();

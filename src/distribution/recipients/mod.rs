@@ -16,18 +16,18 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::access::auth::{Principal, Secret};
+use crate::access::auth::{Principal, RandomSecret};
 use crate::runtime::config::Config;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
-use crate::runtime::live::Live;
-use crate::storage::audit::{self, Action, ObjectKind};
+use crate::runtime::live::HotSwap;
+use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{Db, DbError, MailRecipient, WriteTx};
 use crate::transport::{Introduction, MailAddress, Mailer};
 use limits::{
     ASK_AGAIN, CONFIRM_LOOK, CONFIRM_TIME, HOURS_COUNTED, RECIPIENT_KEPT, RECIPIENTS_PER_USER_MAX,
 };
-use model::Hash;
+use model::ContentHash;
 use model::account::{User, UserId};
 
 /// Seconds of the unit in which mails are counted.
@@ -64,7 +64,7 @@ impl RecipientSettings {
 
 /// Whether a mail may be sent now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Clearance {
+pub enum MailClearance {
     /// It may; these recipients have to learn who has it sent.
     Granted(Vec<Introduction>),
     /// It may not before a time.
@@ -99,40 +99,40 @@ pub struct Invitation {
 /// Recipients of mails; cheap to clone.
 #[derive(Clone)]
 pub struct Recipients {
-    inner: Arc<Inner>,
+    inner: Arc<RecipientsInner>,
 }
 
-struct Inner {
+struct RecipientsInner {
     db: Db,
     mailer: Mailer,
-    settings: Live<RecipientSettings>,
+    settings: HotSwap<RecipientSettings>,
 }
 
 /// A recipient that is to be asked or told.
 struct NewRecipient {
     to: MailAddress,
-    token: Secret,
+    token: RandomSecret,
 }
 
 /// A mail before it is sent: who has it sent to whom, each with a token that it may answer by.
 struct OutgoingMail<'a> {
     user: &'a User,
-    to: Vec<(MailAddress, Secret)>,
+    to: Vec<(MailAddress, RandomSecret)>,
 }
 
 /// What a transaction decided.
-enum Decision {
+enum RecipientDecision {
     Granted(Vec<NewRecipient>),
     /// These are asked whether they agree.
     Ask(Vec<NewRecipient>),
-    Refused(Clearance),
+    Refused(MailClearance),
 }
 
 impl Recipients {
     /// Recipients in `db`; confirmation mails go out through `mailer`.
     #[must_use]
     pub fn new(db: Db, mailer: Mailer, settings: RecipientSettings) -> Self {
-        Self { inner: Arc::new(Inner { db, mailer, settings: Live::new(settings) }) }
+        Self { inner: Arc::new(RecipientsInner { db, mailer, settings: HotSwap::new(settings) }) }
     }
 
     /// Works by other settings from now on.
@@ -150,11 +150,11 @@ impl Recipients {
         user: &Principal,
         to: &[MailAddress],
         now: Timestamp,
-    ) -> Result<Clearance> {
+    ) -> Result<MailClearance> {
         let settings = self.inner.settings.get();
-        let tokens = to.iter().map(|_| Secret::new()).collect::<Result<Vec<_>>>()?;
+        let tokens = to.iter().map(|_| RandomSecret::new()).collect::<Result<Vec<_>>>()?;
         let (account, known) = (Arc::clone(user.account()), Arc::clone(&settings));
-        let to: Vec<(MailAddress, Secret)> = to.iter().cloned().zip(tokens).collect();
+        let to: Vec<(MailAddress, RandomSecret)> = to.iter().cloned().zip(tokens).collect();
         let decide = move |tx: &WriteTx<'_>| {
             let mail = OutgoingMail { user: &account.user, to };
             decide(tx, mail, &known, now)
@@ -163,14 +163,14 @@ impl Recipients {
         let url =
             |fresh: &NewRecipient| format!("{}/mail/{}", settings.site_url, fresh.token.reveal());
         match self.inner.db.write(decide).await? {
-            Decision::Refused(clearance) => Ok(clearance),
-            Decision::Granted(fresh) => {
+            RecipientDecision::Refused(clearance) => Ok(clearance),
+            RecipientDecision::Granted(fresh) => {
                 let introduce = |fresh: &NewRecipient| {
                     texts::introduction(&fresh.to, &sender, &settings.site_name, &url(fresh))
                 };
-                Ok(Clearance::Granted(fresh.iter().map(introduce).collect()))
+                Ok(MailClearance::Granted(fresh.iter().map(introduce).collect()))
             }
-            Decision::Ask(fresh) => {
+            RecipientDecision::Ask(fresh) => {
                 for one in &fresh {
                     let (to, site) = (&one.to, settings.site_name.as_str());
                     let mail = texts::confirmation(to, &sender, site, &url(one), now);
@@ -178,8 +178,8 @@ impl Recipients {
                         let why = format!("a recipient cannot be asked: {cause}");
                         return Ok(match cause.temporary() {
                             // Not asked yet: the next try makes a new link.
-                            true => Clearance::Later { at: later(now), why },
-                            false => Clearance::Never { reason: "unconfirmed", why },
+                            true => MailClearance::Later { at: later(now), why },
+                            false => MailClearance::Never { reason: "unconfirmed", why },
                         });
                     }
                     let (user, address) = (user.user().id, normal(to));
@@ -251,7 +251,7 @@ impl Recipients {
     /// seven days, unless the recipient takes a refusal back.
     pub async fn answer(&self, token: &str, agrees: bool, now: Timestamp) -> Result<bool> {
         let Some(hash) = hash_of(token) else { return Ok(false) };
-        let event = audit::event(Action::MailAnswered);
+        let event = audit::event(AuditAction::MailAnswered);
         let write = move |tx: &WriteTx<'_>| {
             let Some(found) = tx.as_read().find_mail_recipient_of_token(hash)? else {
                 return Ok(false);
@@ -288,7 +288,7 @@ fn decide(
     mail: OutgoingMail<'_>,
     settings: &RecipientSettings,
     now: Timestamp,
-) -> Result<Decision, DbError> {
+) -> Result<RecipientDecision, DbError> {
     let OutgoingMail { user, to } = mail;
     let mailboxes: Vec<String> = to.iter().map(|(to, _)| normal(to)).collect();
     let (mut fresh, mut is_awaited) = (Vec::new(), false);
@@ -298,7 +298,7 @@ fn decide(
         }
         let known = tx.as_read().find_mail_recipient(user.id, address)?;
         if known.as_ref().is_some_and(|known| known.refused.is_some()) {
-            return Ok(Decision::Refused(refused(address)));
+            return Ok(RecipientDecision::Refused(refused(address)));
         }
         let asked = known.as_ref().and_then(|known| known.asked);
         let may_be_mailed = known.is_some_and(|known| {
@@ -310,16 +310,16 @@ fn decide(
             // Who was only told is asked when the operator begins to want agreements.
             Some(asked) if now < after(asked, CONFIRM_TIME) => is_awaited = true,
             Some(asked) if now < after(asked, ASK_AGAIN) => {
-                return Ok(Decision::Refused(lapsed(address)));
+                return Ok(RecipientDecision::Refused(lapsed(address)));
             }
             Some(_) | None => fresh.push((NewRecipient { to, token }, address.clone())),
         }
     }
     if is_awaited {
-        return Ok(Decision::Refused(awaited(now)));
+        return Ok(RecipientDecision::Refused(awaited(now)));
     }
     if let Some(full) = count(tx, user.id, &mailboxes, settings, now)? {
-        return Ok(Decision::Refused(full));
+        return Ok(RecipientDecision::Refused(full));
     }
     for (one, address) in &fresh {
         tx.give_mail_token(user.id, address, one.token.hash(), now)?;
@@ -329,8 +329,8 @@ fn decide(
     }
     let fresh: Vec<NewRecipient> = fresh.into_iter().map(|(one, _)| one).collect();
     Ok(match settings.confirm_foreign && !fresh.is_empty() {
-        true => Decision::Ask(fresh),
-        false => Decision::Granted(fresh),
+        true => RecipientDecision::Ask(fresh),
+        false => RecipientDecision::Granted(fresh),
     })
 }
 
@@ -341,7 +341,7 @@ fn count(
     mailboxes: &[String],
     settings: &RecipientSettings,
     now: Timestamp,
-) -> Result<Option<Clearance>, DbError> {
+) -> Result<Option<MailClearance>, DbError> {
     let hour = hour_of(now);
     let subjects = subjects(user, mailboxes, settings);
     for (subject, mails, max) in &subjects {
@@ -351,7 +351,7 @@ fn count(
         if max > 0 && before > 0 && before.saturating_add(*mails) > max {
             let at = Timestamp::from_second((hour + 1) * HOUR_S).unwrap_or(now);
             let why = "the limit of mails in an hour is reached".to_owned();
-            return Ok(Some(Clearance::Later { at, why }));
+            return Ok(Some(MailClearance::Later { at, why }));
         }
     }
     for (subject, mails, _) in &subjects {
@@ -395,8 +395,8 @@ fn untagged(address: &str) -> String {
     }
 }
 
-fn hash_of(token: &str) -> Option<Hash> {
-    (token.len() <= TOKEN_BYTES_MAX).then(|| Hash::of(token.as_bytes()))
+fn hash_of(token: &str) -> Option<ContentHash> {
+    (token.len() <= TOKEN_BYTES_MAX).then(|| ContentHash::of(token.as_bytes()))
 }
 
 fn hour_of(now: Timestamp) -> i64 {
@@ -416,18 +416,18 @@ fn may_answer(found: &MailRecipient, now: Timestamp) -> bool {
     found.asked.or(found.told).is_none_or(|asked| now < after(asked, CONFIRM_TIME))
 }
 
-fn awaited(now: Timestamp) -> Clearance {
+fn awaited(now: Timestamp) -> MailClearance {
     let why = "a recipient has not agreed to mails yet".to_owned();
-    Clearance::Later { at: later(now), why }
+    MailClearance::Later { at: later(now), why }
 }
 
-fn refused(address: &str) -> Clearance {
-    Clearance::Never { reason: "refused", why: format!("{address} wants no mails of this user") }
+fn refused(address: &str) -> MailClearance {
+    MailClearance::Never { reason: "refused", why: format!("{address} wants no mails of this user") }
 }
 
-fn lapsed(address: &str) -> Clearance {
+fn lapsed(address: &str) -> MailClearance {
     let why = format!("{address} did not agree to mails of this user");
-    Clearance::Never { reason: "unconfirmed", why }
+    MailClearance::Never { reason: "unconfirmed", why }
 }
 
 #[cfg(test)]

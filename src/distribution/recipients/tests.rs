@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::access::auth::{Auth, HashLimits};
 use crate::storage::database::AuditFilter;
-use crate::transport::{MailSettings, MailTransport, Waits};
+use crate::transport::{MailSettings, MailTransport, TransportTimeouts};
 
 struct Scene {
     recipients: Recipients,
@@ -66,19 +66,19 @@ impl Scene {
             site_url: "https://w.example".to_owned(),
             site_name: "Wire".to_owned(),
         };
-        let mailer = Mailer::new(mail, Waits::default());
+        let mailer = Mailer::new(mail, TransportTimeouts::default());
         let recipients = Recipients::new(db.clone(), mailer, settings);
         Self { recipients, user, db, dir }
     }
 
-    async fn clear(&self, to: &[&str], now: Timestamp) -> Clearance {
+    async fn clear(&self, to: &[&str], now: Timestamp) -> MailClearance {
         let to: Vec<MailAddress> = to.iter().map(|text| address(text)).collect();
         self.recipients.clear(&self.user, &to, now).await.unwrap()
     }
 
     /// Clears a mail that must go out, and notes that it did; the introductions.
     async fn sent(&self, to: &str, now: Timestamp) -> Vec<Introduction> {
-        let Clearance::Granted(introductions) = self.clear(&[to], now).await else {
+        let MailClearance::Granted(introductions) = self.clear(&[to], now).await else {
             panic!("{to} is not cleared")
         };
         let user = self.user.user().id;
@@ -94,10 +94,10 @@ impl Scene {
     }
 }
 
-fn waits_until(clearance: &Clearance) -> Option<Timestamp> {
+fn waits_until(clearance: &MailClearance) -> Option<Timestamp> {
     match clearance {
-        Clearance::Later { at, .. } => Some(*at),
-        Clearance::Granted(_) | Clearance::Never { .. } => None,
+        MailClearance::Later { at, .. } => Some(*at),
+        MailClearance::Granted(_) | MailClearance::Never { .. } => None,
     }
 }
 
@@ -172,7 +172,7 @@ async fn the_first_mail_to_a_stranger_says_who_has_it_sent_and_the_link_stops_th
     assert_eq!((events.len(), events[0].action.as_str()), (1, "mail_answered"));
     assert_eq!(events[0].detail.as_deref(), Some("victim@x.example stopped"));
     let never = scene.clear(&["victim@x.example"], at(901, 0)).await;
-    assert!(matches!(never, Clearance::Never { reason: "refused", .. }), "{never:?}");
+    assert!(matches!(never, MailClearance::Never { reason: "refused", .. }), "{never:?}");
     assert!(scene.recipients.answer(&token, true, at(902, 0)).await.unwrap());
     assert_eq!(scene.sent("victim@x.example", at(903, 0)).await, []);
     assert_eq!(scene.recipients.invitation("x", at(903, 0)).await.unwrap(), None);
@@ -229,7 +229,7 @@ async fn a_stranger_that_does_not_agree_in_time_is_left_in_peace_for_a_month() {
     let token = token(&scene.asked()[0]);
     let (week, month) = (at(7 * 24, 0), at(30 * 24, 0));
     let never = scene.clear(&to, week).await;
-    assert!(matches!(never, Clearance::Never { reason: "unconfirmed", .. }), "{never:?}");
+    assert!(matches!(never, MailClearance::Never { reason: "unconfirmed", .. }), "{never:?}");
     assert!(!scene.recipients.answer(&token, true, week).await.unwrap(), "it is too late");
     assert!(waits_until(&scene.clear(&to, month).await).is_some());
     assert_eq!(scene.asked().len(), 2);
@@ -242,7 +242,7 @@ async fn recipients_of_a_user_are_bounded_and_refusals_stay_longest() {
     let write = |tx: &WriteTx<'_>| {
         for number in 0..4_i64 {
             let address = format!("{number}@x.example");
-            let hash = Hash::of(&number.to_le_bytes());
+            let hash = ContentHash::of(&number.to_le_bytes());
             tx.give_mail_token(UserId(1), &address, hash, at(0, number))?;
             tx.answer_mail_recipient(hash, number != 0, at(0, number))?;
             tx.trim_mail_recipients(UserId(1), 2)?;

@@ -7,45 +7,45 @@ use axum::{
 };
 use serde_json::Value;
 
-use crate::distribution::delivery::StatedChannel;
+use crate::distribution::delivery::ChannelDraft;
 use crate::distribution::delivery::json;
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::Text;
+use crate::http::protocol::request::TextRule;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{CHANNEL_FORMATS_MAX, JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
 use model::account::ChannelMethod;
 
 /// A format of a channel; what it may be is for `delivery` to say.
-const FORMAT: Text = Text::line(SHORT_TEXT_CHARS_MAX);
+const FORMAT: TextRule = TextRule::line(SHORT_TEXT_CHARS_MAX);
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/channel", get(list_channels))
         .route("/user/v1/channel/{name}", put(put_channel).delete(remove_channel))
         .route("/user/v1/channel/{name}/test", post(test_channel))
 }
 
-async fn list_channels(State(app): State<App>, Caller(caller): Caller) -> Answer {
+async fn list_channels(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
     let channels = app.shared.distribution.deliveries.list_channels(&caller).await?;
     api::json(&channels.iter().map(json::channel).collect::<Vec<_>>())
 }
 
 async fn put_channel(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     name: Segment,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let name = request::segment("name", name)?;
     let stated = stated(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     let deliveries = &app.shared.distribution.deliveries;
@@ -53,13 +53,13 @@ async fn put_channel(
     api::json(&json::channel(&channel))
 }
 
-async fn remove_channel(State(app): State<App>, Caller(caller): Caller, name: Segment) -> Answer {
+async fn remove_channel(State(app): State<AppState>, ApiCaller(caller): ApiCaller, name: Segment) -> ApiResult {
     let name = request::segment("name", name)?;
     app.shared.distribution.deliveries.remove_channel(&caller, &name).await?;
     api::text("OK")
 }
 
-async fn test_channel(State(app): State<App>, Caller(caller): Caller, name: Segment) -> Answer {
+async fn test_channel(State(app): State<AppState>, ApiCaller(caller): ApiCaller, name: Segment) -> ApiResult {
     let name = request::segment("name", name)?;
     let tested =
         app.shared.distribution.deliveries.test_channel(&caller, &name, clock::now()).await?;
@@ -67,9 +67,9 @@ async fn test_channel(State(app): State<App>, Caller(caller): Caller, name: Segm
 }
 
 /// Reads the body of a PUT. What the formats and settings may be is for `delivery` to say.
-fn stated(body: &Value) -> Result<StatedChannel> {
+fn stated(body: &Value) -> Result<ChannelDraft> {
     let methods = ChannelMethod::ALL.map(|method| (method.as_str(), method));
-    request::object(body, |channel| StatedChannel {
+    request::object(body, |channel| ChannelDraft {
         // Without one that is known, nothing of this is used.
         method: channel
             .one_of("method", Presence::Required, &methods)

@@ -12,40 +12,40 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::auth::Principal;
-use crate::archive::collections::json::{Bare, Shown};
-use crate::archive::collections::{Change, Draft};
-use crate::archive::content::Form;
-use crate::archive::content::Sight;
-use crate::http::App;
+use crate::archive::collections::json::{CollectionSummary, CollectionView};
+use crate::archive::collections::{CollectionChange, CollectionDraft};
+use crate::archive::content::DocumentForm;
+use crate::archive::content::CallerVisibility;
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
-use crate::http::api::Failure;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
+use crate::http::api::ApiError;
 use crate::http::media;
 use crate::http::protocol::request;
-use crate::http::protocol::request::Object;
+use crate::http::protocol::request::PropertyReader;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::Query;
-use crate::http::protocol::request::Text;
+use crate::http::protocol::request::QueryParameters;
+use crate::http::protocol::request::TextRule;
 use crate::http::protocol::respond;
-use crate::media::{BundleNames, Caller as Buyer, Client, Naming};
+use crate::media::{BundleNames, MediaCaller as Buyer, RateLimitClient, BundleNaming};
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     BUNDLE_TRIES, COLLECTION_BODY_BYTES_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
 };
 use crate::storage::database::Collection;
 use model::ItemKey;
-use model::item::Layout;
+use model::item::DocumentLayout;
 
 /// What a collection is called.
-const NAME: Text = Text::line(COLLECTION_NAME_CHARS_MAX);
+const NAME: TextRule = TextRule::line(COLLECTION_NAME_CHARS_MAX);
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/collection/v1/collection", get(list).post(create))
         .route("/collection/v1/collection/{id}", get(load).put(update).delete(remove))
@@ -55,31 +55,31 @@ pub(crate) fn routes() -> Router<App> {
 
 /// Spec §4 is silent: `layout=bare` is an extension of ours for who wants the names alone. Their
 /// items, of which there may be very many, are not even read then.
-async fn list(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
-    let choices = [("full", Layout::Full), ("bare", Layout::Bare)];
-    let layout = Query::of(&uri)?.one_of("layout", &choices)?.unwrap_or_default();
-    if layout == Layout::Bare {
+async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
+    let choices = [("full", DocumentLayout::Full), ("bare", DocumentLayout::Bare)];
+    let layout = QueryParameters::of(&uri)?.one_of("layout", &choices)?.unwrap_or_default();
+    if layout == DocumentLayout::Bare {
         let found = app.shared.archive.collections.list_heads(&caller).await?;
-        return api::json(&found.iter().map(Bare::from).collect::<Vec<_>>());
+        return api::json(&found.iter().map(CollectionSummary::from).collect::<Vec<_>>());
     }
     let found = app.shared.archive.collections.list(&caller, clock::now()).await?;
     api::json(&found.iter().map(|one| shown(&app, &caller, one)).collect::<Vec<_>>())
 }
 
-async fn create(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
+async fn create(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
     let made = app.shared.archive.collections.create(&caller, new(&body)?, clock::now()).await?;
     api::json(&shown(&app, &caller, &made))
 }
 
-async fn load(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+async fn load(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let now = clock::now();
     let Some(id) = named(id)? else { return Ok(missing()) };
     let found = app.shared.archive.collections.load(&caller, id, now).await?;
     let Some(found) = found else { return Ok(missing()) };
     let mut text = serde_json::to_vec(&shown(&app, &caller, &found)).map_err(Error::internal)?;
-    let form = Form { layout: Layout::Full, links: app.shared.media.links().clone() };
-    let sight = Sight::of(&caller, now);
+    let form = DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
+    let sight = CallerVisibility::of(&caller, now);
     let items = app.shared.archive.content.named(found.content, form, sight).await?;
     // The object that was written goes on.
     text.pop();
@@ -90,11 +90,11 @@ async fn load(State(app): State<App>, Caller(caller): Caller, id: Segment) -> An
 }
 
 async fn update(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Segment,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
     let change = change(&body)?;
     let Some(id) = named(id)? else { return Ok(missing()) };
@@ -104,30 +104,30 @@ async fn update(
     }
 }
 
-async fn remove(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+async fn remove(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let Some(id) = named(id)? else { return Ok(missing()) };
     done(app.shared.archive.collections.delete(&caller, id).await?)
 }
 
 async fn add_items(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Segment,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let now = clock::now();
     let keys = items(request).await?;
     let Some(id) = named(id)? else { return Ok(missing()) };
-    let seen = app.shared.archive.content.seen(keys, Sight::of(&caller, now)).await?;
+    let seen = app.shared.archive.content.seen(keys, CallerVisibility::of(&caller, now)).await?;
     done(app.shared.archive.collections.add(&caller, id, seen, now).await?)
 }
 
 async fn remove_items(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Segment,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let keys = items(request).await?;
     let Some(id) = named(id)? else { return Ok(missing()) };
     done(app.shared.archive.collections.remove(&caller, id, keys, clock::now()).await?)
@@ -135,19 +135,19 @@ async fn remove_items(
 
 /// One archive of what the caller may have of the collection; an extension of ours.
 async fn zip(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Segment,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let Some(id) = named(id)? else { return Ok(missing()) };
     let found = archive(&app, &caller, id, request).await;
-    found.map_err(Failure::from)?.map_or_else(|| Ok(missing()), Ok)
+    found.map_err(ApiError::from)?.map_or_else(|| Ok(missing()), Ok)
 }
 
 /// The archive of the collection `id`, if `caller` may read it, with what it buys.
 pub(crate) async fn archive(
-    app: &App,
+    app: &AppState,
     caller: &Principal,
     id: Uuid,
     request: Request,
@@ -155,9 +155,9 @@ pub(crate) async fn archive(
     let now = clock::now();
     let agr = media::agreement(request.uri())?;
     let is_true = |text: &str| text.parse().ok();
-    let numbered = Query::of(request.uri())?;
+    let numbered = QueryParameters::of(request.uri())?;
     let numbered = numbered.parsed("numbered", "type", "true or false", is_true)?;
-    let files = if numbered == Some(true) { Naming::ByPlace } else { Naming::ById };
+    let files = if numbered == Some(true) { BundleNaming::ByPlace } else { BundleNaming::ById };
     let found = app.shared.archive.collections.look(caller, id, now).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };
     let buyer = Buyer { principal: Some(caller), agr };
@@ -168,11 +168,11 @@ pub(crate) async fn archive(
         tries += 1;
         let now = clock::now();
         let answer = app.shared.media.bundle(&content, names, buyer, now).await?;
-        let client = Client::of(Some(caller), None);
-        let asked = media::Asked { method, headers, caller: buyer, client, now };
+        let client = RateLimitClient::of(Some(caller), None);
+        let asked = media::MediaRequest { method, headers, caller: buyer, client, now };
         match media::file(app, &asked, &answer).await {
             // Somebody took the downloads that it counted on: look what is left of it.
-            Err(refused) if refused.kind() == Kind::Forbidden && tries < BUNDLE_TRIES => {}
+            Err(refused) if refused.kind() == ErrorKind::Forbidden && tries < BUNDLE_TRIES => {}
             // An item of it changed meanwhile.
             Ok(None) if tries < BUNDLE_TRIES => {}
             Ok(None) => return Err(media::restless()),
@@ -181,8 +181,8 @@ pub(crate) async fn archive(
     }
 }
 
-fn shown<'a>(app: &App, caller: &Principal, collection: &'a Collection) -> Shown<'a> {
-    Shown::new(collection, caller, app.shared.media.links())
+fn shown<'a>(app: &AppState, caller: &Principal, collection: &'a Collection) -> CollectionView<'a> {
+    CollectionView::new(collection, caller, app.shared.media.links())
 }
 
 /// The collection that the path names. Ours are called by UUIDs, so another text is the name of none.
@@ -192,10 +192,10 @@ fn named(id: Segment) -> Result<Option<Uuid>> {
 }
 
 /// What a new collection is.
-fn new(body: &Value) -> Result<Draft> {
+fn new(body: &Value) -> Result<CollectionDraft> {
     request::object(body, |collection| {
         let (name, public) = facts(collection, Presence::Required);
-        Draft { name: name.unwrap_or_default(), public: public.unwrap_or(false) }
+        CollectionDraft { name: name.unwrap_or_default(), public: public.unwrap_or(false) }
     })
 }
 
@@ -203,7 +203,7 @@ fn new(body: &Value) -> Result<Draft> {
 ///
 /// Spec §2 is silent on `content` in a body, which is an extension of ours: with it, `name` may be
 /// left out and stays as it is. Who puts items in order would otherwise undo a new name.
-fn change(body: &Value) -> Result<Change> {
+fn change(body: &Value) -> Result<CollectionChange> {
     let presence = match body.get("content") {
         Some(_) => Presence::NotNull,
         None => Presence::Required,
@@ -211,9 +211,9 @@ fn change(body: &Value) -> Result<Change> {
     request::object(body, |collection| {
         let (name, public) = facts(collection, presence);
         let content = collection
-            .texts("content", Presence::NotNull, Text::URI, COLLECTION_ELEMENTS_MAX)
+            .texts("content", Presence::NotNull, TextRule::URI, COLLECTION_ELEMENTS_MAX)
             .given();
-        Change { name, public, content: content.map(|uris| keys(&uris)) }
+        CollectionChange { name, public, content: content.map(|uris| keys(&uris)) }
     })
 }
 
@@ -221,7 +221,7 @@ fn change(body: &Value) -> Result<Change> {
 ///
 /// Spec §2 is silent on other properties: they are passed over, so that a client may send back the
 /// whole collection that it was given.
-fn facts(collection: &mut Object<'_>, presence: Presence) -> (Option<String>, Option<bool>) {
+fn facts(collection: &mut PropertyReader<'_>, presence: Presence) -> (Option<String>, Option<bool>) {
     collection.allow_others();
     let name = collection.text("name", presence, NAME).given();
     if name.as_ref().is_some_and(String::is_empty) {
@@ -235,7 +235,7 @@ async fn items(request: Request) -> Result<Vec<ItemKey>> {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
     let uris = request::objects(&body, COLLECTION_ELEMENTS_MAX, |element| {
         element.allow_others();
-        element.required("uri", Text::URI)
+        element.required("uri", TextRule::URI)
     })?;
     Ok(keys(&uris))
 }
@@ -245,7 +245,7 @@ fn keys(uris: &[String]) -> Vec<ItemKey> {
     uris.iter().filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
 }
 
-fn done(outcome: Option<()>) -> Answer {
+fn done(outcome: Option<()>) -> ApiResult {
     match outcome {
         Some(()) => api::text("OK"),
         None => Ok(missing()),

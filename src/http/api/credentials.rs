@@ -1,6 +1,6 @@
 //! Takes the caller's credentials from a request (Spec §5 Authentication).
 //!
-//! `Authorization: Bearer <access token>`, `Authorization: ApiKey <key>` or the query parameter
+//! `Authorization: ProviderToken <access token>`, `Authorization: ApiKey <key>` or the query parameter
 //! `ak`; the header wins. None of them ever enters a cache key, a log line or a link.
 //!
 //! Scripts of our own pages send `Authorization: Session <form token>` along with the session
@@ -12,19 +12,19 @@ use std::{borrow::Cow, sync::Arc};
 use axum::http::{HeaderMap, HeaderName, Uri, header};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use crate::access::auth::{Credentials, Method, Principal};
-use crate::http::App;
-use crate::http::site::session::Cookie;
-use crate::http::site::session::Visitor;
+use crate::access::auth::{PresentedCredentials, AuthMethod, Principal};
+use crate::http::AppState;
+use crate::http::site::session::SiteCookie;
+use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, CredentialId, CredentialKind};
 
 /// The caller, if its credentials are good, noted for the log and the audit log.
 ///
 /// Fails when they cannot be looked up.
 pub(crate) async fn principal(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<Option<Arc<Principal>>> {
@@ -36,16 +36,16 @@ pub(crate) async fn principal(
 /// Notes the caller of a request for its log line and for events of the audit log.
 pub(crate) fn note(caller: &Principal) {
     let (credential, id) = match caller.method() {
-        Method::Bearer { family } => (CredentialKind::AccessToken, CredentialId::Number(family.0)),
-        Method::ApiKey { key } => (CredentialKind::ApiKey, CredentialId::Number(key)),
-        Method::Basic => (CredentialKind::Basic, CredentialId::None),
-        Method::Session => (CredentialKind::Session, CredentialId::None),
-        Method::Queue | Method::Operator => (CredentialKind::None, CredentialId::None),
+        AuthMethod::Bearer { family } => (CredentialKind::AccessToken, CredentialId::Number(family.0)),
+        AuthMethod::ApiKey { key } => (CredentialKind::ApiKey, CredentialId::Number(key)),
+        AuthMethod::Basic => (CredentialKind::Basic, CredentialId::None),
+        AuthMethod::Session => (CredentialKind::Session, CredentialId::None),
+        AuthMethod::Queue | AuthMethod::Operator => (CredentialKind::None, CredentialId::None),
     };
     audit::note_caller(caller.account(), credential, id);
 }
 
-async fn find(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Principal>>> {
+async fn find(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Principal>>> {
     let now = clock::now();
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     if let Some(line) = lines.next() {
@@ -59,7 +59,7 @@ async fn find(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Pr
         return app.shared.access.auth.find(from_header(line), now).await;
     }
     let Some(key) = query_value(uri, "ak") else { return Ok(None) };
-    app.shared.access.auth.find(Credentials::ApiKey(&key), now).await
+    app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), now).await
 }
 
 /// The scheme of our own pages.
@@ -72,11 +72,11 @@ fn session_token(line: &str) -> Option<&str> {
 
 /// The caller that the session cookie belongs to, if `token` is that of its forms.
 async fn of_session(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
     token: &str,
 ) -> Result<Option<Arc<Principal>>> {
-    let Some(visitor) = Visitor::find(app, headers).await? else { return Ok(None) };
+    let Some(visitor) = SiteVisitor::find(app, headers).await? else { return Ok(None) };
     match visitor.sent(Some(token)) {
         true => visitor.principal(app).await,
         false => Ok(None),
@@ -84,16 +84,16 @@ async fn of_session(
 }
 
 /// The headers that make a call of our own pages one of `visitor`.
-pub(crate) fn of_visitor(app: &App, visitor: &Visitor) -> [(HeaderName, String); 2] {
+pub(crate) fn of_visitor(app: &AppState, visitor: &SiteVisitor) -> [(HeaderName, String); 2] {
     let authorization = format!("{SESSION} {}", visitor.form_token());
-    [(header::AUTHORIZATION, authorization), (header::COOKIE, Cookie::Session.send(app, visitor))]
+    [(header::AUTHORIZATION, authorization), (header::COOKIE, SiteCookie::Session.send(app, visitor))]
 }
 
 /// The caller of an API, which must be known (Spec §5: "the token must carry at least scope
 /// `roles`").
-pub(crate) async fn required(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
+pub(crate) async fn required(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
     let found = principal(app, headers, uri).await?;
-    let caller = found.ok_or_else(|| Error::new(Kind::Unauthenticated, "Unauthorized"))?;
+    let caller = found.ok_or_else(|| Error::new(ErrorKind::Unauthenticated, "Unauthorized"))?;
     caller.require_scope(model::account::Scope::Roles)?;
     Ok(caller)
 }
@@ -103,7 +103,7 @@ pub(crate) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
     headers.contains_key(header::AUTHORIZATION) || query_value(uri, "ak").is_some()
 }
 
-/// User name and password of `Authorization: Basic` (RFC 7617), where that is the one header.
+/// User name and password of `Authorization: BasicAuth` (RFC 7617), where that is the one header.
 pub(crate) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };
@@ -119,18 +119,18 @@ pub(crate) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
 /// Whether the request presents a bearer token, good or not.
 pub(crate) fn has_bearer(headers: &HeaderMap) -> bool {
     let line = headers.get(header::AUTHORIZATION).and_then(|line| line.to_str().ok());
-    line.is_some_and(|line| matches!(from_header(line), Credentials::Bearer(_)))
+    line.is_some_and(|line| matches!(from_header(line), PresentedCredentials::Bearer(_)))
 }
 
-pub(crate) fn from_header(value: &str) -> Credentials<'_> {
+pub(crate) fn from_header(value: &str) -> PresentedCredentials<'_> {
     match value.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-            Credentials::Bearer(token.trim())
+            PresentedCredentials::Bearer(token.trim())
         }
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("apikey") => {
-            Credentials::ApiKey(key.trim())
+            PresentedCredentials::ApiKey(key.trim())
         }
-        _ => Credentials::Unknown,
+        _ => PresentedCredentials::Unknown,
     }
 }
 

@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::distribution::delivery;
-use crate::distribution::delivery::Request;
-use crate::http::App;
+use crate::distribution::delivery::DeliveryRequest;
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
 use crate::http::api::credentials;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::Problems;
-use crate::http::protocol::request::Query;
+use crate::http::protocol::request::ValidationErrors;
+use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::respond;
 use crate::media;
 use crate::runtime::clock;
@@ -38,14 +38,14 @@ use model::account::{ChannelId, Delivery, DeliveryState};
 use model::{CropSpec, ItemKey};
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/delivery", get(list_deliveries))
         .route("/user/v1/delivery/{id}", get(load_delivery).post(repeat_delivery))
 }
 
-async fn list_deliveries(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
-    let Listing { start, size, state } = listing(&Query::of(&uri)?)?;
+async fn list_deliveries(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
+    let DeliveryListing { start, size, state } = listing(&QueryParameters::of(&uri)?)?;
     let found = app.shared.distribution.deliveries.list(&caller, state, start, size).await?;
     let links = app.shared.media.links();
     let found: Vec<Value> = found.iter().map(|one| delivery::json::delivery(one, links)).collect();
@@ -53,10 +53,10 @@ async fn list_deliveries(State(app): State<App>, Caller(caller): Caller, uri: Ur
 }
 
 async fn load_delivery(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Result<Path<String>, PathRejection>,
-) -> Answer {
+) -> ApiResult {
     let id = delivery_id(id)?;
     let found = app.shared.distribution.deliveries.find(&caller, id).await?;
     api::json(&delivery::json::delivery(&found, app.shared.media.links()))
@@ -70,11 +70,11 @@ fn delivery_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid> {
 
 /// `{"again": true}`: the delivery is sent once more.
 async fn repeat_delivery(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Result<Path<String>, PathRejection>,
     request: axum::extract::Request,
-) -> Answer {
+) -> ApiResult {
     let id = delivery_id(id)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     check_again(&body)?;
@@ -94,22 +94,22 @@ fn check_again(body: &Value) -> Result<()> {
 
 /// What `GET /user/v1/delivery` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Listing {
+struct DeliveryListing {
     start: usize,
     size: usize,
     state: Option<DeliveryState>,
 }
 
-fn listing(query: &Query) -> Result<Listing> {
+fn listing(query: &QueryParameters) -> Result<DeliveryListing> {
     let choices = DeliveryState::ALL.map(|state| (state.as_str(), state));
-    let mut problems = Problems::new();
+    let mut problems = ValidationErrors::new();
     let size = problems.keep(request::count(query, "size", DELIVERIES_LISTED_MAX));
     let start_max = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
     let start = problems.keep(request::count(query, "start", start_max));
     let state = problems.keep(query.one_of("state", &choices));
     let read = || {
         let (size, start, state) = (size?, start?, state?);
-        Some(Listing {
+        Some(DeliveryListing {
             start: start.unwrap_or(0),
             size: size.unwrap_or(DELIVERIES_SIZE_DEFAULT),
             state,
@@ -132,14 +132,14 @@ pub(crate) fn channel(uri: &Uri) -> Result<Option<ChannelId>> {
 /// Spec §4 is silent on `HEAD`: it triggers and buys nothing, and answers with the status of the
 /// GET; there is a `Location` where the delivery is there already.
 pub(crate) async fn trigger(
-    app: &App,
+    app: &AppState,
     method: &Method,
     item: &ItemKey,
     crop: Option<CropSpec>,
     channel: &ChannelId,
-    caller: media::Caller<'_>,
+    caller: media::MediaCaller<'_>,
 ) -> Result<Response> {
-    let (asked, now) = (Request { caller, item, crop, channel }, clock::now());
+    let (asked, now) = (DeliveryRequest { caller, item, crop, channel }, clock::now());
     let deliveries = &app.shared.distribution.deliveries;
     if *method == Method::HEAD {
         let (found, would_queue) = deliveries.look(asked, now).await?;
@@ -151,7 +151,7 @@ pub(crate) async fn trigger(
 
 /// The answer to what queues a delivery: 202 with the delivery and its address, 200 where nothing had to
 /// be queued.
-fn told(app: &App, found: &Delivery, queued: bool) -> Response {
+fn told(app: &AppState, found: &Delivery, queued: bool) -> Response {
     let whole = delivery::json::delivery(found, app.shared.media.links());
     let told = ["id", "state", "channel", "item"];
     let told = told.into_iter().map(|name| (name.to_owned(), whole[name].clone()));
@@ -174,16 +174,16 @@ fn answer(found: Option<&Delivery>, queued: bool, body: Body) -> Response {
 mod tests {
     use super::*;
 
-    fn listed(query: &str) -> Result<Listing, Vec<(String, String)>> {
-        let found = Query::parse(query).and_then(|query| listing(&query));
+    fn listed(query: &str) -> Result<DeliveryListing, Vec<(String, String)>> {
+        let found = QueryParameters::parse(query).and_then(|query| listing(&query));
         found.map_err(|error| request::tests::problems(&error))
     }
 
     #[test]
     fn ok_a_listing_has_defaults() {
-        assert_eq!(listed(""), Ok(Listing { start: 0, size: 20, state: None }));
+        assert_eq!(listed(""), Ok(DeliveryListing { start: 0, size: 20, state: None }));
         let state = Some(DeliveryState::Failed);
-        let asked = Listing { start: 40, size: 0, state };
+        let asked = DeliveryListing { start: 40, size: 0, state };
         assert_eq!(listed("start=40&size=0&state=failed&unknown=1"), Ok(asked));
     }
 

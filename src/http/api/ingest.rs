@@ -14,40 +14,40 @@ use axum::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use crate::archive::ingest::{self, Bundle, BundleFile, IngestError, Refusal, Spool, SpooledFile};
-use crate::http::App;
+use crate::archive::ingest::{self, ItemBundle, BundleFile, IngestError, FileRefusal, UploadSpool, SpooledFile};
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
-use crate::http::protocol::request::Problems;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
+use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
-use crate::runtime::error::{Detail, Error, Kind, Result};
+use crate::runtime::error::{ErrorDetail, Error, ErrorKind, Result};
 use crate::runtime::limits::{BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX};
-use crate::storage::audit::{self, Action, ObjectKind, Outcome};
-use crate::storage::database::Written;
+use crate::storage::audit::{self, AuditAction, ObjectKind, AuditOutcome};
+use crate::storage::database::ItemWriteOutcome;
 use model::account::ROLE_PROVIDER;
-use model::item::{DocumentError, Links};
+use model::item::{DocumentError, MediaLinks};
 use model::{ItemId, ItemKey, MediaType};
 
 /// The part that is the document.
 const ITEM: &str = "item";
 
 /// The decoded segments of the path, or why there are none.
-type Segments = Result<Path<(String, String)>, PathRejection>;
+type UploadPath = Result<Path<(String, String)>, PathRejection>;
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     // Every part has a limit of its own, which a limit on the whole would only hide.
     Router::new()
         .route("/ingest/v1/{media_type}/{id}", put(put_item).delete(withdraw))
         .layer(DefaultBodyLimit::disable())
 }
 
-async fn put_item(State(app): State<App>, segments: Segments, request: Request) -> Answer {
+async fn put_item(State(app): State<AppState>, segments: UploadPath, request: Request) -> ApiResult {
     let (mut parts, body) = request.into_parts();
-    let allowed = match Caller::from_request_parts(&mut parts, &app).await {
-        Ok(caller) => enter(&app, &caller, Action::ItemStored, segments).map_err(Into::into),
+    let allowed = match ApiCaller::from_request_parts(&mut parts, &app).await {
+        Ok(caller) => enter(&app, &caller, AuditAction::ItemStored, segments).map_err(Into::into),
         Err(refused) => Err(refused),
     };
     let (key, seat) = match allowed {
@@ -60,24 +60,24 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
     let request = Request::from_parts(parts, body);
     let upload = read(app.shared.archive.uploads.spool(), key.media_type, request).await?;
     let is_bare = upload.is_bare;
-    let Upload { document, files, .. } = upload;
+    let ItemUpload { document, files, .. } = upload;
     let named = |(name, file): &(String, SpooledFile)| BundleFile {
         name: name.clone(),
         path: file.path().to_owned(),
     };
-    let bundle = Bundle { key: key.clone(), document, files: files.iter().map(named).collect() };
+    let bundle = ItemBundle { key: key.clone(), document, files: files.iter().map(named).collect() };
     let taken = app.shared.archive.uploads.take(bundle, clock::now()).await?;
     let taken = taken.map_err(|error| {
-        let event = audit::event(Action::ItemStored).about(ObjectKind::Item, &key);
-        audit::record(event.ended(Outcome::Failed).with(&error));
+        let event = audit::event(AuditAction::ItemStored).about(ObjectKind::Item, &key);
+        audit::record(event.ended(AuditOutcome::Failed).with(&error));
         refusal(error, is_bare)
     })?;
     drop((files, seat));
     app.shared.media.item_changed(&taken.turned);
     app.shared.media.item_changed(&[taken.key]);
     let status = match taken.written {
-        Written::Created => StatusCode::CREATED,
-        Written::Replaced => StatusCode::OK,
+        ItemWriteOutcome::Created => StatusCode::CREATED,
+        ItemWriteOutcome::Replaced => StatusCode::OK,
     };
     let text = app.shared.media.document_sent(&key).await?;
     let text = text.ok_or_else(|| Error::internal(format!("item {key} is gone")))?;
@@ -89,10 +89,10 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
     Ok(response)
 }
 
-async fn withdraw(State(app): State<App>, caller: Caller, segments: Segments) -> Answer {
-    let (key, _seat) = enter(&app, &caller, Action::ItemWithdrawn, segments)?;
+async fn withdraw(State(app): State<AppState>, caller: ApiCaller, segments: UploadPath) -> ApiResult {
+    let (key, _seat) = enter(&app, &caller, AuditAction::ItemWithdrawn, segments)?;
     if !app.shared.archive.uploads.withdraw(key.clone(), clock::now()).await? {
-        return Err(Error::new(Kind::NotFound, format!("no item {key}")).into());
+        return Err(Error::new(ErrorKind::NotFound, format!("no item {key}")).into());
     }
     app.shared.media.item_changed(&[key]);
     api::text("withdrawn")
@@ -101,14 +101,14 @@ async fn withdraw(State(app): State<App>, caller: Caller, segments: Segments) ->
 /// Whether the caller may send and withdraw items, and has room to: which item is meant, and the
 /// room. Records who may not.
 fn enter(
-    app: &App,
-    caller: &Caller,
-    action: Action,
-    segments: Segments,
-) -> Result<(ItemKey, ingest::Seat)> {
+    app: &AppState,
+    caller: &ApiCaller,
+    action: AuditAction,
+    segments: UploadPath,
+) -> Result<(ItemKey, ingest::UploadPermit)> {
     let key = key_of(segments);
     if !caller.0.has_role(ROLE_PROVIDER) {
-        let event = audit::event(action).ended(Outcome::Refused).with("provider_required");
+        let event = audit::event(action).ended(AuditOutcome::Refused).with("provider_required");
         audit::record(match &key {
             Ok(key) => event.about(ObjectKind::Item, key),
             Err(_) => event,
@@ -119,10 +119,10 @@ fn enter(
     Ok((key?, app.shared.archive.uploads.enter()?))
 }
 
-fn key_of(segments: Segments) -> Result<ItemKey> {
+fn key_of(segments: UploadPath) -> Result<ItemKey> {
     let not_utf8 = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
     let Path((media_type, id)) = segments.map_err(not_utf8)?;
-    let mut problems = Problems::new();
+    let mut problems = ValidationErrors::new();
     let media_type = problems.keep(MediaType::parse(&media_type).map_err(|_| {
         let names = MediaType::ALL.map(MediaType::as_str).join(", ");
         Error::invalid("path", "mediaType", "enum", format!("mediaType must be one of {names}"))
@@ -147,7 +147,7 @@ async fn discard(body: Body) {
 
 /// What was uploaded.
 #[derive(Debug, Default)]
-pub struct Upload {
+pub struct ItemUpload {
     /// The document, not yet looked at.
     pub document: Vec<u8>,
     /// Files by the names of their parts.
@@ -160,12 +160,12 @@ pub struct Upload {
 ///
 /// Fails with all that is wrong with the parts, and when one has more bytes than it may; then the
 /// rest of the body is read as far as [`BODY_DISCARD_BYTES_MAX`].
-pub async fn read(spool: &Spool, media_type: MediaType, request: Request) -> Result<Upload> {
+pub async fn read(spool: &UploadSpool, media_type: MediaType, request: Request) -> Result<ItemUpload> {
     let kind = kind_of(request.headers());
     // As with every JSON body, the type that the request gives it does not matter.
     if !kind.eq_ignore_ascii_case("multipart/form-data") {
         let document = read_bare(request.into_body()).await?;
-        return Ok(Upload { document, is_bare: true, ..Upload::default() });
+        return Ok(ItemUpload { document, is_bare: true, ..ItemUpload::default() });
     }
     let mut parts = Multipart::from_request(request, &()).await.map_err(|cause| {
         let message = format!("Content-Type: {}", cause.body_text());
@@ -205,7 +205,7 @@ fn grow(document: &mut Vec<u8>, chunk: &Bytes) -> Result<()> {
     let limit = usize::try_from(DOCUMENT_BYTES_MAX).unwrap_or(usize::MAX);
     if document.len() + chunk.len() > limit {
         let message = format!("The document has more than {DOCUMENT_BYTES_MAX} bytes");
-        return Err(Error::new(Kind::TooLarge, message));
+        return Err(Error::new(ErrorKind::TooLarge, message));
     }
     document.extend_from_slice(chunk);
     Ok(())
@@ -227,11 +227,11 @@ async fn discard_parts(parts: &mut Multipart) {
 ///
 /// Fails with everything that is wrong with their names at once.
 async fn read_parts(
-    spool: &Spool,
+    spool: &UploadSpool,
     media_type: MediaType,
     parts: &mut Multipart,
-) -> Result<Upload> {
-    let mut upload = Upload::default();
+) -> Result<ItemUpload> {
+    let mut upload = ItemUpload::default();
     let mut document = None;
     let mut problems = Vec::new();
     let mut unwanted = 0;
@@ -239,7 +239,7 @@ async fn read_parts(
         let Some(mut field) = parts.next_field().await.map_err(broken)? else { break };
         if count == ITEM_FILES_MAX {
             let message = format!("The upload has more than {ITEM_FILES_MAX} parts");
-            return Err(Error::new(Kind::TooLarge, message));
+            return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let name = name_of(&field);
         let known = if name == ITEM { Ok(()) } else { is_taken(media_type, &name) };
@@ -251,7 +251,7 @@ async fn read_parts(
             problems.push(problem);
         } else if is_repeated {
             let message = format!("the part {name} came twice");
-            problems.push(Detail::of_rule("maximum", "body", name, message));
+            problems.push(ErrorDetail::of_rule("maximum", "body", name, message));
         } else if name == ITEM {
             document = Some(read_document(&mut field).await?);
             continue;
@@ -269,10 +269,10 @@ async fn read_parts(
     }
     if document.is_none() {
         let message = "the part item is missing: the document";
-        problems.insert(0, Detail::of_rule("required", "body", ITEM, message));
+        problems.insert(0, ErrorDetail::of_rule("required", "body", ITEM, message));
     }
     match document {
-        Some(document) if problems.is_empty() => Ok(Upload { document, ..upload }),
+        Some(document) if problems.is_empty() => Ok(ItemUpload { document, ..upload }),
         _ => Err(Error::invalid_parts(problems)),
     }
 }
@@ -286,11 +286,11 @@ fn name_of(field: &Field<'_>) -> String {
     field.file_name().unwrap_or(own).to_owned()
 }
 
-fn is_taken(media_type: MediaType, name: &str) -> Result<(), Detail> {
+fn is_taken(media_type: MediaType, name: &str) -> Result<(), ErrorDetail> {
     ingest::FileName::parse(media_type, name).map(drop).map_err(|error| {
         let name = respond::shorten(name);
         let message = format!("the part {name:?} {error}");
-        Detail::of_rule("additionalProperties", "body", name, message)
+        ErrorDetail::of_rule("additionalProperties", "body", name, message)
     })
 }
 
@@ -302,13 +302,13 @@ async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
     Ok(document)
 }
 
-async fn read_file(spool: &Spool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {
+async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {
     let limit = spool.file_bytes_max();
     let mut file = spool.create().await?;
     while let Some(chunk) = field.chunk().await.map_err(broken)? {
         if file.bytes() + chunk.len() as u64 > limit {
             let message = format!("{name} has more than {limit} bytes (media.file_bytes_max)");
-            return Err(Error::new(Kind::TooLarge, message));
+            return Err(Error::new(ErrorKind::TooLarge, message));
         }
         file = file.append(chunk).await?;
     }
@@ -323,24 +323,24 @@ fn broken(cause: MultipartError) -> Error {
 /// The answer to an item that is not taken in.
 fn refusal(error: IngestError, is_bare: bool) -> Error {
     let refusals = error.into_refusals();
-    let too_large = |refusal: &&Refusal| matches!(refusal.error, IngestError::TooLarge { .. });
+    let too_large = |refusal: &&FileRefusal| matches!(refusal.error, IngestError::TooLarge { .. });
     if let Some(refusal) = refusals.iter().find(too_large) {
-        return Error::new(Kind::TooLarge, refusal.to_string());
+        return Error::new(ErrorKind::TooLarge, refusal.to_string());
     }
     let item = if is_bare { "" } else { ITEM };
     Error::invalid_parts(refusals.iter().flat_map(|refusal| details(refusal, item)).collect())
 }
 
-fn details(refusal: &Refusal, item: &str) -> Vec<Detail> {
+fn details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
     let detail = |rule: &str, path: &str, message: String| {
-        vec![Detail::of_rule(rule, "body", path, message)]
+        vec![ErrorDetail::of_rule(rule, "body", path, message)]
     };
     match &refusal.error {
         IngestError::Document(DocumentError::Schema(problems)) => {
-            let each = |problem: &model::item::Problem| {
+            let each = |problem: &model::item::SchemaViolation| {
                 let path = dotted(&problem.path);
                 let message = format!("{path} {}", problem.message);
-                Detail::of_rule(&problem.rule, "body", path, message.trim())
+                ErrorDetail::of_rule(&problem.rule, "body", path, message.trim())
             };
             problems.iter().map(each).collect()
         }

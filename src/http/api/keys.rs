@@ -8,40 +8,40 @@ use axum::{
 use serde_json::Value;
 
 use crate::access::users::json;
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::Text;
+use crate::http::protocol::request::TextRule;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/key", get(list_keys).post(make_key))
         .route("/user/v1/key/{id}", delete(revoke_key))
 }
 
-async fn list_keys(State(app): State<App>, Caller(caller): Caller) -> Answer {
+async fn list_keys(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
     let keys = app.shared.access.users.keys(&caller).await?;
     api::json(&keys.iter().map(json::OwnKey::from).collect::<Vec<_>>())
 }
 
-async fn make_key(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
+async fn make_key(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
     let name = name(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     let made = app.shared.access.users.make_key(&caller, name, clock::now()).await?;
     api::json(&json::OwnKey::from(&made))
 }
 
 async fn revoke_key(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Result<Path<String>, PathRejection>,
-) -> Answer {
+) -> ApiResult {
     let id = request::integer_segment("id", id)?;
     app.shared.access.users.revoke_key(&caller, id, clock::now()).await?;
     api::text("OK")
@@ -50,7 +50,7 @@ async fn revoke_key(
 /// What the key is to be called.
 fn name(body: &Value) -> Result<String> {
     request::object(body, |key| {
-        let name = key.text("name", Presence::Required, Text::line(SHORT_TEXT_CHARS_MAX)).given();
+        let name = key.text("name", Presence::Required, TextRule::line(SHORT_TEXT_CHARS_MAX)).given();
         let name = name.map(|name| name.trim().to_owned());
         if name.as_deref() == Some("") {
             key.break_rule("name", "pattern", "is empty");

@@ -8,10 +8,10 @@ use axum::{
 use serde_json::Value;
 
 use crate::access::users::json;
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
 use crate::runtime::clock;
@@ -23,7 +23,7 @@ use model::account::UserId;
 type Segment = Result<Path<String>, PathRejection>;
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/session", get(list_sessions))
         .route("/user/v1/session/{id}", delete(end_session))
@@ -39,29 +39,29 @@ pub(crate) fn routes() -> Router<App> {
         .route("/user/v1/organization/user/{id}/key", delete(revoke_keys))
 }
 
-async fn list_sessions(State(app): State<App>, Caller(caller): Caller) -> Answer {
+async fn list_sessions(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
     let sessions = app.shared.access.users.sessions(&caller, clock::now()).await?;
     api::json(&sessions.iter().map(json::OwnSession::from).collect::<Vec<_>>())
 }
 
-async fn end_session(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+async fn end_session(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let id = request::segment("id", id)?;
     app.shared.access.users.end_session(&caller, &id, clock::now()).await?;
     api::text("OK")
 }
 
-async fn list_applications(State(app): State<App>, Caller(caller): Caller) -> Answer {
+async fn list_applications(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
     let applications = app.shared.access.users.applications(&caller).await?;
     api::json(&applications.iter().map(json::OwnApplication::from).collect::<Vec<_>>())
 }
 
-async fn end_application(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+async fn end_application(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let id = request::segment("id", id)?;
     app.shared.access.users.end_application(&caller, &id, clock::now()).await?;
     api::text("OK")
 }
 
-async fn list_pending(State(app): State<App>, Caller(caller): Caller) -> Answer {
+async fn list_pending(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
     let pending = app.shared.access.users.administration(&caller)?.pending(clock::now()).await?;
     api::json(&pending)
 }
@@ -70,18 +70,18 @@ fn user(id: Segment) -> Result<UserId> {
     Ok(UserId(request::integer_segment("id", id)?))
 }
 
-async fn load_access(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+async fn load_access(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let access = administration.access(user(id)?, clock::now()).await?;
-    api::json(&json::AccessOfUser::from(&access))
+    api::json(&json::UserAccessView::from(&access))
 }
 
 async fn change_access(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Segment,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let id = user(id)?;
     let active = active(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
@@ -97,30 +97,30 @@ fn active(body: &Value) -> Result<bool> {
 }
 
 async fn send_password_link(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Segment,
-) -> Answer {
+) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let sent = administration.send_password_link(user(id)?, clock::now()).await?;
-    api::json(&json::Link::from(&sent))
+    api::json(&json::LinkView::from(&sent))
 }
 
 async fn withdraw_password_link(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Segment,
-) -> Answer {
+) -> ApiResult {
     app.shared.access.users.administration(&caller)?.withdraw_password_link(user(id)?).await?;
     api::text("OK")
 }
 
-async fn end_logins(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+async fn end_logins(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     app.shared.access.users.administration(&caller)?.end_logins(user(id)?, clock::now()).await?;
     api::text("OK")
 }
 
-async fn revoke_keys(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+async fn revoke_keys(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     app.shared.access.users.administration(&caller)?.revoke_keys(user(id)?, clock::now()).await?;
     api::text("OK")
 }

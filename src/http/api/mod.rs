@@ -24,47 +24,47 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use crate::access::auth::Principal;
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, Result};
 
 /// What a handler gives.
-pub(crate) type Answer = Result<Response, Failure>;
+pub(crate) type ApiResult = Result<Response, ApiError>;
 
 /// The caller of an API, who is known and whose credentials carry scope `roles` (Spec §5).
-pub(crate) struct Caller(pub(crate) Arc<Principal>);
+pub(crate) struct ApiCaller(pub(crate) Arc<Principal>);
 
-impl FromRequestParts<App> for Caller {
-    type Rejection = Failure;
+impl FromRequestParts<AppState> for ApiCaller {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let found = credentials::required(app, &parts.headers, &parts.uri).await;
         let has_bearer = credentials::has_bearer(&parts.headers);
-        found.map(Self).map_err(|error| Failure { error, has_bearer })
+        found.map(Self).map_err(|error| ApiError { error, has_bearer })
     }
 }
 
 /// A failed request of an API.
-pub(crate) struct Failure {
+pub(crate) struct ApiError {
     error: Error,
     /// Whether the request presents a bearer token.
     has_bearer: bool,
 }
 
-impl Failure {
+impl ApiError {
     /// The failure of a request with these headers.
     pub(crate) fn of(error: Error, headers: &HeaderMap) -> Self {
         Self { error, has_bearer: credentials::has_bearer(headers) }
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         Self { error, has_bearer: false }
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = respond::refused_with(&self.error, self.has_bearer);
         no_store(response.headers_mut());
@@ -78,7 +78,7 @@ pub(crate) fn no_store(headers: &mut HeaderMap) {
 }
 
 /// 200 with `value` as JSON.
-pub(crate) fn json<T: Serialize>(value: &T) -> Answer {
+pub(crate) fn json<T: Serialize>(value: &T) -> ApiResult {
     let text = serde_json::to_vec(value).map_err(Error::internal)?;
     Ok(json_text(text.into()))
 }
@@ -92,7 +92,7 @@ pub(crate) fn json_text(text: Bytes) -> Response {
 
 /// 200 with a plain string that does not look like a JSON number or boolean: the public client
 /// library takes whatever parses as JSON for JSON.
-pub(crate) fn text(text: &'static str) -> Answer {
+pub(crate) fn text(text: &'static str) -> ApiResult {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
     no_store(response.headers_mut());

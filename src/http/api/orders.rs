@@ -10,37 +10,37 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::access::orders;
-use crate::access::orders::Report;
-use crate::http::App;
+use crate::access::orders::OrderReport;
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
 use crate::http::protocol::request;
-use crate::http::protocol::request::Field;
-use crate::http::protocol::request::Format;
+use crate::http::protocol::request::PropertyValue;
+use crate::http::protocol::request::TextFormat;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::Problems;
-use crate::http::protocol::request::Query;
-use crate::http::protocol::request::Text;
+use crate::http::protocol::request::ValidationErrors;
+use crate::http::protocol::request::QueryParameters;
+use crate::http::protocol::request::TextRule;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
     INVOICE_TEXT_CHARS_MAX, JSON_BODY_BYTES_MAX, ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT,
 };
-use crate::storage::audit::{self, Action, ObjectKind, Outcome};
+use crate::storage::audit::{self, AuditAction, ObjectKind, AuditOutcome};
 use model::account::{OrderId, OrderStatus};
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/order", get(list_orders))
         .route("/user/v1/order/{id}", get(load_order).put(report_order))
 }
 
-async fn list_orders(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
+async fn list_orders(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
     caller.require_person()?;
-    let asked = listing(&Query::of(&uri)?)?;
-    let Listing { start, size, status } = asked;
+    let asked = listing(&QueryParameters::of(&uri)?)?;
+    let OrderListing { start, size, status } = asked;
     let orders = app.shared.access.orders.list(&caller, start, size, status).await?;
     let links = app.shared.media.links();
     let orders: Vec<Value> = orders.iter().map(|one| orders::json::order(one, links)).collect();
@@ -51,10 +51,10 @@ async fn list_orders(State(app): State<App>, Caller(caller): Caller, uri: Uri) -
 ///
 /// Spec §4 is silent: an extension of ours, so that nobody has to look through all of them.
 async fn load_order(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Result<Path<String>, PathRejection>,
-) -> Answer {
+) -> ApiResult {
     caller.require_person()?;
     let id = OrderId(request::integer_segment("id", id)?);
     let order = app.shared.access.orders.load(&caller, id).await?;
@@ -62,16 +62,16 @@ async fn load_order(
 }
 
 async fn report_order(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Result<Path<String>, PathRejection>,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let id = OrderId(request::integer_segment("id", id)?);
     // Who may not read an order does not commit its organization to a licence either.
     caller.require_person().inspect_err(|_| {
-        let event = audit::event(Action::OrderReported).about(ObjectKind::Order, id);
-        audit::record(event.ended(Outcome::Refused).with("service_account_unsupported"));
+        let event = audit::event(AuditAction::OrderReported).about(ObjectKind::Order, id);
+        audit::record(event.ended(AuditOutcome::Refused).with("service_account_unsupported"));
     })?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let order = app.shared.access.orders.report(&caller, id, report(&body)?, clock::now()).await?;
@@ -80,7 +80,7 @@ async fn report_order(
 
 /// What `GET /user/v1/order` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Listing {
+struct OrderListing {
     start: usize,
     size: usize,
     status: OrderStatus,
@@ -89,16 +89,16 @@ struct Listing {
 /// Reads the parameters `size`, `start` and `status`.
 ///
 /// Spec §4 sets no bounds: at most [`ORDERS_LISTED_MAX`] orders, and a start that fits 32 bits.
-fn listing(query: &Query) -> Result<Listing> {
+fn listing(query: &QueryParameters) -> Result<OrderListing> {
     let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
-    let mut problems = Problems::new();
+    let mut problems = ValidationErrors::new();
     let size = problems.keep(request::count(query, "size", ORDERS_LISTED_MAX));
     let start =
         problems.keep(request::count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
     let status = problems.keep(query.one_of("status", &choices));
     let read = || {
         let (size, start, status) = (size?, start?, status?);
-        Some(Listing {
+        Some(OrderListing {
             start: start.unwrap_or(0),
             size: size.unwrap_or(ORDERS_SIZE_DEFAULT),
             status: status.unwrap_or(OrderStatus::All),
@@ -111,18 +111,18 @@ fn listing(query: &Query) -> Result<Listing> {
 ///
 /// The body has no other properties; its `license` may, so that a licence of the pricelist can be
 /// sent back as it came.
-fn report(body: &Value) -> Result<Report> {
-    let invoice_text = Text { format: Format::Lines, chars_max: INVOICE_TEXT_CHARS_MAX };
+fn report(body: &Value) -> Result<OrderReport> {
+    let invoice_text = TextRule { format: TextFormat::Lines, chars_max: INVOICE_TEXT_CHARS_MAX };
     request::object(body, |order| {
         let approve = order.flag("approve", Presence::Required).given().unwrap_or_default();
         let license = order.object("license", Presence::Optional, |license| {
             license.allow_others();
-            license.required("uuid", Text::UUID)
+            license.required("uuid", TextRule::UUID)
         });
-        if approve && !matches!(license, Field::Given(_)) {
+        if approve && !matches!(license, PropertyValue::Given(_)) {
             order.break_rule("license", "required", "must be supplied when approve is true");
         }
-        Report {
+        OrderReport {
             approve,
             license: license.given().and_then(|uuid| Uuid::try_parse(&uuid).ok()),
             invoice_text: order.text("invoiceText", Presence::Optional, invoice_text).given(),
@@ -134,19 +134,19 @@ fn report(body: &Value) -> Result<Report> {
 mod tests {
     use super::*;
 
-    fn listed(query: &str) -> Result<Listing, Vec<(String, String)>> {
-        let found = Query::parse(query).and_then(|query| listing(&query));
+    fn listed(query: &str) -> Result<OrderListing, Vec<(String, String)>> {
+        let found = QueryParameters::parse(query).and_then(|query| listing(&query));
         found.map_err(|error| request::tests::problems(&error))
     }
 
     #[test]
     fn ok_a_listing_has_the_defaults_of_the_contract() {
-        let all = Listing { start: 0, size: 20, status: OrderStatus::All };
+        let all = OrderListing { start: 0, size: 20, status: OrderStatus::All };
         assert_eq!(listed(""), Ok(all));
         assert_eq!(listed("ak=x&unknown=1&status=all"), Ok(all));
         assert_eq!(listed("size=&start=&status="), Ok(all));
         assert_eq!(listed("size=20.0&start=0.0"), Ok(all));
-        let asked = Listing { start: 40, size: 0, status: OrderStatus::Reported };
+        let asked = OrderListing { start: 40, size: 0, status: OrderStatus::Reported };
         assert_eq!(listed("start=40&size=0&status=reported"), Ok(asked));
     }
 
@@ -167,7 +167,7 @@ mod tests {
         check("size=99999999999999999999", &[("maximum", "size")]);
     }
 
-    fn read(body: &Value) -> Result<Report, Vec<(String, String)>> {
+    fn read(body: &Value) -> Result<OrderReport, Vec<(String, String)>> {
         report(body).map_err(|error| request::tests::problems(&error))
     }
 
@@ -179,8 +179,8 @@ mod tests {
         });
         let license = Uuid::try_parse(uuid).ok();
         let invoice_text = Some("A\nB".to_owned());
-        assert_eq!(read(&body), Ok(Report { approve: true, license, invoice_text }));
-        let refusal = Report { approve: false, license: None, invoice_text: None };
+        assert_eq!(read(&body), Ok(OrderReport { approve: true, license, invoice_text }));
+        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
         assert_eq!(read(&json!({ "approve": false })), Ok(refusal));
     }
 

@@ -9,39 +9,39 @@ use axum::{
 };
 use minijinja::context;
 
-use crate::distribution::notifications::Subscription;
-use crate::http::App;
+use crate::distribution::notifications::LinkedSubscription;
+use crate::http::AppState;
 use crate::http::site::pages::head;
 use crate::http::site::pages::page_for;
 use crate::http::site::pages::plain_error_page;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new().route("/unsubscribe/{token}", get(ask).post(end))
 }
 
 /// Asks first: programs that look at the links of a mail must not end anything.
-async fn ask(State(app): State<App>, Path(token): Path<String>) -> Response {
+async fn ask(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = asked(&app, &token).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
-async fn asked(app: &App, token: &str) -> Result<Response> {
+async fn asked(app: &AppState, token: &str) -> Result<Response> {
     let found = app.shared.distribution.notifications.subscription(token).await?;
     match found.ok_or_else(unknown)? {
-        Subscription::Active(title) => page(app, token, "ask", &title),
-        Subscription::Ended => page(app, token, "gone", ""),
+        LinkedSubscription::Active(title) => page(app, token, "ask", &title),
+        LinkedSubscription::Ended => page(app, token, "gone", ""),
     }
 }
 
 /// Mail programs post the field of RFC 8058, the page's own button the same; neither is needed.
-async fn end(State(app): State<App>, Path(token): Path<String>) -> Response {
+async fn end(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = ended(&app, &token).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
-async fn ended(app: &App, token: &str) -> Result<Response> {
+async fn ended(app: &AppState, token: &str) -> Result<Response> {
     match app.shared.distribution.notifications.unsubscribe(token).await? {
         true => page(app, token, "done", ""),
         false => Err(unknown()),
@@ -49,10 +49,10 @@ async fn ended(app: &App, token: &str) -> Result<Response> {
 }
 
 fn unknown() -> Error {
-    Error::new(Kind::NotFound, "This link is not valid.")
+    Error::new(ErrorKind::NotFound, "This link is not valid.")
 }
 
-fn page(app: &App, token: &str, state: &str, title: &str) -> Result<Response> {
+fn page(app: &AppState, token: &str, state: &str, title: &str) -> Result<Response> {
     let context = context! { token, state, title, ..head(app, None, "/") };
     let mut response = page_for(app, None, "unsubscribe.html", context)?;
     *response.status_mut() = StatusCode::OK;

@@ -9,35 +9,35 @@ use axum::{
 };
 use serde_json::{Map, Value};
 
-use crate::access::users::{NewUser, UserChange, Users, is_phone_number, json};
-use crate::http::App;
+use crate::access::users::{CheckedMember, UserChange, Users, is_phone_number, json};
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
-use crate::http::api::Failure;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
+use crate::http::api::ApiError;
 use crate::http::protocol::deprecation;
 use crate::http::protocol::request;
-use crate::http::protocol::request::Field;
-use crate::http::protocol::request::Object;
+use crate::http::protocol::request::PropertyValue;
+use crate::http::protocol::request::PropertyReader;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::Problems;
-use crate::http::protocol::request::Query;
-use crate::http::protocol::request::Text;
+use crate::http::protocol::request::ValidationErrors;
+use crate::http::protocol::request::QueryParameters;
+use crate::http::protocol::request::TextRule;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
     DEVICE_TOKEN_BYTES_MAX, JSON_BODY_BYTES_MAX, PROFILE_BYTES_MAX, SHORT_TEXT_CHARS_MAX,
 };
-use model::account::{Access, Device, DeviceKind, Phone, UserId};
+use model::account::{AccessLevels, Device, DeviceKind, PhoneNumbers, UserId};
 
 /// A name, a department, the model of a device.
-const SHORT: Text = Text::line(SHORT_TEXT_CHARS_MAX);
+const SHORT: TextRule = TextRule::line(SHORT_TEXT_CHARS_MAX);
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/agreement", get(agreements))
         .route("/user/v1/user", get(user))
@@ -50,42 +50,42 @@ pub(crate) fn routes() -> Router<App> {
         .route("/user/v1/organization/user/{id}", get(load_user).put(update_user))
 }
 
-async fn agreements(caller: Result<Caller, Failure>) -> Response {
-    let list = |Caller(caller): Caller| {
+async fn agreements(caller: Result<ApiCaller, ApiError>) -> Response {
+    let list = |ApiCaller(caller): ApiCaller| {
         let agreements = Users::agreements(&caller, clock::now());
         api::json(&agreements.map(json::OldAgreement::from).collect::<Vec<_>>())
     };
     deprecation::mark(caller.and_then(list).into_response(), "/user/v1/user")
 }
 
-async fn user(Caller(caller): Caller) -> Answer {
+async fn user(ApiCaller(caller): ApiCaller) -> ApiResult {
     caller.require_person()?;
     api::json(&json::FullUser::seen_by(caller.account(), &caller))
 }
 
-async fn organization(Caller(caller): Caller) -> Answer {
+async fn organization(ApiCaller(caller): ApiCaller) -> ApiResult {
     api::json(&json::FullOrganization::from(Users::organization(&caller)?))
 }
 
-async fn profile(State(app): State<App>, Caller(caller): Caller) -> Answer {
+async fn profile(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
     api::json(&app.shared.access.users.profile(&caller).await?)
 }
 
 async fn replace_profile(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let given = read_profile(request).await?;
     app.shared.access.users.replace_profile(&caller, given).await?;
     api::text("OK")
 }
 
 async fn profile_part(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     property: Segment,
-) -> Answer {
+) -> ApiResult {
     let property = request::segment("property", property)?;
     let names = names(&property)?;
     let mut profile = app.shared.access.users.profile(&caller).await?;
@@ -94,11 +94,11 @@ async fn profile_part(
 }
 
 async fn patch_profile(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     property: Segment,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let property = request::segment("property", property)?;
     let names = names(&property)?;
     let given = read_profile(request).await?;
@@ -127,29 +127,29 @@ async fn read_profile(request: Request) -> Result<Map<String, Value>> {
     }
 }
 
-async fn devices(State(app): State<App>, Caller(caller): Caller) -> Answer {
+async fn devices(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
     let devices = app.shared.access.users.devices(&caller).await?;
     api::json(&devices.iter().map(json::OwnDevice::from).collect::<Vec<_>>())
 }
 
 async fn register(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     token: Segment,
     uri: Uri,
-) -> Answer {
-    let device = device(token, &Query::of(&uri)?)?;
+) -> ApiResult {
+    let device = device(token, &QueryParameters::of(&uri)?)?;
     app.shared.access.users.register(&caller, device, clock::now()).await?;
     api::text("OK")
 }
 
-async fn unregister(State(app): State<App>, Caller(caller): Caller, token: Segment) -> Answer {
+async fn unregister(State(app): State<AppState>, ApiCaller(caller): ApiCaller, token: Segment) -> ApiResult {
     app.shared.access.users.unregister(&caller, device_token(token)?).await?;
     api::text("OK")
 }
 
-fn device(token: Segment, query: &Query) -> Result<Device> {
-    let mut problems = Problems::new();
+fn device(token: Segment, query: &QueryParameters) -> Result<Device> {
+    let mut problems = ValidationErrors::new();
     let token = problems.keep(device_token(token));
     let kind = problems.keep(device_kind(query));
     let name = problems.keep(short_text(query, "name"));
@@ -173,43 +173,43 @@ fn device_token(token: Segment) -> Result<String> {
     Ok(token)
 }
 
-fn device_kind(query: &Query) -> Result<DeviceKind> {
+fn device_kind(query: &QueryParameters) -> Result<DeviceKind> {
     query.required("type")?;
     let choices = DeviceKind::ALL.map(|kind| (kind.as_str(), kind));
     let found = query.one_of("type", &choices)?;
     found.ok_or_else(|| Error::internal("a parameter that is there was not found"))
 }
 
-fn short_text(query: &Query, name: &str) -> Result<Option<String>> {
+fn short_text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
     let read = |text: &str| SHORT.check(text).is_none().then(|| text.to_owned());
     let expected = format!("{SHORT_TEXT_CHARS_MAX} characters at most, no control characters");
     query.parsed(name, "pattern", &expected, read)
 }
 
-async fn list_users(State(app): State<App>, Caller(caller): Caller) -> Answer {
+async fn list_users(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
     let users = app.shared.access.users.administration(&caller)?.list().await?;
     api::json(&users.iter().map(|user| json::UserBase::seen_by(user, &caller)).collect::<Vec<_>>())
 }
 
-async fn create_user(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
+async fn create_user(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.create(new_user(&body)?, clock::now()).await?;
     api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
-async fn load_user(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+async fn load_user(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let account = administration.load(UserId(request::integer_segment("id", id)?)).await?;
     api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
 async fn update_user(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     id: Segment,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let id = UserId(request::integer_segment("id", id)?);
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
@@ -218,17 +218,17 @@ async fn update_user(
 }
 
 /// Reads a user create body.
-fn new_user(body: &Value) -> Result<NewUser> {
-    request::object(body, |user| NewUser {
-        email_address: user.required("emailAddress", Text::EMAIL),
+fn new_user(body: &Value) -> Result<CheckedMember> {
+    request::object(body, |user| CheckedMember {
+        email_address: user.required("emailAddress", TextRule::EMAIL),
         first_name: user.required("firstName", SHORT),
         last_name: user.required("lastName", SHORT),
         department: user.text("department", Presence::Optional, SHORT).given(),
-        phone: phone(user).given().map_or_else(Phone::default, |(direct, mobile)| Phone {
+        phone: phone(user).given().map_or_else(PhoneNumbers::default, |(direct, mobile)| PhoneNumbers {
             direct: direct.given(),
             mobile: mobile.given(),
         }),
-        access: access(user).given().map_or_else(Access::default, |(admin, mediebank)| Access {
+        access: access(user).given().map_or_else(AccessLevels::default, |(admin, mediebank)| AccessLevels {
             admin: admin.given().unwrap_or_default(),
             mediebank: mediebank.given().unwrap_or_default(),
         }),
@@ -242,15 +242,15 @@ fn new_user(body: &Value) -> Result<NewUser> {
 fn user_change(body: &Value) -> Result<UserChange> {
     request::object(body, |user| {
         let mut text = |name, text| user.text(name, Presence::NotNull, text).given();
-        let email_address = text("emailAddress", Text::EMAIL);
+        let email_address = text("emailAddress", TextRule::EMAIL);
         let (first_name, last_name) = (text("firstName", SHORT), text("lastName", SHORT));
         let department = asked(user.text("department", Presence::Optional, SHORT));
         let (phone_direct, phone_mobile) = match phone(user) {
-            Field::Absent => (None, None),
-            Field::Null => (Some(None), Some(None)),
-            Field::Given((direct, mobile)) => (asked(direct), asked(mobile)),
+            PropertyValue::Absent => (None, None),
+            PropertyValue::Null => (Some(None), Some(None)),
+            PropertyValue::Given((direct, mobile)) => (asked(direct), asked(mobile)),
         };
-        let (admin, mediebank) = access(user).given().unwrap_or((Field::Absent, Field::Absent));
+        let (admin, mediebank) = access(user).given().unwrap_or((PropertyValue::Absent, PropertyValue::Absent));
         UserChange {
             email_address,
             first_name,
@@ -264,24 +264,24 @@ fn user_change(body: &Value) -> Result<UserChange> {
     })
 }
 
-fn asked<T>(field: Field<T>) -> Option<Option<T>> {
+fn asked<T>(field: PropertyValue<T>) -> Option<Option<T>> {
     match field {
-        Field::Absent => None,
-        Field::Null => Some(None),
-        Field::Given(value) => Some(Some(value)),
+        PropertyValue::Absent => None,
+        PropertyValue::Null => Some(None),
+        PropertyValue::Given(value) => Some(Some(value)),
     }
 }
 
 /// `direct` and `mobile` of the property `phoneNumber`.
-fn phone(user: &mut Object<'_>) -> Field<(Field<String>, Field<String>)> {
+fn phone(user: &mut PropertyReader<'_>) -> PropertyValue<(PropertyValue<String>, PropertyValue<String>)> {
     user.object("phoneNumber", Presence::Optional, |phone| {
         let direct = phone.text("direct", Presence::Optional, SHORT);
-        if matches!(&direct, Field::Given(text) if !is_phone_number(text)) {
+        if matches!(&direct, PropertyValue::Given(text) if !is_phone_number(text)) {
             // Spec §7: the one rule here with a code of its own.
             phone.report("direct", "phoneNumber_direct_invalid", "is not a telephone number");
         }
         let mobile = phone.text("mobile", Presence::Optional, SHORT);
-        if matches!(&mobile, Field::Given(text) if !is_phone_number(text)) {
+        if matches!(&mobile, PropertyValue::Given(text) if !is_phone_number(text)) {
             phone.break_rule("mobile", "format", "is not a telephone number");
         }
         (direct, mobile)
@@ -289,7 +289,7 @@ fn phone(user: &mut Object<'_>) -> Field<(Field<String>, Field<String>)> {
 }
 
 /// `admin` and `mediebank` of the property `access`.
-fn access(user: &mut Object<'_>) -> Field<(Field<bool>, Field<bool>)> {
+fn access(user: &mut PropertyReader<'_>) -> PropertyValue<(PropertyValue<bool>, PropertyValue<bool>)> {
     user.object("access", Presence::NotNull, |access| {
         let admin = access.flag("admin", Presence::NotNull);
         (admin, access.flag("mediebank", Presence::NotNull))
@@ -320,7 +320,7 @@ mod tests {
     fn ok_a_user_to_be_made_has_what_the_body_says() {
         let new = new_user(&minimal()).unwrap();
         assert_eq!(new.email_address, "A@b.example");
-        assert_eq!((new.phone, new.access), (Phone::default(), Access::default()));
+        assert_eq!((new.phone, new.access), (PhoneNumbers::default(), AccessLevels::default()));
         let mut body = minimal();
         body["phoneNumber"] = json!({ "direct": "+46 8 1", "mobile": null });
         body["access"] = json!({ "admin": true });
@@ -328,7 +328,7 @@ mod tests {
         let new = new_user(&body).unwrap();
         assert_eq!(new.phone.direct.as_deref(), Some("+46 8 1"));
         assert_eq!((new.phone.mobile, new.department), (None, None));
-        assert_eq!(new.access, Access { admin: true, mediebank: false });
+        assert_eq!(new.access, AccessLevels { admin: true, mediebank: false });
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
     }
 
     fn parse_device(token: &str, query: &str) -> Result<Device> {
-        device(Ok(Path(token.to_owned())), &Query::parse(query).unwrap())
+        device(Ok(Path(token.to_owned())), &QueryParameters::parse(query).unwrap())
     }
 
     #[test]

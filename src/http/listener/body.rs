@@ -4,7 +4,7 @@
 //! them on, so a client that stops reading shows, be it through a full socket (HTTP/1) or a
 //! closed window (HTTP/2). A request body counts as awaited while a handler polls it in vain.
 
-use crate::http::listener::pulse::{InFlight, Pulse};
+use crate::http::listener::pulse::{InFlightRequest, ConnectionCounters};
 use axum::body::Body;
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
@@ -18,19 +18,19 @@ use std::{
 
 /// Bytes of a response that the client has not taken yet.
 #[derive(Debug)]
-pub struct Owed {
+pub struct UnsentBytes {
     bytes: Bytes,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionCounters>,
 }
 
-impl Owed {
-    fn new(bytes: Bytes, pulse: &Arc<Pulse>) -> Self {
+impl UnsentBytes {
+    fn new(bytes: Bytes, pulse: &Arc<ConnectionCounters>) -> Self {
         pulse.owed_bytes.fetch_add(bytes.len() as u64, Relaxed);
         Self { bytes, pulse: Arc::clone(pulse) }
     }
 }
 
-impl Buf for Owed {
+impl Buf for UnsentBytes {
     fn remaining(&self) -> usize {
         self.bytes.len()
     }
@@ -50,25 +50,25 @@ impl Buf for Owed {
     }
 }
 
-impl Drop for Owed {
+impl Drop for UnsentBytes {
     fn drop(&mut self) {
         self.pulse.owed_bytes.fetch_sub(self.bytes.len() as u64, Relaxed);
     }
 }
 
-/// A response body that keeps its request in flight and hands out [`Owed`] bytes.
+/// A response body that keeps its request in flight and hands out [`UnsentBytes`] bytes.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct ResponseBody {
     body: Body,
-    request: InFlight,
+    request: InFlightRequest,
     /// Whether it is for the transport to go on: it has what it took, or did not ask yet. Over
     /// HTTP/2 it asks for nothing while the window is closed.
     offered: bool,
 }
 
-impl Outgoing {
+impl ResponseBody {
     /// Wraps the answer to `request`.
-    pub fn new(body: Body, request: InFlight) -> Self {
+    pub fn new(body: Body, request: InFlightRequest) -> Self {
         let offered = !http_body::Body::is_end_stream(&body);
         let mut outgoing = Self { body, request, offered: false };
         outgoing.set_offered(offered);
@@ -85,24 +85,24 @@ impl Outgoing {
     }
 }
 
-impl Drop for Outgoing {
+impl Drop for ResponseBody {
     fn drop(&mut self) {
         self.set_offered(false);
     }
 }
 
-impl http_body::Body for Outgoing {
-    type Data = Owed;
+impl http_body::Body for ResponseBody {
+    type Data = UnsentBytes;
     type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Owed>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<UnsentBytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         self.set_offered(matches!(polled, Poll::Ready(Some(Ok(_)))));
         let pulse = self.request.pulse();
-        polled.map_ok(|frame| frame.map_data(|bytes| Owed::new(bytes, pulse)))
+        polled.map_ok(|frame| frame.map_data(|bytes| UnsentBytes::new(bytes, pulse)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -116,15 +116,15 @@ impl http_body::Body for Outgoing {
 
 /// A request body that shows when a handler waits for the client.
 #[derive(Debug)]
-pub struct Awaited {
+pub struct RequestBody {
     body: Incoming,
     waiting: bool,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionCounters>,
 }
 
-impl Awaited {
+impl RequestBody {
     /// The body for a handler. An empty one costs nothing.
-    pub fn body(body: Incoming, pulse: &Arc<Pulse>) -> Body {
+    pub fn body(body: Incoming, pulse: &Arc<ConnectionCounters>) -> Body {
         if http_body::Body::is_end_stream(&body) {
             return Body::empty();
         }
@@ -141,7 +141,7 @@ impl Awaited {
     }
 }
 
-impl http_body::Body for Awaited {
+impl http_body::Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -168,7 +168,7 @@ impl http_body::Body for Awaited {
     }
 }
 
-impl Drop for Awaited {
+impl Drop for RequestBody {
     fn drop(&mut self) {
         self.set_waiting(false);
     }
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn bytes_are_owed_until_they_are_passed_on_or_given_up() {
-        let pulse = Arc::new(Pulse::default());
-        let mut owed = Owed::new(Bytes::from_static(b"picture"), &pulse);
+        let pulse = Arc::new(ConnectionCounters::default());
+        let mut owed = UnsentBytes::new(Bytes::from_static(b"picture"), &pulse);
         assert_eq!(pulse.owed_bytes.load(Relaxed), 7);
         owed.advance(4);
         assert_eq!(pulse.owed_bytes.load(Relaxed), 3);
@@ -192,10 +192,10 @@ mod tests {
 
     #[test]
     fn a_response_is_offered_until_it_ends_or_waits_for_us() {
-        let pulse = Arc::new(Pulse::default());
-        let begin = || InFlight::begin(&pulse, true);
+        let pulse = Arc::new(ConnectionCounters::default());
+        let begin = || InFlightRequest::begin(&pulse, true);
         let seen = || pulse.offers.load(Relaxed);
-        let mut body = Outgoing::new(Body::from("picture"), begin());
+        let mut body = ResponseBody::new(Body::from("picture"), begin());
         assert_eq!(seen(), 1, "nobody asked for it yet");
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let frame = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
@@ -205,19 +205,19 @@ mod tests {
         assert!(matches!(end, Poll::Ready(None)));
         assert_eq!(seen(), 0);
         let ours = futures_util::stream::pending::<Result<Bytes, axum::Error>>();
-        let mut waits = Outgoing::new(Body::from_stream(ours), begin());
+        let mut waits = ResponseBody::new(Body::from_stream(ours), begin());
         assert_eq!(seen(), 1);
         assert!(http_body::Body::poll_frame(Pin::new(&mut waits), &mut cx).is_pending());
         assert_eq!(seen(), 0, "it is our turn");
-        drop(Outgoing::new(Body::from("dropped"), begin()));
-        drop(Outgoing::new(Body::empty(), begin()));
+        drop(ResponseBody::new(Body::from("dropped"), begin()));
+        drop(ResponseBody::new(Body::empty(), begin()));
         assert_eq!(seen(), 0);
     }
 
     #[test]
     fn a_response_keeps_its_length_and_its_request() {
-        let pulse = Arc::new(Pulse::default());
-        let body = Outgoing::new(Body::from("picture"), InFlight::begin(&pulse, false));
+        let pulse = Arc::new(ConnectionCounters::default());
+        let body = ResponseBody::new(Body::from("picture"), InFlightRequest::begin(&pulse, false));
         assert_eq!(http_body::Body::size_hint(&body).exact(), Some(7));
         assert!(pulse.sample().busy);
         drop(body);

@@ -2,11 +2,11 @@
 
 use crate::http::listener::{
     ClientAddr,
-    body::{Awaited, Outgoing},
-    guard::Guard,
-    judge::{Fault, Judge, Verdict},
+    body::{RequestBody, ResponseBody},
+    guard::CountingStream,
+    judge::{ConnectionFault, ConnectionMonitor, ConnectionVerdict},
     limits::ListenerLimits,
-    pulse::{InFlight, Pulse},
+    pulse::{InFlightRequest, ConnectionCounters},
     refusal,
     tls::Certificate,
 };
@@ -65,22 +65,22 @@ const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What the connections of a listener share that were accepted under the same limits.
 #[derive(Debug)]
-pub struct Shared {
+pub struct ListenerState {
     limits: Arc<ListenerLimits>,
     protocols: auto::Builder<TokioExecutor>,
-    counts: Arc<Counts>,
+    counts: Arc<ConnectionCounts>,
 }
 
 /// What is counted over all limits.
 #[derive(Debug, Default)]
-struct Counts {
+struct ConnectionCounts {
     open: AtomicUsize,
     handshakes: AtomicUsize,
     /// Open connections of each network that has some; so never more entries than connections.
     networks: Mutex<HashMap<IpAddr, usize>>,
 }
 
-impl Shared {
+impl ListenerState {
     /// State of a listener without connections.
     pub fn new(limits: Arc<ListenerLimits>) -> Self {
         let protocols = protocols(&limits);
@@ -105,28 +105,28 @@ impl Shared {
 
 /// One of the connections that a listener may hold.
 #[derive(Debug)]
-pub struct Slot {
-    shared: Arc<Shared>,
+pub struct ConnectionSlot {
+    shared: Arc<ListenerState>,
     /// The network that the connection counts for; `None` for a trusted proxy.
     network: Option<IpAddr>,
 }
 
 /// Which limit refuses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Full {
+pub enum ConnectionLimit {
     /// All connections are taken.
     All,
     /// Those of the client's address are.
     Address,
 }
 
-impl Slot {
+impl ConnectionSlot {
     /// Takes a slot for a connection from `peer`, or says which limit is reached. Only the accept
     /// loop takes.
-    pub fn take(shared: &Arc<Shared>, peer: IpAddr) -> Result<Self, Full> {
+    pub fn take(shared: &Arc<ListenerState>, peer: IpAddr) -> Result<Self, ConnectionLimit> {
         let limits = &shared.limits;
         if shared.counts.open.load(Relaxed) >= limits.connections_max {
-            return Err(Full::All);
+            return Err(ConnectionLimit::All);
         }
         // Every connection is counted, so that a limit that is set later finds the right numbers.
         let network = (!limits.trusted_proxies.contain(peer)).then(|| network(peer));
@@ -135,7 +135,7 @@ impl Slot {
             let open = networks.entry(network).or_default();
             // 0 turns the limit off.
             if *open >= limits.connections_per_address && limits.connections_per_address > 0 {
-                return Err(Full::Address);
+                return Err(ConnectionLimit::Address);
             }
             *open += 1;
         }
@@ -145,7 +145,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.shared.counts.open.fetch_sub(1, Relaxed);
         metrics::gauge!("wirephoto_connections").decrement(1.0);
@@ -188,7 +188,7 @@ fn protocols(limits: &ListenerLimits) -> auto::Builder<TokioExecutor> {
 
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// While the listener accepted others.
     Earlier,
     /// After it had noticed the stop.
@@ -196,14 +196,14 @@ pub enum End {
 }
 
 /// A handshake under way, counted.
-struct Handshake<'a> {
-    counts: &'a Counts,
+struct HandshakePermit<'a> {
+    counts: &'a ConnectionCounts,
 }
 
-impl<'a> Handshake<'a> {
+impl<'a> HandshakePermit<'a> {
     /// Begins one; `None` when half of all connections are in theirs: whoever lets them hang must
     /// not take the places of those that get on.
-    fn begin(shared: &'a Shared) -> Option<Self> {
+    fn begin(shared: &'a ListenerState) -> Option<Self> {
         let max = (shared.limits.connections_max / 2).max(1);
         let counts = &*shared.counts;
         if counts.handshakes.fetch_add(1, Relaxed) >= max {
@@ -215,7 +215,7 @@ impl<'a> Handshake<'a> {
     }
 }
 
-impl Drop for Handshake<'_> {
+impl Drop for HandshakePermit<'_> {
     fn drop(&mut self) {
         self.counts.handshakes.fetch_sub(1, Relaxed);
         metrics::gauge!("wirephoto_tls_handshakes").decrement(1.0);
@@ -227,9 +227,9 @@ pub async fn run<S>(
     stream: TcpStream,
     peer: SocketAddr,
     service: S,
-    slot: Slot,
+    slot: ConnectionSlot,
     stop: watch::Receiver<bool>,
-) -> End
+) -> ConnectionEnd
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
     S: Send + 'static,
@@ -237,8 +237,8 @@ where
 {
     // Small answers leave at once. A socket that refuses is closed already; reading finds out.
     let _closed = stream.set_nodelay(true);
-    let pulse = Arc::new(Pulse::default());
-    let guard = Guard::new(stream, Arc::clone(&pulse));
+    let pulse = Arc::new(ConnectionCounters::default());
+    let guard = CountingStream::new(stream, Arc::clone(&pulse));
     converse(guard, pulse, peer, service, slot, stop).await
 }
 
@@ -248,24 +248,24 @@ pub async fn run_tls<S>(
     certificate: Arc<Certificate>,
     peer: SocketAddr,
     service: S,
-    slot: Slot,
+    slot: ConnectionSlot,
     mut stop: watch::Receiver<bool>,
-) -> End
+) -> ConnectionEnd
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
     S: Send + 'static,
     S::Future: Send + 'static,
 {
     let _closed = stream.set_nodelay(true);
-    let pulse = Arc::new(Pulse::default());
+    let pulse = Arc::new(ConnectionCounters::default());
     let limit = slot.shared.limits.header_timeout;
-    let Some(under_way) = Handshake::begin(&slot.shared) else {
-        note(Fault::Handshakes, peer);
-        return End::Earlier;
+    let Some(under_way) = HandshakePermit::begin(&slot.shared) else {
+        note(ConnectionFault::Handshakes, peer);
+        return ConnectionEnd::Earlier;
     };
     let shaken = tokio::select! {
         biased;
-        _ = stop.wait_for(|stop| *stop) => return End::Drained,
+        _ = stop.wait_for(|stop| *stop) => return ConnectionEnd::Drained,
         shaken = timeout(limit, shake(stream, &certificate, &pulse)) => shaken,
     };
     drop(under_way);
@@ -274,11 +274,11 @@ where
         Ok(Err(cause)) => {
             metrics::counter!("wirephoto_tls_handshakes_failed_total").increment(1);
             tracing::debug!(%peer, %cause, "no TLS connection");
-            End::Earlier
+            ConnectionEnd::Earlier
         }
         Err(_) => {
-            note(Fault::SlowHandshake, peer);
-            End::Earlier
+            note(ConnectionFault::SlowHandshake, peer);
+            ConnectionEnd::Earlier
         }
     }
 }
@@ -287,26 +287,26 @@ where
 async fn shake(
     stream: TcpStream,
     certificate: &Certificate,
-    pulse: &Arc<Pulse>,
-) -> io::Result<TlsStream<Guard>> {
+    pulse: &Arc<ConnectionCounters>,
+) -> io::Result<TlsStream<CountingStream>> {
     let mut first = [0];
     // A handshake begins with 22, a method with a letter.
     if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
         refusal::speak(stream, refusal::NEEDS_TLS).await;
         return Err(io::Error::other("HTTP without TLS"));
     }
-    certificate.acceptor().accept(Guard::new(stream, Arc::clone(pulse))).await
+    certificate.acceptor().accept(CountingStream::new(stream, Arc::clone(pulse))).await
 }
 
 /// Serves what is said on `io`, which `pulse` counts.
 async fn converse<I, S>(
     io: I,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionCounters>,
     peer: SocketAddr,
     service: S,
-    slot: Slot,
+    slot: ConnectionSlot,
     mut stop: watch::Receiver<bool>,
-) -> End
+) -> ConnectionEnd
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
@@ -319,11 +319,11 @@ where
         service_fn(move |request| answer(service.clone(), request, peer, Arc::clone(&requests)));
     let io = TokioIo::new(io);
     let mut connection = pin!(slot.shared.protocols.serve_connection(io, handler));
-    let mut judge = Judge::new(limits);
+    let mut judge = ConnectionMonitor::new(limits);
     let mut beat = beats(limits);
     // A dropped sender means that nobody could stop us any more: that is a stop.
     let mut stopped = pin!(stop.wait_for(|stop| *stop));
-    let mut end = End::Earlier;
+    let mut end = ConnectionEnd::Earlier;
     loop {
         tokio::select! {
             biased;
@@ -333,21 +333,21 @@ where
                 }
                 return end;
             }
-            _ = &mut stopped, if end == End::Earlier => {
-                end = End::Drained;
+            _ = &mut stopped, if end == ConnectionEnd::Earlier => {
+                end = ConnectionEnd::Drained;
                 judge.closing();
                 connection.as_mut().graceful_shutdown();
             }
             _ = beat.tick() => match judge.beat(&pulse.sample(), slot.shared.crowded()) {
-                Verdict::Keep => {}
-                Verdict::Close(fault) => {
+                ConnectionVerdict::Keep => {}
+                ConnectionVerdict::Close(fault) => {
                     note(fault, peer);
                     judge.closing();
                     connection.as_mut().graceful_shutdown();
                 }
-                Verdict::Cut(fault) => {
+                ConnectionVerdict::Cut(fault) => {
                     note(fault, peer);
-                    pulse.reset.store(fault != Fault::Idle, Relaxed);
+                    pulse.reset.store(fault != ConnectionFault::Idle, Relaxed);
                     return end;
                 }
             }
@@ -364,7 +364,7 @@ fn beats(limits: &ListenerLimits) -> Interval {
     beat
 }
 
-fn note(fault: Fault, peer: SocketAddr) {
+fn note(fault: ConnectionFault, peer: SocketAddr) {
     metrics::counter!("wirephoto_connections_ended_total", "reason" => fault.name()).increment(1);
     tracing::debug!(%peer, reason = fault.name(), "connection ended by a limit");
 }
@@ -374,14 +374,14 @@ async fn answer<S>(
     service: S,
     mut request: Request<Incoming>,
     peer: SocketAddr,
-    pulse: Arc<Pulse>,
-) -> Result<Response<Outgoing>, Infallible>
+    pulse: Arc<ConnectionCounters>,
+) -> Result<Response<ResponseBody>, Infallible>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    let in_flight = InFlight::begin(&pulse, request.version() == Version::HTTP_2);
+    let in_flight = InFlightRequest::begin(&pulse, request.version() == Version::HTTP_2);
     request.extensions_mut().insert(ClientAddr(peer));
-    let request = request.map(|body| Awaited::body(body, &pulse));
+    let request = request.map(|body| RequestBody::body(body, &pulse));
     let response = service.oneshot(request).await?;
-    Ok(response.map(|body| Outgoing::new(body, in_flight)))
+    Ok(response.map(|body| ResponseBody::new(body, in_flight)))
 }

@@ -4,7 +4,7 @@
 //! memory; it ends a connection itself for resets, errors and continuations without end. What is
 //! left is counted here: bytes that came in besides requests and bodies.
 
-use super::pulse::Sample;
+use super::pulse::ConnectionSample;
 
 /// Beats over which they are counted.
 const WINDOW_BEATS: u32 = 10;
@@ -19,24 +19,24 @@ const TAKEN_PART: u64 = 32;
 
 /// What one connection sent since its window began.
 #[derive(Debug, Clone, Default)]
-pub struct Flood {
+pub struct FloodDetector {
     beats: u32,
-    begin: Counts,
+    begin: TrafficCounts,
 }
 
 /// Counters of a connection.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct TrafficCounts {
     socket_bytes: u64,
     body_bytes: u64,
     shipped_bytes: u64,
     requests: u64,
 }
 
-impl Flood {
+impl FloodDetector {
     /// Whether more came in than what is seen explains. HTTP/1 has no frames.
-    pub fn is_flooded(&mut self, seen: &Sample) -> bool {
-        let now = Counts {
+    pub fn is_flooded(&mut self, seen: &ConnectionSample) -> bool {
+        let now = TrafficCounts {
             socket_bytes: seen.socket_bytes,
             body_bytes: seen.body_bytes,
             shipped_bytes: seen.shipped_bytes,
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     /// The beat at which a connection that looks like `seen(beat)` floods, of a hundred.
-    fn check(seen: impl Fn(u64) -> Sample, expected: Option<u64>) {
-        let mut flood = Flood::default();
+    fn check(seen: impl Fn(u64) -> ConnectionSample, expected: Option<u64>) {
+        let mut flood = FloodDetector::default();
         let found = (1..100).find(|beat| flood.is_flooded(&seen(*beat)));
         assert_eq!(found, expected);
     }
 
-    fn sample(socket_bytes: u64) -> Sample {
-        Sample { h2: true, socket_bytes, ..Sample::default() }
+    fn sample(socket_bytes: u64) -> ConnectionSample {
+        ConnectionSample { h2: true, socket_bytes, ..ConnectionSample::default() }
     }
 
     #[test]
@@ -77,18 +77,18 @@ mod tests {
         check(|beat| sample(beat * 10_000_000), Some(1));
         check(|beat| sample(beat * 1_000_000), Some(5));
         check(|beat| sample(beat * 400_000), None);
-        check(|beat| Sample { h2: false, ..sample(beat * 10_000_000) }, None);
+        check(|beat| ConnectionSample { h2: false, ..sample(beat * 10_000_000) }, None);
     }
 
     #[test]
     fn requests_bodies_and_windows_explain_what_comes_in() {
-        check(|beat| Sample { requests: beat * 1000, ..sample(beat * 10_000_000) }, None);
+        check(|beat| ConnectionSample { requests: beat * 1000, ..sample(beat * 10_000_000) }, None);
         check(
-            |beat| Sample { body_bytes: beat * 100_000_000, ..sample(beat * 110_000_000) },
+            |beat| ConnectionSample { body_bytes: beat * 100_000_000, ..sample(beat * 110_000_000) },
             None,
         );
         let reader =
-            |beat| Sample { shipped_bytes: beat * 1_000_000_000, ..sample(beat * 2_000_000) };
+            |beat| ConnectionSample { shipped_bytes: beat * 1_000_000_000, ..sample(beat * 2_000_000) };
         check(reader, None);
     }
 }

@@ -1,6 +1,6 @@
 //! The socket of one connection, counted.
 
-use crate::http::listener::pulse::Pulse;
+use crate::http::listener::pulse::ConnectionCounters;
 use std::{
     io::{self, IoSlice},
     pin::Pin,
@@ -19,19 +19,19 @@ use tokio::{
 /// control shows; see [`crate::http::listener::body`]. Here shows only that nothing goes out any
 /// more, and what goes out after the body was passed on.
 #[derive(Debug)]
-pub struct Guard {
+pub struct CountingStream {
     stream: TcpStream,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionCounters>,
 }
 
-impl Guard {
+impl CountingStream {
     /// Counts the bytes read from `stream` in `pulse`.
-    pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Self {
+    pub fn new(stream: TcpStream, pulse: Arc<ConnectionCounters>) -> Self {
         Self { stream, pulse }
     }
 }
 
-impl Drop for Guard {
+impl Drop for CountingStream {
     fn drop(&mut self) {
         if self.pulse.reset.load(Relaxed) {
             // Without it the kernel would keep up to 4 MB per slow reader long after the cut. A
@@ -41,7 +41,7 @@ impl Drop for Guard {
     }
 }
 
-impl AsyncRead for Guard {
+impl AsyncRead for CountingStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -55,7 +55,7 @@ impl AsyncRead for Guard {
     }
 }
 
-impl AsyncWrite for Guard {
+impl AsyncWrite for CountingStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -101,8 +101,8 @@ mod tests {
         let addr = listener.local_addr().expect("bound");
         let mut client = TcpStream::connect(addr).await.expect("connected");
         let (stream, _) = listener.accept().await.expect("accepted");
-        let pulse = Arc::new(Pulse::default());
-        let mut guard = Guard::new(stream, Arc::clone(&pulse));
+        let pulse = Arc::new(ConnectionCounters::default());
+        let mut guard = CountingStream::new(stream, Arc::clone(&pulse));
         let (bytes, mut sent) = (vec![7; 256 * 1024], 0);
         while let Some(written) = guard.write(&bytes).now_or_never() {
             sent += written.expect("the client is there");

@@ -1,6 +1,6 @@
 //! What a connection's beat decides, from counters alone.
 
-use crate::http::listener::{flood::Flood, limits::ListenerLimits, pulse::Sample};
+use crate::http::listener::{flood::FloodDetector, limits::ListenerLimits, pulse::ConnectionSample};
 use std::time::Duration;
 
 /// Beats that a connection gets to close by itself once asked to.
@@ -8,7 +8,7 @@ const CLOSING_BEATS: u32 = 4;
 
 /// Why a connection is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum ConnectionFault {
     /// No request for the idle time.
     Idle,
     /// A request head took longer than the header time.
@@ -25,7 +25,7 @@ pub enum Fault {
     Flood,
 }
 
-impl Fault {
+impl ConnectionFault {
     /// The value of the label `reason` in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
@@ -42,18 +42,18 @@ impl Fault {
 
 /// What to do with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ConnectionVerdict {
     /// Nothing.
     Keep,
     /// Close it the way its protocol provides.
-    Close(Fault),
+    Close(ConnectionFault),
     /// Drop it.
-    Cut(Fault),
+    Cut(ConnectionFault),
 }
 
 /// A direction of bytes that must keep a rate while somebody waits for them.
 #[derive(Debug, Clone)]
-struct Lane {
+struct RateMonitor {
     bytes_per_s: u64,
     beat: Duration,
     /// Beats before the rate is measured.
@@ -62,7 +62,7 @@ struct Lane {
     bytes_before: u64,
 }
 
-impl Lane {
+impl RateMonitor {
     fn new(bytes_per_s: u64, grace: Duration, limits: &ListenerLimits) -> Self {
         let grace_beats = limits.beats(grace);
         Self { bytes_per_s, beat: limits.beat(), grace_beats, waited_beats: 0, bytes_before: 0 }
@@ -98,7 +98,7 @@ impl Lane {
 
 /// Judges one connection, beat by beat.
 #[derive(Debug, Clone)]
-pub struct Judge {
+pub struct ConnectionMonitor {
     header_beats_max: u32,
     idle_beats_max: u32,
     head_beats: u32,
@@ -106,12 +106,12 @@ pub struct Judge {
     closing_beats: u32,
     requests: u64,
     closing: bool,
-    inward: Lane,
-    outward: Lane,
-    flood: Flood,
+    inward: RateMonitor,
+    outward: RateMonitor,
+    flood: FloodDetector,
 }
 
-impl Judge {
+impl ConnectionMonitor {
     /// A judge for a connection that was just accepted.
     pub fn new(limits: &ListenerLimits) -> Self {
         Self {
@@ -122,9 +122,9 @@ impl Judge {
             closing_beats: 0,
             requests: 0,
             closing: false,
-            inward: Lane::new(limits.read_rate_min_bytes_s, limits.read_grace, limits),
-            outward: Lane::new(limits.write_rate_min_bytes_s, limits.write_grace, limits),
-            flood: Flood::default(),
+            inward: RateMonitor::new(limits.read_rate_min_bytes_s, limits.read_grace, limits),
+            outward: RateMonitor::new(limits.write_rate_min_bytes_s, limits.write_grace, limits),
+            flood: FloodDetector::default(),
         }
     }
 
@@ -135,19 +135,19 @@ impl Judge {
 
     /// Decides on what is seen now. `crowded`: few free connections are left, so an idle one
     /// goes at its first full beat.
-    pub fn beat(&mut self, seen: &Sample, crowded: bool) -> Verdict {
+    pub fn beat(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
         if self.inward.too_slow(seen.body_awaited, seen.body_bytes) {
-            return Verdict::Cut(Fault::SlowBody);
+            return ConnectionVerdict::Cut(ConnectionFault::SlowBody);
         }
         if self.outward.too_slow(seen.owed, seen.shipped_bytes) {
-            return Verdict::Cut(Fault::SlowReader);
+            return ConnectionVerdict::Cut(ConnectionFault::SlowReader);
         }
         if self.flood.is_flooded(seen) {
-            return Verdict::Cut(Fault::Flood);
+            return ConnectionVerdict::Cut(ConnectionFault::Flood);
         }
         if seen.busy {
             self.rest();
-            return Verdict::Keep;
+            return ConnectionVerdict::Keep;
         }
         if seen.requests != self.requests {
             self.requests = seen.requests;
@@ -164,25 +164,25 @@ impl Judge {
 
     /// Judges a connection without a request. The first beat of a state may be short, so a limit
     /// is over when it has seen one beat more.
-    fn judge_waiting(&mut self, seen: &Sample, crowded: bool) -> Verdict {
+    fn judge_waiting(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
         self.idle_beats = self.idle_beats.saturating_add(1);
         // HTTP/2 sends pings and window updates between requests; there the idle time alone
         // bounds a head that never ends.
         let head_awaited = seen.requests == 0 || (seen.head_begun && !seen.h2);
         self.head_beats = if head_awaited { self.head_beats.saturating_add(1) } else { 0 };
         if self.head_beats > self.header_beats_max {
-            return Verdict::Cut(Fault::SlowHead);
+            return ConnectionVerdict::Cut(ConnectionFault::SlowHead);
         }
         if self.closing {
             self.closing_beats += 1;
             let over = self.closing_beats > CLOSING_BEATS && !head_awaited;
-            return if over { Verdict::Cut(Fault::Idle) } else { Verdict::Keep };
+            return if over { ConnectionVerdict::Cut(ConnectionFault::Idle) } else { ConnectionVerdict::Keep };
         }
         let idle_beats_max = if crowded { 1 } else { self.idle_beats_max };
         if self.idle_beats > idle_beats_max && !head_awaited {
-            return Verdict::Close(Fault::Idle);
+            return ConnectionVerdict::Close(ConnectionFault::Idle);
         }
-        Verdict::Keep
+        ConnectionVerdict::Keep
     }
 }
 
@@ -191,8 +191,8 @@ mod tests {
     use super::*;
 
     /// Beats of 1 s; header 4 beats, idle 6, rates over 4 beats of 100 bytes.
-    fn judge() -> Judge {
-        Judge::new(&ListenerLimits {
+    fn judge() -> ConnectionMonitor {
+        ConnectionMonitor::new(&ListenerLimits {
             header_timeout: Duration::from_secs(4),
             idle_timeout: Duration::from_secs(6),
             write_rate_min_bytes_s: 100,
@@ -204,73 +204,73 @@ mod tests {
     }
 
     /// Beats until a connection that looks like `seen(beat)` is ended, and how.
-    fn check(seen: impl Fn(u32) -> Sample, expected: Option<(u32, Verdict)>) {
+    fn check(seen: impl Fn(u32) -> ConnectionSample, expected: Option<(u32, ConnectionVerdict)>) {
         let mut judge = judge();
         let ended = (1..100).find_map(|beat| match judge.beat(&seen(beat), false) {
-            Verdict::Keep => None,
-            other @ (Verdict::Close(_) | Verdict::Cut(_)) => Some((beat, other)),
+            ConnectionVerdict::Keep => None,
+            other @ (ConnectionVerdict::Close(_) | ConnectionVerdict::Cut(_)) => Some((beat, other)),
         });
         assert_eq!(ended, expected);
     }
 
     #[test]
     fn a_client_that_sends_no_request_has_the_header_time() {
-        check(|_| Sample::default(), Some((5, Verdict::Cut(Fault::SlowHead))));
+        check(|_| ConnectionSample::default(), Some((5, ConnectionVerdict::Cut(ConnectionFault::SlowHead))));
     }
 
     #[test]
     fn an_idle_client_has_the_idle_time() {
-        let idle = Sample { requests: 1, ..Sample::default() };
-        check(|_| idle, Some((7, Verdict::Close(Fault::Idle))));
+        let idle = ConnectionSample { requests: 1, ..ConnectionSample::default() };
+        check(|_| idle, Some((7, ConnectionVerdict::Close(ConnectionFault::Idle))));
     }
 
     #[test]
     fn a_later_slow_head_has_the_header_time() {
-        let head = Sample { requests: 1, head_begun: true, ..Sample::default() };
-        check(|_| head, Some((5, Verdict::Cut(Fault::SlowHead))));
-        let pings = Sample { h2: true, ..head };
-        check(|_| pings, Some((7, Verdict::Close(Fault::Idle))));
+        let head = ConnectionSample { requests: 1, head_begun: true, ..ConnectionSample::default() };
+        check(|_| head, Some((5, ConnectionVerdict::Cut(ConnectionFault::SlowHead))));
+        let pings = ConnectionSample { h2: true, ..head };
+        check(|_| pings, Some((7, ConnectionVerdict::Close(ConnectionFault::Idle))));
     }
 
     #[test]
     fn a_request_in_progress_has_all_the_time() {
-        let busy = Sample { requests: 1, busy: true, ..Sample::default() };
+        let busy = ConnectionSample { requests: 1, busy: true, ..ConnectionSample::default() };
         check(|_| busy, None);
     }
 
     #[test]
     fn a_client_that_takes_the_rate_stays_and_a_slower_one_goes() {
-        let owed = |beat: u32, rate: u64| Sample {
+        let owed = |beat: u32, rate: u64| ConnectionSample {
             requests: 1,
             busy: true,
             owed: true,
             shipped_bytes: u64::from(beat) * rate,
-            ..Sample::default()
+            ..ConnectionSample::default()
         };
         check(|beat| owed(beat, 100), None);
-        check(|beat| owed(beat, 99), Some((5, Verdict::Cut(Fault::SlowReader))));
+        check(|beat| owed(beat, 99), Some((5, ConnectionVerdict::Cut(ConnectionFault::SlowReader))));
     }
 
     #[test]
     fn a_body_that_trickles_in_ends_the_connection() {
-        let awaited = |beat: u32, rate: u64| Sample {
+        let awaited = |beat: u32, rate: u64| ConnectionSample {
             requests: 1,
             busy: true,
             body_awaited: true,
             body_bytes: u64::from(beat) * rate,
-            ..Sample::default()
+            ..ConnectionSample::default()
         };
         check(|beat| awaited(beat, 100), None);
-        check(|beat| awaited(beat, 10), Some((5, Verdict::Cut(Fault::SlowBody))));
+        check(|beat| awaited(beat, 10), Some((5, ConnectionVerdict::Cut(ConnectionFault::SlowBody))));
     }
 
     #[test]
     fn a_wait_that_ends_begins_a_new_window() {
-        let seen = |beat: u32| Sample {
+        let seen = |beat: u32| ConnectionSample {
             requests: 1,
             busy: true,
             owed: !beat.is_multiple_of(4),
-            ..Sample::default()
+            ..ConnectionSample::default()
         };
         check(seen, None);
     }
@@ -278,19 +278,19 @@ mod tests {
     #[test]
     fn an_idle_client_goes_early_when_connections_run_out() {
         let mut judge = judge();
-        let idle = Sample { requests: 1, ..Sample::default() };
-        assert_eq!(judge.beat(&idle, true), Verdict::Keep);
-        assert_eq!(judge.beat(&idle, true), Verdict::Close(Fault::Idle));
+        let idle = ConnectionSample { requests: 1, ..ConnectionSample::default() };
+        assert_eq!(judge.beat(&idle, true), ConnectionVerdict::Keep);
+        assert_eq!(judge.beat(&idle, true), ConnectionVerdict::Close(ConnectionFault::Idle));
     }
 
     #[test]
     fn a_client_that_ignores_the_close_is_cut() {
         let mut judge = judge();
         judge.closing();
-        let idle = Sample { requests: 1, ..Sample::default() };
+        let idle = ConnectionSample { requests: 1, ..ConnectionSample::default() };
         for _ in 0..CLOSING_BEATS {
-            assert_eq!(judge.beat(&idle, false), Verdict::Keep);
+            assert_eq!(judge.beat(&idle, false), ConnectionVerdict::Keep);
         }
-        assert_eq!(judge.beat(&idle, false), Verdict::Cut(Fault::Idle));
+        assert_eq!(judge.beat(&idle, false), ConnectionVerdict::Cut(ConnectionFault::Idle));
     }
 }

@@ -3,7 +3,7 @@
 //! Times are enforced by a beat per connection, not by a timer per request, so a limit ends
 //! between its value and two beats later; a beat is at most a second.
 
-use crate::runtime::config::Addresses;
+use crate::runtime::config::NetworkList;
 use std::time::Duration;
 
 /// Longest beat: no limit is overstepped by more than two of these.
@@ -24,7 +24,7 @@ pub struct ListenerLimits {
     /// One more is answered 503 and closed; 0 turns the limit off.
     pub connections_per_address: usize,
     /// Proxies, whose connections carry the requests of many clients and have no limit of their own.
-    pub trusted_proxies: Addresses,
+    pub trusted_proxies: NetworkList,
     /// Time from accept, or from the first byte of a later HTTP/1 head, to a whole request head.
     /// Covers the time in which HTTP/1 and HTTP/2 are told apart.
     pub header_timeout: Duration,
@@ -56,7 +56,7 @@ impl Default for ListenerLimits {
         Self {
             connections_max: 4096,
             connections_per_address: 1024,
-            trusted_proxies: Addresses::default(),
+            trusted_proxies: NetworkList::default(),
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             write_rate_min_bytes_s: 1024,

@@ -31,10 +31,10 @@ pub use limits::ListenerLimits;
 pub use tls::Certificate;
 
 use crate::http::listener::{
-    connection::{End, Shared, Slot},
-    refusal::Refusals,
+    connection::{ConnectionEnd, ListenerState, ConnectionSlot},
+    refusal::ConnectionRefusals,
 };
-use crate::runtime::live::Live;
+use crate::runtime::live::HotSwap;
 use axum::{
     body::Body,
     http::{Request, Response},
@@ -64,17 +64,17 @@ pub struct ClientAddr(pub SocketAddr);
 
 /// What a listener works by; it may change while it runs.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct ListenerSettings {
     /// The limits of connections that are accepted from now on.
-    pub limits: Live<ListenerLimits>,
+    pub limits: HotSwap<ListenerLimits>,
     /// What they are shown; without one they speak no TLS.
-    pub certificate: Option<Live<Certificate>>,
+    pub certificate: Option<HotSwap<Certificate>>,
 }
 
-impl From<ListenerLimits> for Terms {
+impl From<ListenerLimits> for ListenerSettings {
     /// Without TLS.
     fn from(limits: ListenerLimits) -> Self {
-        Self { limits: Live::new(limits), certificate: None }
+        Self { limits: HotSwap::new(limits), certificate: None }
     }
 }
 
@@ -97,7 +97,7 @@ pub struct DrainReport {
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
-    terms: impl Into<Terms>,
+    terms: impl Into<ListenerSettings>,
     mut stop: watch::Receiver<bool>,
 ) -> DrainReport
 where
@@ -105,14 +105,14 @@ where
     S: Send + 'static,
     S::Future: Send + 'static,
 {
-    let Terms { limits, certificate } = terms.into();
+    let ListenerSettings { limits, certificate } = terms.into();
     // There from the beginning, so that alerts see the first one.
     metrics::counter!("wirephoto_connections_refused_total").increment(0);
     metrics::counter!("wirephoto_connections_refused_per_address_total").increment(0);
     metrics::counter!("wirephoto_accept_errors_total").increment(0);
-    let mut shared = Arc::new(Shared::new(limits.get()));
+    let mut shared = Arc::new(ListenerState::new(limits.get()));
     let mut connections = JoinSet::new();
-    let mut refusals = Refusals::default();
+    let mut refusals = ConnectionRefusals::default();
     let mut backoff = Backoff::new(ACCEPT_RETRIES);
     loop {
         let (stream, peer) = tokio::select! {
@@ -123,8 +123,8 @@ where
         while connections.try_join_next().is_some() {}
         shared = shared.under(limits.get());
         let (service, stop) = (service.clone(), stop.clone());
-        let certificate = certificate.as_ref().map(Live::get);
-        match (Slot::take(&shared, peer.ip()), certificate) {
+        let certificate = certificate.as_ref().map(HotSwap::get);
+        match (ConnectionSlot::take(&shared, peer.ip()), certificate) {
             (Ok(slot), None) => {
                 let run = connection::run(stream, peer, service, slot, stop);
                 connections.spawn(isolated(run, peer));
@@ -143,12 +143,12 @@ where
 }
 
 /// Runs one connection; its panic is logged and goes no further.
-async fn isolated(run: impl Future<Output = End>, peer: SocketAddr) -> End {
+async fn isolated(run: impl Future<Output = ConnectionEnd>, peer: SocketAddr) -> ConnectionEnd {
     // The connection's state is dropped with it; what a handler shares with others must survive
     // a handler's panic anyway.
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_panic| {
         tracing::error!(%peer, "panic in a request handler, its connection is closed");
-        End::Earlier
+        ConnectionEnd::Earlier
     })
 }
 
@@ -182,12 +182,12 @@ fn left_early(error: &io::Error) -> bool {
 }
 
 /// Waits for the open connections, at most for `time`, then drops the rest.
-async fn drain(mut connections: JoinSet<End>, time: Duration) -> DrainReport {
+async fn drain(mut connections: JoinSet<ConnectionEnd>, time: Duration) -> DrainReport {
     let mut finished = 0;
     let all = async {
         while let Some(ended) = connections.join_next().await {
             // One that ended just before the stop may be joined only now; it does not count.
-            finished += usize::from(matches!(ended, Ok(End::Drained)));
+            finished += usize::from(matches!(ended, Ok(ConnectionEnd::Drained)));
         }
     };
     let _late = timeout(time, all).await;

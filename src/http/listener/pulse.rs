@@ -16,7 +16,7 @@ use std::{
 ///
 /// They are read by sampling and guard no memory, so every access is relaxed.
 #[derive(Debug, Default)]
-pub struct Pulse {
+pub struct ConnectionCounters {
     /// Whether the last request came over HTTP/2.
     pub h2: AtomicBool,
     /// Whether the connection is cut for what its client does, or does not take: the socket is then
@@ -47,30 +47,30 @@ pub struct Pulse {
     pub blocked: AtomicBool,
 }
 
-/// What one beat sees of a [`Pulse`].
+/// What one beat sees of a [`ConnectionCounters`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// See [`Pulse::h2`].
+pub struct ConnectionSample {
+    /// See [`ConnectionCounters::h2`].
     pub h2: bool,
-    /// See [`Pulse::requests`].
+    /// See [`ConnectionCounters::requests`].
     pub requests: u64,
     /// Whether a request is in progress: handled, being answered, or still owed bytes.
     pub busy: bool,
-    /// See [`Pulse::socket_bytes`].
+    /// See [`ConnectionCounters::socket_bytes`].
     pub socket_bytes: u64,
     /// Whether bytes came in since the last request ended.
     pub head_begun: bool,
     /// Whether a handler waits for the client's body.
     pub body_awaited: bool,
-    /// See [`Pulse::body_bytes`].
+    /// See [`ConnectionCounters::body_bytes`].
     pub body_bytes: u64,
     /// Whether response bytes wait for the client.
     pub owed: bool,
-    /// See [`Pulse::shipped_bytes`].
+    /// See [`ConnectionCounters::shipped_bytes`].
     pub shipped_bytes: u64,
 }
 
-impl Pulse {
+impl ConnectionCounters {
     /// Notes how a write to the socket ended.
     pub fn note_write(&self, written: &Poll<io::Result<usize>>) {
         if self.blocked.load(Relaxed) != written.is_pending() {
@@ -86,12 +86,12 @@ impl Pulse {
     }
 
     /// What the counters say now.
-    pub fn sample(&self) -> Sample {
+    pub fn sample(&self) -> ConnectionSample {
         let socket_bytes = self.socket_bytes.load(Relaxed);
         let owed = self.owed_bytes.load(Relaxed) > 0
             || self.offers.load(Relaxed) > 0
             || self.blocked.load(Relaxed);
-        Sample {
+        ConnectionSample {
             h2: self.h2.load(Relaxed),
             requests: self.requests.load(Relaxed),
             busy: owed || self.in_flight.load(Relaxed) > 0,
@@ -107,13 +107,13 @@ impl Pulse {
 
 /// One request in progress, from its head to the end of its response body.
 #[derive(Debug)]
-pub struct InFlight {
-    pulse: Arc<Pulse>,
+pub struct InFlightRequest {
+    pulse: Arc<ConnectionCounters>,
 }
 
-impl InFlight {
+impl InFlightRequest {
     /// Counts a request whose head has just been read.
-    pub fn begin(pulse: &Arc<Pulse>, h2: bool) -> Self {
+    pub fn begin(pulse: &Arc<ConnectionCounters>, h2: bool) -> Self {
         pulse.h2.store(h2, Relaxed);
         pulse.requests.fetch_add(1, Relaxed);
         pulse.in_flight.fetch_add(1, Relaxed);
@@ -121,12 +121,12 @@ impl InFlight {
     }
 
     /// The connection's counters.
-    pub fn pulse(&self) -> &Arc<Pulse> {
+    pub fn pulse(&self) -> &Arc<ConnectionCounters> {
         &self.pulse
     }
 }
 
-impl Drop for InFlight {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         if self.pulse.in_flight.fetch_sub(1, Relaxed) == 1 {
             self.pulse.idle_mark.store(self.pulse.socket_bytes.load(Relaxed), Relaxed);
@@ -140,19 +140,19 @@ mod tests {
 
     #[test]
     fn a_connection_is_busy_until_the_last_request_ends() {
-        let pulse = Arc::new(Pulse::default());
-        let (first, second) = (InFlight::begin(&pulse, true), InFlight::begin(&pulse, true));
+        let pulse = Arc::new(ConnectionCounters::default());
+        let (first, second) = (InFlightRequest::begin(&pulse, true), InFlightRequest::begin(&pulse, true));
         drop(first);
         assert!(pulse.sample().busy);
         drop(second);
-        assert_eq!(pulse.sample(), Sample { h2: true, requests: 2, ..Sample::default() });
+        assert_eq!(pulse.sample(), ConnectionSample { h2: true, requests: 2, ..ConnectionSample::default() });
     }
 
     #[test]
     fn bytes_after_the_last_request_begin_a_head() {
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(ConnectionCounters::default());
         pulse.socket_bytes.store(100, Relaxed);
-        drop(InFlight::begin(&pulse, false));
+        drop(InFlightRequest::begin(&pulse, false));
         assert!(!pulse.sample().head_begun);
         pulse.socket_bytes.fetch_add(1, Relaxed);
         assert!(pulse.sample().head_begun);

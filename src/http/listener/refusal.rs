@@ -1,6 +1,6 @@
 //! Answers to connections that are not served: one too many, or one without TLS.
 
-use crate::http::listener::connection::Full;
+use crate::http::listener::connection::ConnectionLimit;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -55,16 +55,16 @@ pub const NEEDS_TLS: &str = concat!(
 
 /// The refusals of one listener.
 #[derive(Debug, Default)]
-pub struct Refusals {
+pub struct ConnectionRefusals {
     speaking: JoinSet<()>,
     count: u64,
     address_count: u64,
 }
 
-impl Refusals {
+impl ConnectionRefusals {
     /// Answers 503 and closes, without holding up the accept loop. Over TLS (`is_tls`) it closes
     /// without a word, for which a handshake would be needed.
-    pub fn refuse(&mut self, stream: TcpStream, client: (SocketAddr, Full), is_tls: bool) {
+    pub fn refuse(&mut self, stream: TcpStream, client: (SocketAddr, ConnectionLimit), is_tls: bool) {
         let answer = self.note(client);
         while self.speaking.try_join_next().is_some() {}
         if !is_tls && self.speaking.len() < REFUSALS_MAX {
@@ -75,10 +75,10 @@ impl Refusals {
     }
 
     /// Counts and logs a refusal; the answer to it.
-    fn note(&mut self, client: (SocketAddr, Full)) -> &'static str {
+    fn note(&mut self, client: (SocketAddr, ConnectionLimit)) -> &'static str {
         let (peer, full) = client;
         match full {
-            Full::All => {
+            ConnectionLimit::All => {
                 metrics::counter!("wirephoto_connections_refused_total").increment(1);
                 if self.count.is_multiple_of(REFUSALS_PER_LOG) {
                     let refused = self.count + 1;
@@ -87,7 +87,7 @@ impl Refusals {
                 self.count += 1;
                 ANSWER
             }
-            Full::Address => {
+            ConnectionLimit::Address => {
                 metrics::counter!("wirephoto_connections_refused_per_address_total").increment(1);
                 if self.address_count.is_multiple_of(REFUSALS_PER_LOG) {
                     tracing::warn!(

@@ -4,7 +4,7 @@
 //! resumed by tickets whose keys live in this process only. A certificate that is renewed is read
 //! again while the service runs: new connections get it, the others keep theirs.
 
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use jiff::Timestamp;
 use rustls::{
     CertificateError, RootCertStore, ServerConfig,
@@ -91,7 +91,7 @@ impl Certificate {
 }
 
 fn unfit(setting: &str, path: &Path, cause: &str) -> Error {
-    Error::new(Kind::Unavailable, format!("{setting}: {}: {cause}", path.display()))
+    Error::new(ErrorKind::Unavailable, format!("{setting}: {}: {cause}", path.display()))
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use yaml_rust2::{Yaml, YamlLoader};
 
-use super::Bases;
+use super::BaseUrls;
 use super::news_item;
 use super::page::{members, text};
 
@@ -34,7 +34,7 @@ const SECTIONS: [&str; 12] = [
 ///
 /// The files are compiled in, so an error in them is a mistake of ours and panics. Every test that
 /// starts a server sees it.
-pub(super) fn assemble(bases: Bases<'_>) -> Value {
+pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
     let shared = read(SHARED);
     let mut document = resolve(&read(DOCUMENT), &shared, bases);
     let (mut tags, mut paths) = (Vec::new(), Map::new());
@@ -81,7 +81,7 @@ fn complete(operation: &Value, section: &Value, public: &str) -> Value {
 
 /// The value with references to `shared` replaced by their targets, and `${public}`, `${media}`
 /// and `${auth}` by the addresses of `bases`.
-fn resolve(value: &Value, shared: &Value, bases: Bases<'_>) -> Value {
+fn resolve(value: &Value, shared: &Value, bases: BaseUrls<'_>) -> Value {
     if let Some(place) = text(&value["$ref"]).strip_prefix(TO_SHARED) {
         let target = shared.pointer(place);
         let target = target.unwrap_or_else(|| panic!("shared.yaml has no {place}"));

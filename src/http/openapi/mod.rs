@@ -39,26 +39,26 @@ use axum::{
 use bytes::Bytes;
 use minijinja::{Value as PageValue, context};
 
-use crate::http::App;
-use crate::http::protocol::compression::Unchanging;
+use crate::http::AppState;
+use crate::http::protocol::compression::ImmutableResponse;
 use crate::http::protocol::conditional::ETag;
-use crate::http::protocol::conditional::Precondition;
+use crate::http::protocol::conditional::PreconditionOutcome;
 use crate::http::protocol::conditional::Validators;
 use crate::http::protocol::conditional::evaluate;
 use crate::http::protocol::respond;
-use crate::http::site::language::Language;
+use crate::http::site::language::PageLanguage;
 use crate::http::site::pages;
-use crate::http::site::pages::Pages;
+use crate::http::site::pages::PageRenderer;
 use crate::runtime::error::{Error, Result};
-use model::Hash;
-pub(super) use trial::{Sample, Trial};
+use model::ContentHash;
+pub(super) use trial::{SampleBody, TrialOperation};
 
 /// Where the page is.
 const PAGE: &str = "/docs";
 
 /// The bases of our addresses.
 #[derive(Clone, Copy, Debug)]
-pub struct Bases<'a> {
+pub struct BaseUrls<'a> {
     /// Of everything that is nowhere else.
     pub public: &'a str,
     /// Of media.
@@ -67,7 +67,7 @@ pub struct Bases<'a> {
     pub auth: &'a str,
 }
 
-impl Bases<'_> {
+impl BaseUrls<'_> {
     /// The text with `${public}`, `${media}` and `${auth}` replaced by the addresses.
     fn fill(&self, text: &str) -> String {
         let names = [("${public}", self.public), ("${media}", self.media), ("${auth}", self.auth)];
@@ -76,37 +76,37 @@ impl Bases<'_> {
 }
 
 /// The document and its page, ready to be sent.
-pub struct Description {
-    document: Kept,
+pub struct ApiDescription {
+    document: TaggedText,
     /// The page as strangers see it: the same for all of them who read one language.
-    pages: [(Language, Kept); 2],
+    pages: [(PageLanguage, TaggedText); 2],
     /// What the page says below its head.
     body: String,
-    trials: Vec<Trial>,
+    trials: Vec<TrialOperation>,
 }
 
 /// A text with the tag that caches know it by.
-struct Kept {
+struct TaggedText {
     text: Bytes,
     etag: ETag,
 }
 
-impl Kept {
+impl TaggedText {
     fn new(text: String) -> Result<Self> {
-        let etag = ETag::new(Hash::of(text.as_bytes()).short());
+        let etag = ETag::new(ContentHash::of(text.as_bytes()).short());
         let etag = etag.ok_or_else(|| Error::internal("an entity tag is not ASCII"))?;
         Ok(Self { text: text.into(), etag })
     }
 }
 
-impl Description {
+impl ApiDescription {
     /// Describes the service at `bases`, which calls itself `site_name` on its pages.
     ///
     /// Fails when the page's template does.
-    pub fn new(bases: Bases<'_>, pages: &Pages, site_name: &str) -> Result<Self> {
+    pub fn new(bases: BaseUrls<'_>, pages: &PageRenderer, site_name: &str) -> Result<Self> {
         let document = document::assemble(bases);
         let body =
-            pages.render_in(Language::English, "docs_body.html", page::context(&document))?;
+            pages.render_in(PageLanguage::English, "docs_body.html", page::context(&document))?;
         let frame = |language| {
             let context = context! {
                 site_name => site_name,
@@ -117,14 +117,14 @@ impl Description {
             };
             Ok::<_, Error>((
                 language,
-                Kept::new(pages.render_in(language, "docs.html", context)?)?,
+                TaggedText::new(pages.render_in(language, "docs.html", context)?)?,
             ))
         };
-        let [one, other] = Language::ALL;
+        let [one, other] = PageLanguage::ALL;
         Ok(Self {
             pages: [frame(one)?, frame(other)?],
             trials: trial::all(&document),
-            document: Kept::new(document.to_string())?,
+            document: TaggedText::new(document.to_string())?,
             body,
         })
     }
@@ -132,7 +132,7 @@ impl Description {
     /// The page as strangers see it in `language`.
     pub(super) fn page(
         &self,
-        language: Language,
+        language: PageLanguage,
         method: &Method,
         headers: &HeaderMap,
     ) -> Response {
@@ -147,12 +147,12 @@ impl Description {
     }
 
     /// The operation of that name.
-    pub(super) fn operation(&self, id: &str) -> Option<&Trial> {
+    pub(super) fn operation(&self, id: &str) -> Option<&TrialOperation> {
         self.trials.iter().find(|trial| trial.id == id)
     }
 
     /// The operation that a call of `target` with `method` is one of.
-    pub(super) fn operation_of(&self, method: &str, target: &str) -> Option<&Trial> {
+    pub(super) fn operation_of(&self, method: &str, target: &str) -> Option<&TrialOperation> {
         let path = target.split('?').next().unwrap_or_default();
         let own = self.trials.iter().filter(|trial| trial.method == method);
         let fitting = own.filter_map(|trial| Some((trial.fits(path)?, trial)));
@@ -161,12 +161,12 @@ impl Description {
 }
 
 /// The addresses of this folder.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/openapi.json", get(serve_document))
 }
 
 /// `GET /openapi.json`. No credentials count here, so scripts of any site may read it.
-async fn serve_document(State(app): State<App>, method: Method, headers: HeaderMap) -> Response {
+async fn serve_document(State(app): State<AppState>, method: Method, headers: HeaderMap) -> Response {
     let kept = &app.shared.description.document;
     let mut response = send(kept, "application/json", &method, &headers);
     let headers = response.headers_mut();
@@ -177,18 +177,18 @@ async fn serve_document(State(app): State<App>, method: Method, headers: HeaderM
     response
 }
 
-fn send(kept: &Kept, kind: &'static str, method: &Method, headers: &HeaderMap) -> Response {
+fn send(kept: &TaggedText, kind: &'static str, method: &Method, headers: &HeaderMap) -> Response {
     let validators = Validators { etag: kept.etag.clone(), last_modified: None };
     let mut response = match evaluate(method, headers, &validators) {
-        Precondition::Proceed => {
+        PreconditionOutcome::Proceed => {
             let body = Body::from(kept.text.clone());
             respond::typed(StatusCode::OK, HeaderValue::from_static(kind), body)
         }
-        Precondition::NotModified => without_body(StatusCode::NOT_MODIFIED),
-        Precondition::Failed => without_body(StatusCode::PRECONDITION_FAILED),
+        PreconditionOutcome::NotModified => without_body(StatusCode::NOT_MODIFIED),
+        PreconditionOutcome::Failed => without_body(StatusCode::PRECONDITION_FAILED),
     };
     response.headers_mut().insert(header::ETAG, kept.etag.print());
-    response.extensions_mut().insert(Unchanging);
+    response.extensions_mut().insert(ImmutableResponse);
     response
 }
 

@@ -15,13 +15,13 @@ const DEPTH_MAX: usize = 4;
 
 /// A piece of text: plain, code, or a link to a schema of the page.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Piece {
+pub(super) struct TextPiece {
     text: String,
     code: bool,
     href: Option<String>,
 }
 
-impl Piece {
+impl TextPiece {
     fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: false, href: None }
     }
@@ -37,73 +37,73 @@ impl Piece {
 
 /// A row of a table of parameters or properties.
 #[derive(Debug, Serialize)]
-struct Row {
+struct PropertyRow {
     name: String,
     place: String,
     required: bool,
-    kind: Vec<Piece>,
-    text: Vec<Piece>,
-    bounds: Vec<Piece>,
+    kind: Vec<TextPiece>,
+    text: Vec<TextPiece>,
+    bounds: Vec<TextPiece>,
 }
 
 #[derive(Debug, Serialize)]
-struct Body {
+struct BodyDescription {
     kind: String,
-    schema: Vec<Piece>,
-    rows: Vec<Row>,
+    schema: Vec<TextPiece>,
+    rows: Vec<PropertyRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct ResponseDescription {
     status: String,
-    text: Vec<Piece>,
-    bodies: Vec<Body>,
+    text: Vec<TextPiece>,
+    bodies: Vec<BodyDescription>,
     headers: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Operation {
+struct OperationDescription {
     id: String,
     method: String,
     /// The address, broken where a line may end.
     path: Vec<String>,
     server: Option<String>,
     summary: String,
-    text: Vec<Piece>,
+    text: Vec<TextPiece>,
     deprecated: bool,
-    access: Vec<Piece>,
-    parameters: Vec<Row>,
-    body_text: Vec<Piece>,
-    bodies: Vec<Body>,
-    answers: Vec<Answer>,
+    access: Vec<TextPiece>,
+    parameters: Vec<PropertyRow>,
+    body_text: Vec<TextPiece>,
+    bodies: Vec<BodyDescription>,
+    answers: Vec<ResponseDescription>,
     /// Statuses of refusals that are the same everywhere.
     refusals: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Section {
+struct DocsSection {
     name: String,
     anchor: String,
-    text: Vec<Piece>,
-    operations: Vec<Operation>,
+    text: Vec<TextPiece>,
+    operations: Vec<OperationDescription>,
 }
 
 #[derive(Debug, Serialize)]
-struct Schema {
+struct SchemaDescription {
     name: String,
-    kind: Vec<Piece>,
-    text: Vec<Piece>,
-    rows: Vec<Row>,
+    kind: Vec<TextPiece>,
+    text: Vec<TextPiece>,
+    rows: Vec<PropertyRow>,
 }
 
 /// What the template of the page shows of `document`.
 pub(super) fn context(document: &Value) -> PageValue {
     let about = text(&document["info"]["description"]);
-    let about: Vec<Vec<Piece>> = about.split("\n\n").map(pieces).collect();
-    let sections: Vec<Section> =
+    let about: Vec<Vec<TextPiece>> = about.split("\n\n").map(pieces).collect();
+    let sections: Vec<DocsSection> =
         elements(&document["tags"]).map(|tag| section(document, tag)).collect();
-    let schemas: Vec<Schema> = members(&document["components"]["schemas"])
-        .map(|(name, schema)| Schema {
+    let schemas: Vec<SchemaDescription> = members(&document["components"]["schemas"])
+        .map(|(name, schema)| SchemaDescription {
             name: name.clone(),
             kind: kind(schema),
             text: pieces(text(&schema["description"])),
@@ -141,17 +141,17 @@ pub(super) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, 
 }
 
 /// Text with code between backticks.
-pub(super) fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<TextPiece> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
     parts
-        .map(|(at, part)| if at % 2 == 0 { Piece::plain(part) } else { Piece::code(part) })
+        .map(|(at, part)| if at % 2 == 0 { TextPiece::plain(part) } else { TextPiece::code(part) })
         .collect()
 }
 
-fn section(document: &Value, tag: &Value) -> Section {
+fn section(document: &Value, tag: &Value) -> DocsSection {
     let name = text(&tag["name"]).to_owned();
     let own = operations(document).filter(|(_, _, found)| found["tags"][0] == *name);
-    Section {
+    DocsSection {
         anchor: name.to_ascii_lowercase().replace(' ', "-"),
         text: pieces(text(&tag["description"])),
         operations: own.map(|(path, method, found)| operation(path, method, found)).collect(),
@@ -159,8 +159,8 @@ fn section(document: &Value, tag: &Value) -> Section {
     }
 }
 
-fn operation(path: &str, method: &str, found: &Value) -> Operation {
-    let parameter = |parameter: &Value| Row {
+fn operation(path: &str, method: &str, found: &Value) -> OperationDescription {
+    let parameter = |parameter: &Value| PropertyRow {
         place: text(&parameter["in"]).to_owned(),
         ..row(
             text(&parameter["name"]),
@@ -171,7 +171,7 @@ fn operation(path: &str, method: &str, found: &Value) -> Operation {
     };
     let (refusals, answers): (Vec<_>, Vec<_>) =
         members(&found["responses"]).partition(|(_, answer)| answer.get("$ref").is_some());
-    Operation {
+    OperationDescription {
         id: text(&found["operationId"]).to_owned(),
         method: method.to_ascii_uppercase(),
         path: path.split_inclusive('/').map(str::to_owned).collect(),
@@ -188,8 +188,8 @@ fn operation(path: &str, method: &str, found: &Value) -> Operation {
     }
 }
 
-fn answer(status: &str, answer: &Value) -> Answer {
-    Answer {
+fn answer(status: &str, answer: &Value) -> ResponseDescription {
+    ResponseDescription {
         status: status.to_owned(),
         text: pieces(text(&answer["description"])),
         bodies: bodies(&answer["content"]),
@@ -198,7 +198,7 @@ fn answer(status: &str, answer: &Value) -> Answer {
 }
 
 /// What the refusals mean that operations refer to, in the order of their statuses.
-fn refusals(document: &Value) -> Vec<Answer> {
+fn refusals(document: &Value) -> Vec<ResponseDescription> {
     let responses = operations(document).flat_map(|(_, _, found)| members(&found["responses"]));
     let referred =
         responses.filter_map(|(status, one)| Some((status, one["$ref"].as_str()?.get(1..)?)));
@@ -207,14 +207,14 @@ fn refusals(document: &Value) -> Vec<Answer> {
     found.into_iter().map(|(status, place)| answer(status, target(place))).collect()
 }
 
-fn bodies(content: &Value) -> Vec<Body> {
+fn bodies(content: &Value) -> Vec<BodyDescription> {
     let body = |(name, media): (&String, &Value)| {
         let schema = &media["schema"];
         // One that has a name is told under it; bytes have nothing to tell.
         let is_named = schema.get("$ref").is_some();
         let schema_kind =
             if schema.get("contentMediaType").is_some() { vec![] } else { kind(schema) };
-        Body {
+        BodyDescription {
             kind: name.clone(),
             schema: schema_kind,
             rows: if is_named { Vec::new() } else { rows(schema, "", 0) },
@@ -224,7 +224,7 @@ fn bodies(content: &Value) -> Vec<Body> {
 }
 
 /// Who may call: the schemes, with the scopes that are needed.
-pub(super) fn access(security: &Value) -> Vec<Piece> {
+pub(super) fn access(security: &Value) -> Vec<TextPiece> {
     let mut words = Vec::new();
     let mut scopes = Vec::new();
     let mut is_open = elements(security).next().is_none();
@@ -257,27 +257,27 @@ pub(super) fn access(security: &Value) -> Vec<Piece> {
 }
 
 /// What a schema is, in few words.
-fn kind(schema: &Value) -> Vec<Piece> {
+fn kind(schema: &Value) -> Vec<TextPiece> {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(SCHEMAS) {
-        return vec![Piece::schema(name)];
+        return vec![TextPiece::schema(name)];
     }
     let names: Vec<&str> = match schema["type"].as_array() {
         Some(names) => names.iter().map(text).collect(),
         None => vec![text(&schema["type"])],
     };
     if names.contains(&"array") {
-        let mut parts = vec![Piece::plain("list of ")];
+        let mut parts = vec![TextPiece::plain("list of ")];
         parts.extend(kind(&schema["items"]));
         return parts;
     }
     if schema.get("const").is_some() {
-        return vec![Piece::plain("always "), Piece::code(printed(&schema["const"]))];
+        return vec![TextPiece::plain("always "), TextPiece::code(printed(&schema["const"]))];
     }
     let name = match schema["format"].as_str() {
         Some(format) if format != "int64" => format!("{} ({format})", names.join(" or ")),
         _ => names.join(" or "),
     };
-    vec![Piece::plain(name)]
+    vec![TextPiece::plain(name)]
 }
 
 pub(super) fn printed(value: &Value) -> String {
@@ -285,12 +285,12 @@ pub(super) fn printed(value: &Value) -> String {
 }
 
 /// Words, bounds and default of a schema.
-fn bounds(schema: &Value) -> Vec<Piece> {
+fn bounds(schema: &Value) -> Vec<TextPiece> {
     let mut parts = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     for (index, word) in elements(&inner["enum"]).enumerate() {
-        parts.push(Piece::plain(if index == 0 { "One of " } else { ", " }));
-        parts.push(Piece::code(printed(word)));
+        parts.push(TextPiece::plain(if index == 0 { "One of " } else { ", " }));
+        parts.push(TextPiece::code(printed(word)));
     }
     let number = |name: &str| inner[name].as_u64();
     let range =
@@ -301,26 +301,26 @@ fn bounds(schema: &Value) -> Vec<Piece> {
             (None, None) => None,
         };
     let length = number("maxLength").map(|max| format!("{max} characters at most"));
-    let mut end = |piece: Piece| {
+    let mut end = |piece: TextPiece| {
         let between = if parts.is_empty() { "" } else { "; " };
-        parts.push(Piece::plain(between));
+        parts.push(TextPiece::plain(between));
         parts.push(piece);
     };
-    range.into_iter().chain(length).for_each(|text| end(Piece::plain(text)));
+    range.into_iter().chain(length).for_each(|text| end(TextPiece::plain(text)));
     if let Some(default) = schema.get("default") {
         let default = match default.as_array() {
             Some(elements) => elements.iter().map(printed).collect::<Vec<_>>().join(","),
             None => printed(default),
         };
-        end(Piece::plain("default "));
-        parts.push(Piece::code(default));
+        end(TextPiece::plain("default "));
+        parts.push(TextPiece::code(default));
     }
     parts.retain(|piece| !piece.text.is_empty());
     parts
 }
 
-fn row(name: &str, schema: &Value, required: bool, description: &str) -> Row {
-    Row {
+fn row(name: &str, schema: &Value, required: bool, description: &str) -> PropertyRow {
+    PropertyRow {
         name: name.to_owned(),
         place: String::new(),
         required,
@@ -332,7 +332,7 @@ fn row(name: &str, schema: &Value, required: bool, description: &str) -> Row {
 
 /// The properties of an object and of those within it, with dots; those of the elements of a list
 /// behind `[]`.
-fn rows(schema: &Value, prefix: &str, depth: usize) -> Vec<Row> {
+fn rows(schema: &Value, prefix: &str, depth: usize) -> Vec<PropertyRow> {
     let mut found = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     let mark = if schema["type"] == "array" && depth > 0 { "[]" } else { "" };
@@ -354,7 +354,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(parts: &[Piece]) -> String {
+    fn shown(parts: &[TextPiece]) -> String {
         parts.iter().map(|piece| piece.text.as_str()).collect()
     }
 

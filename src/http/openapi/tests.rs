@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::page::operations;
-use super::{Bases, document};
+use super::{BaseUrls, document};
 use crate::access::oauth::{Prompt, ResponseType};
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
@@ -20,8 +20,8 @@ use crate::runtime::limits::{
     STREAM_POLL_S, URI_CHARS_MAX,
 };
 use model::account::{
-    AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, Grant, NotificationKind,
-    OrderStatus, Period, Scope, Scopes,
+    AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, GrantType, NotificationKind,
+    OrderStatus, LicensePeriod, Scope, ScopeSet,
 };
 use model::item::{PubStatus, has_picture};
 use model::limits::CHANNEL_NAME_CHARS_MAX;
@@ -191,7 +191,7 @@ fn is_served_by(path: &str, route: &str) -> bool {
 
 /// The document of a service whose OAuth2 service has an address of its own.
 pub(super) fn whole() -> Value {
-    document::assemble(Bases { public: "http://a", media: "http://a", auth: "http://b" })
+    document::assemble(BaseUrls { public: "http://a", media: "http://a", auth: "http://b" })
 }
 
 /// Every value of the document with its place.
@@ -357,7 +357,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         |types: &[MediaType]| json!(types.iter().map(|one| one.as_str()).collect::<Vec<_>>());
     let pictures: Vec<_> = MediaType::ALL.into_iter().filter(|one| has_picture(*one)).collect();
     let statuses = [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned];
-    let grants = [Grant::AuthorizationCode, Grant::Password, Grant::RefreshToken];
+    let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
     vec![
         ("mediaType", with_all(|_| true)),
         ("mediaType", with_all(|one| one != MediaType::Stockfoto)),
@@ -374,11 +374,11 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("type", json!(NotificationKind::ALL.map(NotificationKind::as_str))),
         ("status", json!(OrderStatus::ALL.map(OrderStatus::as_str))),
         ("state", json!(DeliveryState::ALL.map(DeliveryState::as_str))),
-        ("period", json!(Period::ALL.map(Period::as_str))),
+        ("period", json!(LicensePeriod::ALL.map(LicensePeriod::as_str))),
         ("approver", json!([Approver::Admin.as_str()])),
         ("method", json!(ChannelMethod::ALL.map(ChannelMethod::as_str))),
         ("response_type", json!(ResponseType::NAMES)),
-        ("grant_type", json!(grants.map(Grant::as_str))),
+        ("grant_type", json!(grants.map(GrantType::as_str))),
         // Words without a type of ours.
         ("tr", json!(["h", "d", "w", "m", "y"])),
         ("tr", json!(["h", "d", "w", "y"])),
@@ -498,7 +498,7 @@ fn scopes_facets_and_prompts_are_those_of_the_types() {
     }
     let facets = "/components/schemas/SearchResult/properties/facets/properties";
     assert_eq!(names(facets), Facet::ALL.map(Facet::as_str));
-    let of_key: Vec<_> = Scopes::of_key().iter().map(Scope::as_str).collect();
+    let of_key: Vec<_> = ScopeSet::of_key().iter().map(Scope::as_str).collect();
     let key = &document["paths"]["/user/v1/key"]["post"]["security"];
     assert_eq!(key[0]["oauth2"], json!(of_key));
     let parameters = &document["paths"]["/o/oauth2/auth"]["get"]["parameters"];

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::page::{Piece, access, elements, members, operations, pieces, printed, text};
+use super::page::{TextPiece, access, elements, members, operations, pieces, printed, text};
 
 /// What stands in code in the place of an API key, in the header.
 const API_KEY: &str = "ApiKey YOUR_KEY";
@@ -22,7 +22,7 @@ const PROPERTIES_MAX: usize = 12;
 
 /// An operation that can be tried out.
 #[derive(Debug, Serialize)]
-pub(in crate::http) struct Trial {
+pub(in crate::http) struct TrialOperation {
     /// Its name in the document.
     pub(in crate::http) id: String,
     /// `GET`, `POST`, `PUT` or `DELETE`.
@@ -33,12 +33,12 @@ pub(in crate::http) struct Trial {
     pub(in crate::http) base: String,
     /// What it is called.
     pub(in crate::http) summary: String,
-    text: Vec<Piece>,
-    access: Vec<Piece>,
+    text: Vec<TextPiece>,
+    access: Vec<TextPiece>,
     /// Its parameters but those in headers, those of the path first.
-    pub(in crate::http) fields: Vec<Field>,
+    pub(in crate::http) fields: Vec<OperationField>,
     /// The body that it takes.
-    pub(in crate::http) body: Option<Sample>,
+    pub(in crate::http) body: Option<SampleBody>,
     /// What the header `Authorization` says in code.
     pub(in crate::http) authorization: Option<&'static str>,
     /// Whether a key in the query is what it takes instead.
@@ -53,13 +53,13 @@ pub(in crate::http) struct Trial {
 
 /// A parameter as a field of a form.
 #[derive(Debug, Serialize)]
-pub(in crate::http) struct Field {
+pub(in crate::http) struct OperationField {
     /// Its name.
     pub(in crate::http) name: String,
     /// `path` or `query`.
     pub(in crate::http) place: String,
     required: bool,
-    text: Vec<Piece>,
+    text: Vec<TextPiece>,
     /// The words that it may be; none where it is free.
     words: Vec<String>,
     /// What it is when it is left out, or what it looks like.
@@ -71,7 +71,7 @@ pub(in crate::http) struct Field {
 
 /// A body to begin with.
 #[derive(Debug, Serialize)]
-pub(in crate::http) struct Sample {
+pub(in crate::http) struct SampleBody {
     /// Its media type.
     pub(in crate::http) kind: String,
     /// The body.
@@ -79,21 +79,21 @@ pub(in crate::http) struct Sample {
 }
 
 /// Every operation of `document`.
-pub(super) fn all(document: &Value) -> Vec<Trial> {
+pub(super) fn all(document: &Value) -> Vec<TrialOperation> {
     operations(document)
         .map(|(path, method, operation)| trial(document, path, method, operation))
         .collect()
 }
 
-fn trial(document: &Value, path: &str, method: &str, found: &Value) -> Trial {
+fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOperation {
     let own = found["servers"][0]["url"].as_str();
     let schemes = |wanted: &str| elements(&found["security"]).any(|one| one.get(wanted).is_some());
     let mut requirements = elements(&found["security"]).filter_map(Value::as_object).peekable();
     let is_open = requirements.peek().is_none() || requirements.any(Map::is_empty);
     let takes_ak = schemes("ak") && !schemes("apiKey");
-    let mut fields: Vec<Field> = elements(&found["parameters"]).filter_map(field).collect();
+    let mut fields: Vec<OperationField> = elements(&found["parameters"]).filter_map(field).collect();
     fields.sort_by_key(|field| field.place != "path");
-    Trial {
+    TrialOperation {
         id: text(&found["operationId"]).to_owned(),
         method: method.to_ascii_uppercase(),
         path: path.to_owned(),
@@ -133,7 +133,7 @@ fn unsent(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
     takes_ak.then_some("It takes an application key, so it is not sent from here.")
 }
 
-fn field(parameter: &Value) -> Option<Field> {
+fn field(parameter: &Value) -> Option<OperationField> {
     let (place, schema) = (text(&parameter["in"]), &parameter["schema"]);
     if place == "header" {
         return None;
@@ -149,7 +149,7 @@ fn field(parameter: &Value) -> Option<Field> {
     let open = words.iter().find(|word| OPEN.contains(&word.as_str()));
     let first = open.or(words.first());
     let looks = if is_list { looks(&schema["items"], "a,b") } else { looks(schema, "") };
-    Some(Field {
+    Some(OperationField {
         name: text(&parameter["name"]).to_owned(),
         place: place.to_owned(),
         required,
@@ -182,7 +182,7 @@ fn formatted(format: &str) -> &'static str {
 }
 
 /// A body of the first of the types of `content` that a field can hold.
-fn sample(document: &Value, content: &Value) -> Option<Sample> {
+fn sample(document: &Value, content: &Value) -> Option<SampleBody> {
     let is_text = |name: &str| name == "application/json" || name.ends_with("urlencoded");
     let (kind, media) = members(content).find(|(name, _)| is_text(name))?;
     let value = match media.get("example") {
@@ -196,7 +196,7 @@ fn sample(document: &Value, content: &Value) -> Option<Sample> {
             form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
         }
     };
-    Some(Sample { kind: kind.clone(), text })
+    Some(SampleBody { kind: kind.clone(), text })
 }
 
 /// A value that the schema allows.
@@ -239,7 +239,7 @@ fn gives_bytes(responses: &Value) -> bool {
     kinds.next().is_some_and(|(kind, _)| !is_text(kind))
 }
 
-impl Trial {
+impl TrialOperation {
     /// How much of `path` its address says to the letter, if the path is one of its.
     pub(super) fn fits(&self, path: &str) -> Option<usize> {
         let (parts, own) = (path.split('/'), self.path.split('/'));

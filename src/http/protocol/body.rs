@@ -3,11 +3,11 @@
 use axum::body::Body;
 
 use crate::media::Media;
-use crate::media::Part;
+use crate::media::BodyPart;
 
 /// A body of `parts`, in order.
-pub(crate) fn body(media: &Media, parts: Vec<Part>) -> Body {
-    if let [Part::Memory(bytes)] = parts.as_slice() {
+pub(crate) fn body(media: &Media, parts: Vec<BodyPart>) -> Body {
+    if let [BodyPart::Memory(bytes)] = parts.as_slice() {
         return Body::from(bytes.clone());
     }
     Body::from_stream(media.stream(parts))

@@ -43,7 +43,7 @@ pub struct Validators {
 
 /// How a request goes on after its preconditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precondition {
+pub enum PreconditionOutcome {
     /// Answer as without preconditions.
     Proceed,
     /// Answer 304: the client has the current representation.
@@ -53,7 +53,7 @@ pub enum Precondition {
 }
 
 /// One tag of a field's list.
-pub(crate) struct Tag<'a> {
+pub(crate) struct EntityTagRef<'a> {
     /// What stands between the quotes.
     pub(crate) opaque: &'a [u8],
     /// Whether `W/` stands in front.
@@ -74,7 +74,7 @@ enum TagMatch {
 /// read to its end counts as far as it can be.
 ///
 /// RFC 9110 §13.2.2.
-pub fn evaluate(method: &Method, headers: &HeaderMap, validators: &Validators) -> Precondition {
+pub fn evaluate(method: &Method, headers: &HeaderMap, validators: &Validators) -> PreconditionOutcome {
     let reads = *method == Method::GET || *method == Method::HEAD;
     let etag = &validators.etag;
     let unmodified_since = |field| match (date(headers, field), validators.last_modified) {
@@ -82,19 +82,19 @@ pub fn evaluate(method: &Method, headers: &HeaderMap, validators: &Validators) -
         (None, _) | (_, None) => None,
     };
     match tags_match(headers, header::IF_MATCH, |tag| tag.is_strongly(etag)) {
-        TagMatch::Differs => return Precondition::Failed,
+        TagMatch::Differs => return PreconditionOutcome::Failed,
         TagMatch::Absent if unmodified_since(header::IF_UNMODIFIED_SINCE) == Some(false) => {
-            return Precondition::Failed;
+            return PreconditionOutcome::Failed;
         }
         TagMatch::Absent | TagMatch::Matches => {}
     }
     match tags_match(headers, header::IF_NONE_MATCH, |tag| tag.is_weakly(etag)) {
-        TagMatch::Matches if reads => Precondition::NotModified,
-        TagMatch::Matches => Precondition::Failed,
+        TagMatch::Matches if reads => PreconditionOutcome::NotModified,
+        TagMatch::Matches => PreconditionOutcome::Failed,
         TagMatch::Absent if reads && unmodified_since(header::IF_MODIFIED_SINCE) == Some(true) => {
-            Precondition::NotModified
+            PreconditionOutcome::NotModified
         }
-        TagMatch::Absent | TagMatch::Differs => Precondition::Proceed,
+        TagMatch::Absent | TagMatch::Differs => PreconditionOutcome::Proceed,
     }
 }
 
@@ -140,7 +140,7 @@ fn date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
     parse_date(value.to_str().ok()?.trim())
 }
 
-impl Tag<'_> {
+impl EntityTagRef<'_> {
     /// RFC 9110 §8.8.3.2, strong comparison; our own tags are all strong.
     fn is_strongly(&self, etag: &ETag) -> bool {
         !self.weak && self.is_weakly(etag)
@@ -155,7 +155,7 @@ impl Tag<'_> {
 fn tags_match(
     headers: &HeaderMap,
     field: HeaderName,
-    matches: impl Fn(&Tag<'_>) -> bool,
+    matches: impl Fn(&EntityTagRef<'_>) -> bool,
 ) -> TagMatch {
     let mut found = TagMatch::Absent;
     for value in headers.get_all(field) {
@@ -169,7 +169,7 @@ fn tags_match(
 }
 
 /// The tags of a list, as far as it can be read.
-pub(crate) fn tags(mut list: &[u8]) -> impl Iterator<Item = Tag<'_>> {
+pub(crate) fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTagRef<'_>> {
     std::iter::from_fn(move || {
         let (tag, rest) = take_tag(list)?;
         list = rest;
@@ -178,7 +178,7 @@ pub(crate) fn tags(mut list: &[u8]) -> impl Iterator<Item = Tag<'_>> {
 }
 
 /// Splits the first tag off a list; empty list elements are skipped.
-fn take_tag(list: &[u8]) -> Option<(Tag<'_>, &[u8])> {
+fn take_tag(list: &[u8]) -> Option<(EntityTagRef<'_>, &[u8])> {
     let start = list.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b','))?;
     let list = list.get(start..)?;
     let (weak, quoted) = match list.strip_prefix(b"W/") {
@@ -188,7 +188,7 @@ fn take_tag(list: &[u8]) -> Option<(Tag<'_>, &[u8])> {
     let inner = quoted.strip_prefix(b"\"")?;
     let end = inner.iter().position(|&byte| byte == b'"')?;
     let (opaque, rest) = inner.split_at_checked(end)?;
-    Some((Tag { opaque, weak }, rest.get(1..)?))
+    Some((EntityTagRef { opaque, weak }, rest.get(1..)?))
 }
 
 #[cfg(test)]
@@ -213,31 +213,31 @@ mod tests {
         map
     }
 
-    fn check(method: &Method, fields: &[(HeaderName, &str)], expected: Precondition) {
+    fn check(method: &Method, fields: &[(HeaderName, &str)], expected: PreconditionOutcome) {
         let found = evaluate(method, &map(fields), &validators());
         assert_eq!(found, expected, "{method} {fields:?}");
     }
 
     #[test]
     fn ok_without_preconditions() {
-        check(&Method::GET, &[], Precondition::Proceed);
+        check(&Method::GET, &[], PreconditionOutcome::Proceed);
     }
 
     #[test]
     fn if_none_match_compares_weakly_and_knows_lists() {
         let none = header::IF_NONE_MATCH;
         for value in ["\"abc\"", "W/\"abc\"", "\"x\", \"abc\"", ",,\"x\" ,W/\"abc\"", "*", " * "] {
-            check(&Method::GET, &[(none.clone(), value)], Precondition::NotModified);
-            check(&Method::HEAD, &[(none.clone(), value)], Precondition::NotModified);
-            check(&Method::PUT, &[(none.clone(), value)], Precondition::Failed);
+            check(&Method::GET, &[(none.clone(), value)], PreconditionOutcome::NotModified);
+            check(&Method::HEAD, &[(none.clone(), value)], PreconditionOutcome::NotModified);
+            check(&Method::PUT, &[(none.clone(), value)], PreconditionOutcome::Failed);
         }
         for value in ["\"abcd\"", "abc", "\"abc", "w/\"abc\"", "\"x\", *", "", "\"a\",\"b,abc\""] {
-            check(&Method::GET, &[(none.clone(), value)], Precondition::Proceed);
+            check(&Method::GET, &[(none.clone(), value)], PreconditionOutcome::Proceed);
         }
         check(
             &Method::GET,
             &[(none.clone(), "\"x\""), (none, "\"abc\"")],
-            Precondition::NotModified,
+            PreconditionOutcome::NotModified,
         );
     }
 
@@ -245,25 +245,25 @@ mod tests {
     fn if_match_compares_strongly() {
         let field = header::IF_MATCH;
         for value in ["\"abc\"", "\"x\",\"abc\"", "*"] {
-            check(&Method::PUT, &[(field.clone(), value)], Precondition::Proceed);
+            check(&Method::PUT, &[(field.clone(), value)], PreconditionOutcome::Proceed);
         }
         for value in ["W/\"abc\"", "\"x\"", "", "abc"] {
-            check(&Method::GET, &[(field.clone(), value)], Precondition::Failed);
+            check(&Method::GET, &[(field.clone(), value)], PreconditionOutcome::Failed);
         }
     }
 
     #[test]
     fn dates_compare_with_the_last_change() {
         let (unmodified, modified) = (header::IF_UNMODIFIED_SINCE, header::IF_MODIFIED_SINCE);
-        check(&Method::GET, &[(unmodified.clone(), OLD)], Precondition::Failed);
-        check(&Method::GET, &[(unmodified.clone(), SAME)], Precondition::Proceed);
-        check(&Method::GET, &[(unmodified, "yesterday")], Precondition::Proceed);
-        check(&Method::GET, &[(modified.clone(), OLD)], Precondition::Proceed);
-        check(&Method::GET, &[(modified.clone(), SAME)], Precondition::NotModified);
-        check(&Method::HEAD, &[(modified.clone(), NEW)], Precondition::NotModified);
-        check(&Method::PUT, &[(modified.clone(), SAME)], Precondition::Proceed);
-        check(&Method::GET, &[(modified.clone(), "yesterday")], Precondition::Proceed);
-        check(&Method::GET, &[(modified.clone(), SAME), (modified, SAME)], Precondition::Proceed);
+        check(&Method::GET, &[(unmodified.clone(), OLD)], PreconditionOutcome::Failed);
+        check(&Method::GET, &[(unmodified.clone(), SAME)], PreconditionOutcome::Proceed);
+        check(&Method::GET, &[(unmodified, "yesterday")], PreconditionOutcome::Proceed);
+        check(&Method::GET, &[(modified.clone(), OLD)], PreconditionOutcome::Proceed);
+        check(&Method::GET, &[(modified.clone(), SAME)], PreconditionOutcome::NotModified);
+        check(&Method::HEAD, &[(modified.clone(), NEW)], PreconditionOutcome::NotModified);
+        check(&Method::PUT, &[(modified.clone(), SAME)], PreconditionOutcome::Proceed);
+        check(&Method::GET, &[(modified.clone(), "yesterday")], PreconditionOutcome::Proceed);
+        check(&Method::GET, &[(modified.clone(), SAME), (modified, SAME)], PreconditionOutcome::Proceed);
     }
 
     #[test]
@@ -271,22 +271,22 @@ mod tests {
         let validators = Validators { last_modified: None, ..validators() };
         for field in [header::IF_UNMODIFIED_SINCE, header::IF_MODIFIED_SINCE] {
             let found = evaluate(&Method::GET, &map(&[(field, OLD)]), &validators);
-            assert_eq!(found, Precondition::Proceed);
+            assert_eq!(found, PreconditionOutcome::Proceed);
         }
     }
 
     #[test]
     fn tags_outrank_dates() {
         let (none, modified) = (header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE);
-        check(&Method::GET, &[(none, "\"x\""), (modified, SAME)], Precondition::Proceed);
+        check(&Method::GET, &[(none, "\"x\""), (modified, SAME)], PreconditionOutcome::Proceed);
         let (some, unmodified) = (header::IF_MATCH, header::IF_UNMODIFIED_SINCE);
-        check(&Method::GET, &[(some, "\"abc\""), (unmodified, OLD)], Precondition::Proceed);
+        check(&Method::GET, &[(some, "\"abc\""), (unmodified, OLD)], PreconditionOutcome::Proceed);
     }
 
     #[test]
     fn a_failed_precondition_outranks_not_modified() {
         let fields = [(header::IF_MATCH, "\"x\""), (header::IF_NONE_MATCH, "\"abc\"")];
-        check(&Method::GET, &fields, Precondition::Failed);
+        check(&Method::GET, &fields, PreconditionOutcome::Failed);
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
             let absent = headers.is_empty();
             let found = evaluate(&Method::GET, &headers, &validators());
             let holds = if_range_holds(&headers, &validators());
-            prop_assert!(!absent || (found == Precondition::Proceed && holds));
+            prop_assert!(!absent || (found == PreconditionOutcome::Proceed && holds));
         }
 
         #[test]
@@ -355,7 +355,7 @@ mod tests {
             headers.append(header::IF_NONE_MATCH, etag.print());
             let validators = Validators { etag, last_modified: None };
             let found = evaluate(&Method::GET, &headers, &validators);
-            prop_assert_eq!(found, Precondition::NotModified);
+            prop_assert_eq!(found, PreconditionOutcome::NotModified);
         }
 
         #[test]

@@ -22,18 +22,18 @@ use metrics::{Counter, Histogram};
 use parking_lot::RwLock;
 use uuid::{Builder, Uuid};
 
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::listener::ClientAddr;
 use crate::http::protocol::host;
 use crate::http::protocol::respond;
 use crate::http::protocol::security;
-use crate::media::Timing;
+use crate::media::RenderTiming;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::config::Addresses;
+use crate::runtime::config::NetworkList;
 use crate::runtime::error::Error;
 use crate::runtime::telemetry;
-use crate::runtime::traces::{Done, Trace};
+use crate::runtime::traces::{TracedRequest, RequestTrace};
 use crate::storage::audit;
 
 /// The header that carries a request's id in both directions.
@@ -45,7 +45,7 @@ const REQUEST_ID_CHARS_MAX: usize = 64;
 
 /// What a handler tells the log about its work.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct RenderSummary {
     /// `memory`, `disk` or `miss`.
     pub(crate) cache: Option<&'static str>,
     /// Kind of rendition.
@@ -55,10 +55,10 @@ pub(crate) struct Work {
     /// Milliseconds spent waiting for the bytes.
     pub(crate) render_ms: Option<f64>,
     /// Where the time of a render went, where that happened for this request.
-    pub(crate) timing: Option<Timing>,
+    pub(crate) timing: Option<RenderTiming>,
 }
 
-impl Work {
+impl RenderSummary {
     /// What a trace tells of it.
     fn named(&self) -> Vec<(&'static str, &'static str)> {
         let (operation, cache) = (self.operation, self.cache);
@@ -71,13 +71,13 @@ impl Work {
     }
 
     fn stages(&self) -> Vec<(&'static str, f64)> {
-        self.timing.iter().flat_map(Timing::stages).collect()
+        self.timing.iter().flat_map(RenderTiming::stages).collect()
     }
 }
 
 /// The trace that a request belongs to, as a proxy says that is trusted: anybody else could make us
 /// trace whatever he likes.
-fn caller<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
+fn caller<'a>(app: &AppState, request: &'a Request) -> Option<&'a str> {
     let peer = request.extensions().get::<ClientAddr>()?.0.ip();
     let said = request.headers().get(TRACEPARENT)?;
     let trusted = app.shared.edge.tuned.get().trusted_proxies.contain(peer);
@@ -85,7 +85,7 @@ fn caller<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
 }
 
 /// Runs a request and says how it went.
-pub(crate) async fn watch(app: &App, request: Request, next: Next) -> Response {
+pub(crate) async fn watch(app: &AppState, request: Request, next: Next) -> Response {
     let watch = Stopwatch::start();
     let id = request_id(request.headers());
     let method = request.method().clone();
@@ -99,12 +99,12 @@ pub(crate) async fn watch(app: &App, request: Request, next: Next) -> Response {
         app.shared.edge.traces.as_ref().and_then(|traces| traces.begin(caller(app, &request)));
     let work = answer(request, next);
     let (mut response, user) = audit::scope(app.shared.access.audit.clone(), client, work).await;
-    let place = security::Place::of(route);
+    let place = security::RouteClass::of(route);
     security::protect(response.headers_mut(), place, app.shared.edge.strict_transport);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    let work = response.extensions_mut().remove::<Work>().unwrap_or_default();
+    let work = response.extensions_mut().remove::<RenderSummary>().unwrap_or_default();
     let status = response.status().as_u16();
     let bytes = response.body().size_hint().exact().unwrap_or_else(|| content_length(&response));
     count(route, status, bytes, &watch);
@@ -123,12 +123,12 @@ pub(crate) async fn watch(app: &App, request: Request, next: Next) -> Response {
             way = work.way,
             render_ms = work.render_ms,
             ms = watch.elapsed_ms(),
-            trace_id = trace.as_ref().map(Trace::id),
+            trace_id = trace.as_ref().map(RequestTrace::id),
             "request"
         );
     }
     if let (Some(traces), Some(trace)) = (&app.shared.edge.traces, trace) {
-        let done = Done {
+        let done = TracedRequest {
             method: method.as_str(),
             route,
             path: &path,
@@ -167,15 +167,15 @@ async fn answer(request: Request, next: Next) -> Response {
 
 /// The meters of one route. Finding them by name and labels for every request costs more than
 /// counting.
-struct Meters {
+struct RouteMeters {
     classes: [Counter; 5],
     seconds: Histogram,
     bytes: Counter,
 }
 
-impl Meters {
+impl RouteMeters {
     fn of(route: &str) -> Arc<Self> {
-        static KNOWN: LazyLock<RwLock<HashMap<String, Arc<Meters>>>> =
+        static KNOWN: LazyLock<RwLock<HashMap<String, Arc<RouteMeters>>>> =
             LazyLock::new(RwLock::default);
         let known = KNOWN.read();
         if let Some(meters) = known.get(route) {
@@ -195,7 +195,7 @@ impl Meters {
 }
 
 fn count(route: &str, status: u16, bytes: u64, watch: &Stopwatch) {
-    let meters = Meters::of(route);
+    let meters = RouteMeters::of(route);
     let class = usize::from(status / 100).clamp(1, 5) - 1;
     meters.classes[class].increment(1);
     meters.bytes.increment(bytes);
@@ -234,7 +234,7 @@ fn new_id() -> Uuid {
 ///
 /// Each proxy appends the address it was called from, so the list is read from its end, past the
 /// proxies that are trusted.
-pub(crate) fn client(request: &Request, trusted: &Addresses) -> Option<IpAddr> {
+pub(crate) fn client(request: &Request, trusted: &NetworkList) -> Option<IpAddr> {
     // A listener for both families calls an IPv4 peer `::ffff:192.0.2.1`.
     let peer = request.extensions().get::<ClientAddr>()?.0.ip().to_canonical();
     if !trusted.contain(peer) {
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     fn check(peer: &str, forwarded: &str, expected: &str) {
-        let trusted: Addresses = "10.0.0.1, 10.0.0.2, 172.16.0.0/12".parse().unwrap();
+        let trusted: NetworkList = "10.0.0.1, 10.0.0.2, 172.16.0.0/12".parse().unwrap();
         let peer: SocketAddr = peer.parse().unwrap();
         let mut request = Request::builder().header("x-forwarded-for", forwarded);
         request.extensions_mut().unwrap().insert(ClientAddr(peer));

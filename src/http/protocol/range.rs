@@ -61,22 +61,22 @@ pub enum RangeDecision {
     Full,
     /// One piece, 206 with `Content-Range`.
     Single(ByteRange),
-    /// Two or more pieces that neither touch nor overlap, 206 framed by [`Multipart`].
+    /// Two or more pieces that neither touch nor overlap, 206 framed by [`MultipartByteranges`].
     Multi(Vec<ByteRange>),
     /// Nothing, 416 with [`unsatisfied`].
     Unsatisfiable,
 }
 
-/// One element of a `Range` field.
+/// One element of a `RangeLiteral` field.
 #[derive(Debug, Clone, Copy)]
-enum Spec {
+enum RangeSpec {
     /// From a byte to a byte or the end.
     From(u64, Option<u64>),
     /// The last bytes.
     Suffix(u64),
 }
 
-impl Spec {
+impl RangeSpec {
     /// The bytes that it names; `None` when there are none in `length` bytes.
     fn within(self, length: u64) -> Option<ByteRange> {
         let end = length.checked_sub(1)?;
@@ -115,7 +115,7 @@ pub fn ranges(
     let Some(specs) = parse(field.as_bytes()) else {
         return RangeDecision::Full;
     };
-    if length == 0 && specs.iter().any(|spec| matches!(spec, Spec::Suffix(1..))) {
+    if length == 0 && specs.iter().any(|spec| matches!(spec, RangeSpec::Suffix(1..))) {
         return RangeDecision::Full;
     }
     let pieces: Vec<_> = specs.iter().filter_map(|spec| spec.within(length)).collect();
@@ -136,8 +136,8 @@ pub fn unsatisfied(length: u64) -> HeaderValue {
     HeaderValue::from_str(&format!("bytes */{length}")).expect("digits are a field value")
 }
 
-/// Reads a `Range` field; `None` when it is not `bytes` or breaks the grammar.
-fn parse(field: &[u8]) -> Option<Vec<Spec>> {
+/// Reads a `RangeLiteral` field; `None` when it is not `bytes` or breaks the grammar.
+fn parse(field: &[u8]) -> Option<Vec<RangeSpec>> {
     let text = str::from_utf8(field).ok()?;
     let (unit, list) = text.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -156,13 +156,13 @@ fn parse(field: &[u8]) -> Option<Vec<Spec>> {
     (!specs.is_empty()).then_some(specs)
 }
 
-fn parse_spec(element: &str) -> Option<Spec> {
+fn parse_spec(element: &str) -> Option<RangeSpec> {
     match element.split_once('-')? {
-        ("", suffix) => Some(Spec::Suffix(parse_number(suffix)?)),
-        (first, "") => Some(Spec::From(parse_number(first)?, None)),
+        ("", suffix) => Some(RangeSpec::Suffix(parse_number(suffix)?)),
+        (first, "") => Some(RangeSpec::From(parse_number(first)?, None)),
         (first, last) => {
             let (first, last) = (parse_number(first)?, parse_number(last)?);
-            (first <= last).then_some(Spec::From(first, Some(last)))
+            (first <= last).then_some(RangeSpec::From(first, Some(last)))
         }
     }
 }
@@ -192,7 +192,7 @@ fn join(pieces: &[ByteRange]) -> Vec<ByteRange> {
 
 /// One part of a multipart answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct MultipartPart {
     /// Bytes to send before the range's own.
     pub head: Bytes,
     /// The piece of the representation that follows.
@@ -202,18 +202,18 @@ pub struct Part {
 /// The framing of a `multipart/byteranges` body: for each part its head and its bytes, then the
 /// tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Multipart {
+pub struct MultipartByteranges {
     /// The value of the answer's `Content-Type`.
     pub content_type: HeaderValue,
     /// The parts in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MultipartPart>,
     /// Bytes to send at the end.
     pub tail: Bytes,
     /// Length of the whole body in bytes.
     pub length: u64,
 }
 
-impl Multipart {
+impl MultipartByteranges {
     /// Frames `ranges` of a representation of `length` bytes and type `content_type`.
     ///
     /// The boundary comes from `etag`: the same request gets the same bytes, and a file cannot
@@ -235,7 +235,7 @@ impl Multipart {
             head.extend_from_slice(b"\r\nContent-Range: ");
             head.extend_from_slice(range.content_range(length).as_bytes());
             head.extend_from_slice(b"\r\n\r\n");
-            parts.push(Part { head: head.into(), range });
+            parts.push(MultipartPart { head: head.into(), range });
         }
         let tail = Bytes::from(format!("\r\n--{boundary}--\r\n"));
         let framed = parts.iter().fold(tail.len() as u64, |sum, part| {
@@ -390,7 +390,7 @@ mod tests {
     fn multipart_frames_each_piece() {
         let etag = &validators().etag;
         let jpeg = HeaderValue::from_static("image/jpeg");
-        let framed = Multipart::new(&[piece(0, 1), piece(4, 6)], &jpeg, 10, etag);
+        let framed = MultipartByteranges::new(&[piece(0, 1), piece(4, 6)], &jpeg, 10, etag);
         let boundary = "ba7816bf8f01cfea414140de5dae2223";
         assert_eq!(framed.content_type, format!("multipart/byteranges; boundary={boundary}"));
         let mut body = Vec::new();
@@ -454,7 +454,7 @@ mod tests {
         ) {
             let pieces: Vec<_> = ends.iter().map(|&(at, more)| piece(at, at + more)).collect();
             let jpeg = HeaderValue::from_static("image/jpeg");
-            let framed = Multipart::new(&pieces, &jpeg, 2000, &validators().etag);
+            let framed = MultipartByteranges::new(&pieces, &jpeg, 2000, &validators().etag);
             let bytes: u64 = framed
                 .parts
                 .iter()

@@ -10,24 +10,24 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::http::api::credentials;
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
 use crate::runtime::telemetry;
 
 /// Characters of a caller's own text that an error message repeats.
 const ECHO_CHARS_MAX: usize = 200;
 
-fn status(kind: Kind) -> StatusCode {
+fn status(kind: ErrorKind) -> StatusCode {
     match kind {
-        Kind::InvalidArgument => StatusCode::BAD_REQUEST,
-        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Kind::Forbidden => StatusCode::FORBIDDEN,
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Unsupported => StatusCode::METHOD_NOT_ALLOWED,
-        Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Kind::Overloaded | Kind::Timeout | Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::InvalidArgument => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Unsupported => StatusCode::METHOD_NOT_ALLOWED,
+        ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn refused(failure: &Error, headers: &HeaderMap) -> Response {
 /// The same where it is known already whether a bearer token came.
 pub(crate) fn refused_with(failure: &Error, has_bearer: bool) -> Response {
     let mut response = error(failure);
-    if failure.kind() == Kind::Unauthenticated && has_bearer {
+    if failure.kind() == ErrorKind::Unauthenticated && has_bearer {
         let challenge = HeaderValue::from_static(
             "Bearer realm=\"wirephoto\", error=\"invalid_token\", ApiKey realm=\"wirephoto\"",
         );
@@ -69,7 +69,7 @@ pub(crate) fn note_shed(error: &Error) {
 pub(crate) fn log(error: &Error) {
     let status = status(error.kind());
     let cause = || error.cause().unwrap_or_default();
-    if error.kind() == Kind::Overloaded {
+    if error.kind() == ErrorKind::Overloaded {
         note_shed(error);
     } else if status.is_server_error() {
         tracing::error!(status = status.as_u16(), "{}: {}", error.message(), cause());
@@ -97,17 +97,17 @@ pub(crate) fn error(error: &Error) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, cache_control(error.kind()));
     match error.kind() {
-        Kind::Unauthenticated => {
+        ErrorKind::Unauthenticated => {
             // A request without a token learns no more than the schemes (RFC 6750 §3).
             let challenge =
                 HeaderValue::from_static("Bearer realm=\"wirephoto\", ApiKey realm=\"wirephoto\"");
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
-        Kind::Overloaded | Kind::Timeout | Kind::Unavailable => {
+        ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable => {
             let wait_s = error.retry_after_s().unwrap_or(RETRY_AFTER_S);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
         }
-        Kind::Forbidden => {
+        ErrorKind::Forbidden => {
             if let Some(scope) = error.missing_scope()
                 && let Ok(challenge) = HeaderValue::from_str(&format!(
                     "Bearer realm=\"wirephoto\", error=\"insufficient_scope\", scope=\"{scope}\""
@@ -116,30 +116,30 @@ pub(crate) fn error(error: &Error) -> Response {
                 headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
         }
-        Kind::InvalidArgument
-        | Kind::NotFound
-        | Kind::Conflict
-        | Kind::Unsupported
-        | Kind::TooLarge
-        | Kind::Internal => {}
+        ErrorKind::InvalidArgument
+        | ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::Unsupported
+        | ErrorKind::TooLarge
+        | ErrorKind::Internal => {}
     }
     response
 }
 
-fn cache_control(kind: Kind) -> HeaderValue {
+fn cache_control(kind: ErrorKind) -> HeaderValue {
     match kind {
-        Kind::NotFound => HeaderValue::from_str(&format!("max-age={NOT_FOUND_MAX_AGE_S}"))
+        ErrorKind::NotFound => HeaderValue::from_str(&format!("max-age={NOT_FOUND_MAX_AGE_S}"))
             .unwrap_or(HeaderValue::from_static("no-store")),
-        Kind::InvalidArgument
-        | Kind::Unauthenticated
-        | Kind::Forbidden
-        | Kind::Conflict
-        | Kind::Unsupported
-        | Kind::TooLarge
-        | Kind::Overloaded
-        | Kind::Timeout
-        | Kind::Unavailable
-        | Kind::Internal => HeaderValue::from_static("no-store"),
+        ErrorKind::InvalidArgument
+        | ErrorKind::Unauthenticated
+        | ErrorKind::Forbidden
+        | ErrorKind::Conflict
+        | ErrorKind::Unsupported
+        | ErrorKind::TooLarge
+        | ErrorKind::Overloaded
+        | ErrorKind::Timeout
+        | ErrorKind::Unavailable
+        | ErrorKind::Internal => HeaderValue::from_static("no-store"),
     }
 }
 

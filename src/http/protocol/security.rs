@@ -24,7 +24,7 @@ const SANDBOX: HeaderValue =
 
 /// What a response is, as its address and type say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RouteClass {
     /// A media address: customers' pages embed what it gives.
     Media,
     /// An address of the login, which clients open in windows of their own.
@@ -33,7 +33,7 @@ pub(crate) enum Place {
     Other,
 }
 
-impl Place {
+impl RouteClass {
     /// The place of the route that answers.
     pub(crate) fn of(route: &str) -> Self {
         match route {
@@ -45,11 +45,11 @@ impl Place {
 }
 
 /// Adds the headers of the table; `is_https`: the service is reached by `https`.
-pub(crate) fn protect(headers: &mut HeaderMap, place: Place, is_https: bool) {
+pub(crate) fn protect(headers: &mut HeaderMap, place: RouteClass, is_https: bool) {
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, TRANSPORT);
     }
-    if place == Place::Media {
+    if place == RouteClass::Media {
         headers.insert(CORP, CROSS_ORIGIN);
         if kind(headers).is_some_and(may_be_active) {
             headers.insert(header::CONTENT_SECURITY_POLICY, SANDBOX);
@@ -61,7 +61,7 @@ pub(crate) fn protect(headers: &mut HeaderMap, place: Place, is_https: bool) {
         headers.insert(PERMISSIONS, NO_FEATURES);
         // A client that opens the login in a window waits there for the answer; a policy on any page
         // in between would take the window from it.
-        if place == Place::Other {
+        if place == RouteClass::Other {
             headers.insert(COOP, SAME_ORIGIN);
         }
     }
@@ -82,7 +82,7 @@ fn may_be_active(kind: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn protected(place: Place, kind: Option<&'static str>, is_https: bool) -> HeaderMap {
+    fn protected(place: RouteClass, kind: Option<&'static str>, is_https: bool) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(kind) = kind {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -93,17 +93,17 @@ mod tests {
 
     #[test]
     fn the_place_follows_from_the_route() {
-        assert_eq!(Place::of("/media/{*path}"), Place::Media);
-        assert_eq!(Place::of("/o/login"), Place::Login);
+        assert_eq!(RouteClass::of("/media/{*path}"), RouteClass::Media);
+        assert_eq!(RouteClass::of("/o/login"), RouteClass::Login);
         for route in ["/", "/item/{media_type}/{id}", "unknown", "/openapi.json"] {
-            assert_eq!(Place::of(route), Place::Other, "{route}");
+            assert_eq!(RouteClass::of(route), RouteClass::Other, "{route}");
         }
     }
 
     #[test]
     fn documents_of_providers_are_sandboxed_and_pictures_are_not() {
         let sandboxed = |kind| {
-            protected(Place::Media, Some(kind), false).contains_key("content-security-policy")
+            protected(RouteClass::Media, Some(kind), false).contains_key("content-security-policy")
         };
         for kind in [
             "text/xml",
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn a_page_keeps_its_window_and_a_login_leaves_it_to_its_client() {
         let html = Some("text/html; charset=utf-8");
-        assert_eq!(protected(Place::Other, html, false)[COOP], "same-origin");
-        let login = protected(Place::Login, html, true);
+        assert_eq!(protected(RouteClass::Other, html, false)[COOP], "same-origin");
+        let login = protected(RouteClass::Login, html, true);
         assert!(!login.contains_key(COOP) && login.contains_key(PERMISSIONS));
         assert_eq!(login[header::STRICT_TRANSPORT_SECURITY], "max-age=31536000");
-        let api = protected(Place::Other, Some("application/json"), false);
+        let api = protected(RouteClass::Other, Some("application/json"), false);
         assert!(!api.contains_key(COOP) && !api.contains_key(header::STRICT_TRANSPORT_SECURITY));
         assert_eq!(api[CORP], "same-origin");
-        assert_eq!(protected(Place::Media, Some("image/jpeg"), false)[CORP], "cross-origin");
+        assert_eq!(protected(RouteClass::Media, Some("image/jpeg"), false)[CORP], "cross-origin");
     }
 }

@@ -12,14 +12,14 @@ const MISSING_OWN: &str = "private, no-cache";
 
 /// Which headers carry the keys.
 #[derive(Clone, Debug)]
-pub struct Surrogate {
+pub struct SurrogateHeaders {
     spaced: Option<HeaderName>,
     listed: Option<HeaderName>,
     /// `Cache-Control` of what is not there, where shared caches have a time of their own.
     missing: Option<HeaderValue>,
 }
 
-impl Surrogate {
+impl SurrogateHeaders {
     /// Those of the settings `cdn.…_header`.
     ///
     /// Fails when one of them cannot be a header's name.

@@ -2,37 +2,37 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::media::Source;
-use crate::media::Timing;
+use crate::media::RenditionSource;
+use crate::media::RenderTiming;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
 const WIREPHOTO_PATH: HeaderName = HeaderName::from_static("wirephoto-path");
 
 /// How the bytes were made, where that happened for this request.
-pub(crate) fn way(source: &Source) -> Option<&'static str> {
+pub(crate) fn way(source: &RenditionSource) -> Option<&'static str> {
     match source {
-        Source::Memory | Source::Disk => None,
-        Source::Rendered { way, .. } => Some(way.as_str()),
+        RenditionSource::Memory | RenditionSource::Disk => None,
+        RenditionSource::Rendered { way, .. } => Some(way.as_str()),
     }
 }
 
 /// Where the time went, where the bytes were made for this request.
-pub(crate) fn of(source: &Source) -> Option<Timing> {
+pub(crate) fn of(source: &RenditionSource) -> Option<RenderTiming> {
     match source {
-        Source::Memory | Source::Disk => None,
-        Source::Rendered { timing, .. } => Some(*timing),
+        RenditionSource::Memory | RenditionSource::Disk => None,
+        RenditionSource::Rendered { timing, .. } => Some(*timing),
     }
 }
 
 /// Says where the bytes came from, and where the time went if they were rendered.
 ///
 /// What is `open` lets scripts of any site read its times, as they may read its bytes.
-pub(crate) fn describe(headers: &mut HeaderMap, source: &Source, open: bool) {
+pub(crate) fn describe(headers: &mut HeaderMap, source: &RenditionSource, open: bool) {
     let timing = match source {
-        Source::Memory => HeaderValue::from_static("cache;desc=\"memory\""),
-        Source::Disk => HeaderValue::from_static("cache;desc=\"disk\""),
-        Source::Rendered { timing, .. } => stages(timing),
+        RenditionSource::Memory => HeaderValue::from_static("cache;desc=\"memory\""),
+        RenditionSource::Disk => HeaderValue::from_static("cache;desc=\"disk\""),
+        RenditionSource::Rendered { timing, .. } => stages(timing),
     };
     headers.insert(SERVER_TIMING, timing);
     let way = way(source).unwrap_or("cache");
@@ -43,7 +43,7 @@ pub(crate) fn describe(headers: &mut HeaderMap, source: &Source, open: bool) {
 }
 
 /// The stages that happened, in milliseconds.
-fn stages(timing: &Timing) -> HeaderValue {
+fn stages(timing: &RenderTiming) -> HeaderValue {
     let stage = |(name, ms)| format!("{name};dur={}", print_ms(ms));
     let text = timing.stages().map(stage).collect::<Vec<_>>().join(", ");
     HeaderValue::from_str(&text).expect("names and numbers are ASCII")
@@ -58,9 +58,9 @@ fn print_ms(ms: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use imaging::Way;
+    use imaging::RenderPath;
 
-    fn check(source: Source, open: bool, expected: [&str; 3]) {
+    fn check(source: RenditionSource, open: bool, expected: [&str; 3]) {
         let mut headers = HeaderMap::new();
         describe(&mut headers, &source, open);
         let text = |name| headers.get(name).map_or("", |value| value.to_str().unwrap());
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_render_names_its_way_and_the_stages_that_happened() {
-        let timing = Timing {
+        let timing = RenderTiming {
             queue_ms: 0.0,
             read_ms: Some(1.5),
             decode_ms: Some(12.345_678),
@@ -77,15 +77,15 @@ mod tests {
             encode_ms: Some(100.0),
         };
         let expected = "queue;dur=0, read;dur=1.5, decode;dur=12.346, encode;dur=100";
-        check(Source::Rendered { way: Way::Region, timing }, true, [expected, "region", "*"]);
-        let timing = Timing { read_ms: Some(0.000_4), ..Timing::default() };
+        check(RenditionSource::Rendered { way: RenderPath::Region, timing }, true, [expected, "region", "*"]);
+        let timing = RenderTiming { read_ms: Some(0.000_4), ..RenderTiming::default() };
         let expected = "queue;dur=0, read;dur=0";
-        check(Source::Rendered { way: Way::Original, timing }, false, [expected, "original", ""]);
+        check(RenditionSource::Rendered { way: RenderPath::Original, timing }, false, [expected, "original", ""]);
     }
 
     #[test]
     fn a_cached_answer_names_its_tier() {
-        check(Source::Memory, true, ["cache;desc=\"memory\"", "cache", "*"]);
-        check(Source::Disk, false, ["cache;desc=\"disk\"", "cache", ""]);
+        check(RenditionSource::Memory, true, ["cache;desc=\"memory\"", "cache", "*"]);
+        check(RenditionSource::Disk, false, ["cache;desc=\"disk\"", "cache", ""]);
     }
 }

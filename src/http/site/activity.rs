@@ -14,29 +14,29 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::api::Call;
+use super::api::ApiCall;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::limits::CALLS_NOTED;
-use crate::http::site::session::Visitor;
+use crate::http::site::session::SiteVisitor;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
     ACTIVITY_CALL_BYTES_MAX, ACTIVITY_CALLS_MAX, ACTIVITY_KEPT_S, ACTIVITY_SESSIONS_MAX,
 };
 use crate::storage::database::{Db, WriteTx};
-use model::Hash;
+use model::ContentHash;
 
 /// A call that a page made for a visitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct RecordedCall {
     /// The call.
-    pub(super) call: Call,
+    pub(super) call: ApiCall,
     /// When it was made.
     pub(super) at: Timestamp,
 }
 
 /// A call as it is stored.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredCall {
     method: String,
     target: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,24 +46,24 @@ struct Stored {
 
 /// The latest calls of each session; cheap to clone.
 #[derive(Clone)]
-pub struct Activity {
+pub struct SessionActivity {
     db: Db,
-    noted: Arc<Mutex<Noted>>,
+    noted: Arc<Mutex<PendingCalls>>,
 }
 
 /// What is not in the database yet.
 #[derive(Default)]
-struct Noted {
+struct PendingCalls {
     /// What came in since it was written last.
-    fresh: HashMap<Hash, Calls>,
+    fresh: HashMap<ContentHash, CallHistory>,
     /// What is being written.
-    writing: Arc<HashMap<Hash, Calls>>,
+    writing: Arc<HashMap<ContentHash, CallHistory>>,
 }
 
 /// Calls of a session, the latest last.
-type Calls = VecDeque<Done>;
+type CallHistory = VecDeque<RecordedCall>;
 
-impl Activity {
+impl SessionActivity {
     /// What is noted in `db`.
     #[must_use]
     pub fn new(db: Db) -> Self {
@@ -71,7 +71,7 @@ impl Activity {
     }
 
     /// Notes a call. One that came just before is not noted again, nor one that is very long.
-    pub(super) fn note(&self, visitor: &Visitor, call: Call, at: Timestamp) {
+    pub(super) fn note(&self, visitor: &SiteVisitor, call: ApiCall, at: Timestamp) {
         if call.bytes() > ACTIVITY_CALL_BYTES_MAX {
             return;
         }
@@ -83,15 +83,15 @@ impl Activity {
             // The database does not take them, and a page works without.
             return;
         }
-        add(fresh.entry(key).or_default(), Done { call, at });
+        add(fresh.entry(key).or_default(), RecordedCall { call, at });
     }
 
     /// The calls of a visitor, the latest first.
-    pub(super) async fn list(&self, visitor: &Visitor, now: Timestamp) -> Result<Vec<Done>> {
+    pub(super) async fn list(&self, visitor: &SiteVisitor, now: Timestamp) -> Result<Vec<RecordedCall>> {
         self.list_of(key(visitor), now).await
     }
 
-    async fn list_of(&self, key: Hash, now: Timestamp) -> Result<Vec<Done>> {
+    async fn list_of(&self, key: ContentHash, now: Timestamp) -> Result<Vec<RecordedCall>> {
         // Before the read: what is written meanwhile is seen twice at most, which adds nothing.
         let not_read = self.not_read(&key);
         let stored = self.db.read(move |tx| tx.find_calls(&key)).await?;
@@ -100,7 +100,7 @@ impl Activity {
             add(&mut calls, done);
         }
         let is_kept =
-            |done: &Done| now.duration_since(done.at).as_secs() < i64::from(ACTIVITY_KEPT_S);
+            |done: &RecordedCall| now.duration_since(done.at).as_secs() < i64::from(ACTIVITY_KEPT_S);
         Ok(calls.into_iter().rev().filter(is_kept).collect())
     }
 
@@ -120,14 +120,14 @@ impl Activity {
     }
 
     /// What may not be in the database, in its order.
-    fn not_read(&self, key: &Hash) -> Vec<Done> {
+    fn not_read(&self, key: &ContentHash) -> Vec<RecordedCall> {
         let noted = self.noted.lock();
         let both = [noted.writing.get(key), noted.fresh.get(key)];
         both.into_iter().flatten().flatten().cloned().collect()
     }
 
     /// What there is to write; nobody else writes until that ends.
-    fn begin_writing(&self) -> Option<Arc<HashMap<Hash, Calls>>> {
+    fn begin_writing(&self) -> Option<Arc<HashMap<ContentHash, CallHistory>>> {
         let mut noted = self.noted.lock();
         if noted.fresh.is_empty() {
             return None;
@@ -155,7 +155,7 @@ impl Activity {
 
 fn write(
     tx: &WriteTx<'_>,
-    fresh: &HashMap<Hash, Calls>,
+    fresh: &HashMap<ContentHash, CallHistory>,
 ) -> Result<(), crate::storage::database::DbError> {
     for (key, more) in fresh {
         let mut calls = parse(tx.as_read().find_calls(key)?.as_deref());
@@ -167,7 +167,7 @@ fn write(
     Ok(())
 }
 
-fn add(calls: &mut Calls, done: Done) {
+fn add(calls: &mut CallHistory, done: RecordedCall) {
     if calls.back().is_some_and(|last| last.call == done.call) || calls.contains(&done) {
         return;
     }
@@ -178,19 +178,19 @@ fn add(calls: &mut Calls, done: Done) {
 }
 
 /// What is stored; nothing of what a later version wrote otherwise.
-fn parse(text: Option<&str>) -> Calls {
-    let stored: Vec<Stored> =
+fn parse(text: Option<&str>) -> CallHistory {
+    let stored: Vec<StoredCall> =
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let done = |stored: Stored| {
+    let done = |stored: StoredCall| {
         let method = stored.method.parse::<Method>().ok()?;
-        let call = Call { method, target: stored.target, body: stored.body };
-        Some(Done { call, at: stored.at })
+        let call = ApiCall { method, target: stored.target, body: stored.body };
+        Some(RecordedCall { call, at: stored.at })
     };
     stored.into_iter().filter_map(done).collect()
 }
 
-fn print(calls: &Calls) -> String {
-    let stored = |done: &Done| Stored {
+fn print(calls: &CallHistory) -> String {
+    let stored = |done: &RecordedCall| StoredCall {
         method: done.call.method.to_string(),
         target: done.call.target.clone(),
         body: done.call.body.clone(),
@@ -199,11 +199,11 @@ fn print(calls: &Calls) -> String {
     serde_json::json!(calls.iter().map(stored).collect::<Vec<_>>()).to_string()
 }
 
-fn key(visitor: &Visitor) -> Hash {
-    Hash::of(visitor.cookie().as_bytes())
+fn key(visitor: &SiteVisitor) -> ContentHash {
+    ContentHash::of(visitor.cookie().as_bytes())
 }
 
-impl Call {
+impl ApiCall {
     fn bytes(&self) -> usize {
         let body = self.body.as_ref().map_or(0, |body| body.to_string().len());
         self.target.len() + body
@@ -218,11 +218,11 @@ mod tests {
     #[tokio::test]
     async fn a_call_is_listed_while_it_is_being_written() {
         let dir = tempfile::tempdir().unwrap();
-        let activity = Activity::new(Db::scratch(dir.path()).unwrap());
-        let (key, now) = (Hash::of(b"a session"), clock::now());
+        let activity = SessionActivity::new(Db::scratch(dir.path()).unwrap());
+        let (key, now) = (ContentHash::of(b"a session"), clock::now());
         let note = |target: &str| {
-            let call = Call { method: Method::GET, target: target.to_owned(), body: None };
-            add(activity.noted.lock().fresh.entry(key).or_default(), Done { call, at: now });
+            let call = ApiCall { method: Method::GET, target: target.to_owned(), body: None };
+            add(activity.noted.lock().fresh.entry(key).or_default(), RecordedCall { call, at: now });
         };
         let listed = || async {
             let listed = activity.list_of(key, now).await.unwrap();

@@ -11,22 +11,22 @@ use serde::Deserialize;
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::api::credentials;
-use crate::http::site::session::Visitor;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::http::site::session::SiteVisitor;
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SITE_ANSWER_BYTES_MAX;
 
 /// The APIs without the pages.
 #[derive(Clone)]
-pub(in crate::http) struct Apis(pub(in crate::http) Router);
+pub(in crate::http) struct ApiRouter(pub(in crate::http) Router);
 
 /// The status of what is said instead of an answer that is longer than a page may be made of.
 const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 
 /// A call of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::http) struct Call {
+pub(in crate::http) struct ApiCall {
     /// `GET`, `POST`, `PUT` or `DELETE`.
     pub(super) method: Method,
     /// Path and query.
@@ -35,7 +35,7 @@ pub(in crate::http) struct Call {
     pub(super) body: Option<Value>,
 }
 
-impl Call {
+impl ApiCall {
     fn new(method: Method, target: impl Into<String>) -> Self {
         Self { method, target: target.into(), body: None }
     }
@@ -96,25 +96,25 @@ pub(super) fn segment(text: &str) -> String {
 
 /// What an API says against a call.
 #[derive(Clone, Debug)]
-pub(in crate::http) struct Refusal {
+pub(in crate::http) struct ApiRefusal {
     /// Its status.
     pub(super) status: StatusCode,
     /// Its sentence.
     pub(super) message: String,
     /// What is wrong with which parameter or property.
-    pub(super) errors: Vec<Wrong>,
+    pub(super) errors: Vec<FieldError>,
 }
 
 /// One thing that is wrong with a call.
 #[derive(Clone, Debug, Deserialize, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Wrong {
+pub(super) struct FieldError {
     pub(super) error_code: String,
     pub(super) path: String,
     pub(super) message: String,
 }
 
-impl Refusal {
+impl ApiRefusal {
     /// What a page says of it: the single mistakes where there are some.
     pub(super) fn sentences(&self) -> Vec<String> {
         match self.errors.as_slice() {
@@ -134,18 +134,18 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<ApiRefusal> for Error {
+    fn from(refusal: ApiRefusal) -> Self {
         let kind = match refusal.status {
-            StatusCode::BAD_REQUEST => Kind::InvalidArgument,
-            StatusCode::UNAUTHORIZED => Kind::Unauthenticated,
-            StatusCode::FORBIDDEN => Kind::Forbidden,
-            StatusCode::NOT_FOUND => Kind::NotFound,
-            StatusCode::CONFLICT => Kind::Conflict,
-            StatusCode::METHOD_NOT_ALLOWED => Kind::Unsupported,
-            StatusCode::PAYLOAD_TOO_LARGE => Kind::TooLarge,
-            StatusCode::SERVICE_UNAVAILABLE => Kind::Unavailable,
-            _ => Kind::Internal,
+            StatusCode::BAD_REQUEST => ErrorKind::InvalidArgument,
+            StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
+            StatusCode::FORBIDDEN => ErrorKind::Forbidden,
+            StatusCode::NOT_FOUND => ErrorKind::NotFound,
+            StatusCode::CONFLICT => ErrorKind::Conflict,
+            StatusCode::METHOD_NOT_ALLOWED => ErrorKind::Unsupported,
+            StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
+            StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
+            _ => ErrorKind::Internal,
         };
         Self::new(kind, refusal.sentences().join("; "))
     }
@@ -153,10 +153,10 @@ impl From<Refusal> for Error {
 
 /// The answer to `call` in the name of `visitor`, or of nobody.
 pub(super) async fn respond(
-    app: &App,
-    apis: &Apis,
-    visitor: Option<&Visitor>,
-    call: &Call,
+    app: &AppState,
+    apis: &ApiRouter,
+    visitor: Option<&SiteVisitor>,
+    call: &ApiCall,
 ) -> Result<Response> {
     let body = call.body.as_ref().map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
@@ -175,16 +175,16 @@ pub(super) async fn respond(
 
 /// What `call` gives: JSON, or the text of an answer that is none.
 pub(super) async fn ask(
-    app: &App,
-    apis: &Apis,
-    visitor: Option<&Visitor>,
-    call: &Call,
-) -> Result<Value, Refusal> {
+    app: &AppState,
+    apis: &ApiRouter,
+    visitor: Option<&SiteVisitor>,
+    call: &ApiCall,
+) -> Result<Value, ApiRefusal> {
     let outcome = match respond(app, apis, visitor, call).await {
         Ok(response) => read(response).await,
         Err(error) => Err(error),
     };
-    let (status, value) = outcome.map_err(|error| Refusal {
+    let (status, value) = outcome.map_err(|error| ApiRefusal {
         status: StatusCode::INTERNAL_SERVER_ERROR,
         message: error.message().to_owned(),
         errors: Vec::new(),
@@ -197,12 +197,12 @@ pub(super) async fn ask(
 
 /// The answer to `call` as it comes, where it is none against it: a file for the visitor.
 pub(super) async fn file(
-    app: &App,
-    apis: &Apis,
-    visitor: Option<&Visitor>,
-    call: &Call,
-) -> Result<Response, Refusal> {
-    let failed = |error: Error| Refusal {
+    app: &AppState,
+    apis: &ApiRouter,
+    visitor: Option<&SiteVisitor>,
+    call: &ApiCall,
+) -> Result<Response, ApiRefusal> {
+    let failed = |error: Error| ApiRefusal {
         status: StatusCode::INTERNAL_SERVER_ERROR,
         message: error.message().to_owned(),
         errors: Vec::new(),
@@ -232,10 +232,10 @@ async fn read(response: Response) -> Result<(StatusCode, Value)> {
     Ok((status, value))
 }
 
-fn refusal(status: StatusCode, value: &Value) -> Refusal {
+fn refusal(status: StatusCode, value: &Value) -> ApiRefusal {
     let message = value["message"].as_str().or(value.as_str()).unwrap_or_default().to_owned();
     let errors = serde_json::from_value(value["errors"].clone()).unwrap_or_default();
-    Refusal { status, message, errors }
+    ApiRefusal { status, message, errors }
 }
 
 #[cfg(test)]
@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn a_call_leaves_out_what_is_not_given() {
-        let call = Call::get("/a").query([("q", Some("å b")), ("p", None), ("tr", Some(""))]);
+        let call = ApiCall::get("/a").query([("q", Some("å b")), ("p", None), ("tr", Some(""))]);
         assert_eq!(call.target, "/a?q=%C3%A5+b");
-        assert_eq!(Call::get("/a?x=1").query([("y", Some("2"))]).target, "/a?x=1&y=2");
-        assert_eq!(Call::delete("/a").query([]).target, "/a");
+        assert_eq!(ApiCall::get("/a?x=1").query([("y", Some("2"))]).target, "/a?x=1&y=2");
+        assert_eq!(ApiCall::delete("/a").query([]).target, "/a");
     }
 
     #[tokio::test]

@@ -18,14 +18,14 @@ use axum::{
 };
 use rust_embed::RustEmbed;
 
-use crate::http::protocol::compression::Unchanging;
+use crate::http::protocol::compression::ImmutableResponse;
 use crate::http::protocol::conditional::ETag;
-use crate::http::protocol::conditional::Precondition;
+use crate::http::protocol::conditional::PreconditionOutcome;
 use crate::http::protocol::conditional::Validators;
 use crate::http::protocol::conditional::evaluate;
 use crate::http::protocol::respond;
-use crate::runtime::error::{Error, Kind};
-use model::Hash;
+use crate::runtime::error::{Error, ErrorKind};
+use model::ContentHash;
 
 #[derive(RustEmbed)]
 #[folder = "assets/"]
@@ -34,7 +34,7 @@ use model::Hash;
 #[include = "js/*"]
 #[include = "vendor/*"]
 #[include = "favicon.svg"]
-struct Assets;
+struct SiteAssets;
 
 /// How long a file may be kept under its plain name, behind which another release has another file.
 const PLAIN: &str = "public, max-age=300";
@@ -48,15 +48,15 @@ const FOREIGN: &str = "no-cache";
 /// The fingerprint of all files, fixed when the process first asks for it. In a debug build, which
 /// reads them from the disk, a file that is edited is seen by browsers after the next start.
 static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
-    let mut names: Vec<_> = Assets::iter().collect();
+    let mut names: Vec<_> = SiteAssets::iter().collect();
     names.sort_unstable();
     let mut lines = String::new();
     for name in names {
-        if let Some(file) = Assets::get(&name) {
-            lines.push_str(&format!("{name} {}\n", Hash(file.metadata.sha256_hash()).short()));
+        if let Some(file) = SiteAssets::get(&name) {
+            lines.push_str(&format!("{name} {}\n", ContentHash(file.metadata.sha256_hash()).short()));
         }
     }
-    Hash::of(lines.as_bytes()).short()
+    ContentHash::of(lines.as_bytes()).short()
 });
 
 /// The address of a file for pages, which changes with its content.
@@ -89,24 +89,24 @@ pub(crate) async fn favicon(method: Method, headers: HeaderMap) -> Response {
 }
 
 fn serve(method: &Method, headers: &HeaderMap, path: &str, keeping: &'static str) -> Response {
-    let Some(file) = Assets::get(path) else {
-        return respond::error(&Error::new(Kind::NotFound, "no such file"));
+    let Some(file) = SiteAssets::get(path) else {
+        return respond::error(&Error::new(ErrorKind::NotFound, "no such file"));
     };
-    let tag = Hash(file.metadata.sha256_hash()).short();
+    let tag = ContentHash(file.metadata.sha256_hash()).short();
     let Some(etag) = ETag::new(tag) else {
         return respond::error(&Error::internal("an entity tag is not ASCII"));
     };
     let validators = Validators { etag, last_modified: None };
     let (status, body, keeping) = match evaluate(method, headers, &validators) {
-        Precondition::Proceed => (StatusCode::OK, Body::from(file.data.into_owned()), keeping),
-        Precondition::NotModified => (StatusCode::NOT_MODIFIED, Body::empty(), keeping),
-        Precondition::Failed => (StatusCode::PRECONDITION_FAILED, Body::empty(), "no-store"),
+        PreconditionOutcome::Proceed => (StatusCode::OK, Body::from(file.data.into_owned()), keeping),
+        PreconditionOutcome::NotModified => (StatusCode::NOT_MODIFIED, Body::empty(), keeping),
+        PreconditionOutcome::Failed => (StatusCode::PRECONDITION_FAILED, Body::empty(), "no-store"),
     };
     let mut response = respond::typed(status, content_type(path), body);
     let headers = response.headers_mut();
     headers.insert(header::ETAG, validators.etag.print());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keeping));
-    response.extensions_mut().insert(Unchanging);
+    response.extensions_mut().insert(ImmutableResponse);
     response
 }
 

@@ -1,7 +1,7 @@
 //! The way back from an item to the search that led to it: the item's address carries the search as
 //! `from`, so that it also works without scripts and after a form of the page was sent.
 
-use super::{Site, hit::anchor};
+use super::{SiteRequest, hit::anchor};
 use crate::runtime::error::Result;
 use model::ItemKey;
 
@@ -31,16 +31,16 @@ fn encode(text: &str) -> String {
 
 /// The way back from a page of the item `key`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Back {
+pub(super) struct BackLink {
     /// The search, at the place of the item.
     pub(super) url: String,
     /// What the addresses of the item's other pages and forms carry on.
     pub(super) query: String,
 }
 
-impl Back {
+impl BackLink {
     /// What the address of the page says; without it, the search for items of the same type.
-    pub(super) fn of(site: &Site, key: &ItemKey) -> Result<Self> {
+    pub(super) fn of(site: &SiteRequest, key: &ItemKey) -> Result<Self> {
         Ok(Self::new(site.parameter("from")?.unwrap_or_default(), key))
     }
 
@@ -69,13 +69,13 @@ mod tests {
             let carried = query(here);
             let from = form_urlencoded::parse(carried.trim_start_matches('?').as_bytes()).next();
             let from = from.map_or(String::new(), |(_, from)| from.into_owned());
-            let back = Back::new(&from, &key);
+            let back = BackLink::new(&from, &key);
             assert_eq!((back.url.as_str(), back.query), (url, carried), "{here}");
         };
         check("/", "/?type=text#text-a-1");
         check("/?q=a+%22b%22&page=2&tr=&done=added&in=x", "/?q=a+%22b%22&page=2#text-a-1");
         check("/?facet=place.name%3AÅ&p=A%2CB", "/?facet=place.name%3A%C3%85&p=A%2CB#text-a-1");
-        let hostile = Back::new("//evil.example/#\"><b>", &key);
+        let hostile = BackLink::new("//evil.example/#\"><b>", &key);
         assert_eq!(hostile.url, "/?%2F%2Fevil.example%2F%23%22%3E%3Cb%3E=#text-a-1");
     }
 }

@@ -5,36 +5,36 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 
 use super::{
-    App, Member, Page,
-    activity::Done,
+    AppState, MemberRequest, PageResult,
+    activity::RecordedCall,
     docs,
-    snippets::{Sketch, Snippets},
+    snippets::{SnippetCall, CodeSnippets},
 };
-use crate::http::openapi::Description;
+use crate::http::openapi::ApiDescription;
 use crate::runtime::clock;
 use crate::runtime::limits::{ACTIVITY_CALLS_MAX, ACTIVITY_KEPT_S};
 
 /// The addresses of this file.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/code", get(show))
 }
 
 /// A call as the page shows it.
 #[derive(Serialize)]
-struct Shown {
+struct CallView {
     /// The name of its operation, and what that is called.
     operation: Option<(String, String)>,
     method: String,
     target: String,
     at: String,
-    code: Snippets,
+    code: CodeSnippets,
 }
 
 /// `GET /code`.
-async fn show(member: Member) -> Page {
+async fn show(member: MemberRequest) -> PageResult {
     let shared = &member.app.shared;
     let calls = shared.site.activity.list(&member.visitor, clock::now()).await?;
-    let shown: Vec<Shown> =
+    let shown: Vec<CallView> =
         calls.iter().map(|done| shown(&shared.description, &shared.site.url, done)).collect();
     member.page(
         "code.html",
@@ -46,25 +46,25 @@ async fn show(member: Member) -> Page {
     )
 }
 
-fn shown(description: &Description, site_url: &str, done: &Done) -> Shown {
+fn shown(description: &ApiDescription, site_url: &str, done: &RecordedCall) -> CallView {
     let (method, target) = (done.call.method.as_str(), done.call.target.as_str());
     let body = done.call.body.as_ref().map(ToString::to_string);
     let operation = description.operation_of(method, target);
     let sketch = match operation {
         Some(trial) => docs::sketch(trial, target, body),
-        None => Sketch {
+        None => SnippetCall {
             method: method.to_owned(),
             url: format!("{site_url}{target}"),
             kind: body.as_ref().map(|_| "application/json".to_owned()),
             body,
-            ..Sketch::default()
+            ..SnippetCall::default()
         },
     };
-    Shown {
+    CallView {
         operation: operation.map(|trial| (trial.id.clone(), trial.summary.clone())),
         method: method.to_owned(),
         target: target.to_owned(),
         at: done.at.to_string(),
-        code: Snippets::from(&sketch),
+        code: CodeSnippets::from(&sketch),
     }
 }

@@ -10,12 +10,12 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{Call, Refusal, segment};
+use super::api::{ApiCall, ApiRefusal, segment};
 use super::back::MESSAGE;
-use super::collections::{self, ALL, Against, NAMES, address, content, page_of, text};
+use super::collections::{self, ALL, CollectionFormError, NAMES, address, content, page_of, text};
 use super::hit::key_of;
-use super::{Form, Member, Page, Posted};
-use crate::http::App;
+use super::{FormFields, MemberRequest, PageResult, MemberForm};
+use crate::http::AppState;
 use crate::http::site::form::see_other;
 use crate::http::site::login;
 use model::ItemKey;
@@ -26,7 +26,7 @@ const LEFT_OUT: &str = "Items that are gone, or that your agreements do not cove
 const NOTHING: &str = "Choose what to add.";
 
 /// The addresses of this file.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/collections/add", get(choose).post(add))
         .route("/collections/{id}/order", post(order))
@@ -35,7 +35,7 @@ pub(super) fn routes() -> Router<App> {
 
 /// What is to be added, and where.
 #[derive(Clone, Debug, Default)]
-struct Wish {
+struct AddItemsForm {
     uris: Vec<String>,
     /// The id of a collection; nothing for a new one.
     collection: Option<String>,
@@ -43,8 +43,8 @@ struct Wish {
     return_to: Option<String>,
 }
 
-impl Wish {
-    fn of(form: &Form) -> Self {
+impl AddItemsForm {
+    fn of(form: &FormFields) -> Self {
         let text = |name| form.find(name).map(str::to_owned);
         Self {
             uris: form.all("uri").map(str::to_owned).collect(),
@@ -56,16 +56,16 @@ impl Wish {
 }
 
 #[derive(Serialize)]
-struct Choice {
+struct CollectionChoice {
     id: String,
     name: String,
 }
 
 /// `GET /collections/add?uri=…&return_to=…`: into which collection?
-async fn choose(member: Member) -> Page {
+async fn choose(member: MemberRequest) -> PageResult {
     let list =
         |name| Ok::<_, crate::runtime::error::Error>(member.query.text(name)?.map(str::to_owned));
-    let wish = Wish {
+    let wish = AddItemsForm {
         uris: list("uri")?.into_iter().collect(),
         collection: list("collection")?,
         name: list("name")?,
@@ -74,13 +74,13 @@ async fn choose(member: Member) -> Page {
     show_choices(&member, &wish, None).await
 }
 
-async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -> Page {
+async fn show_choices(member: &MemberRequest, wish: &AddItemsForm, refusal: Option<&ApiRefusal>) -> PageResult {
     let all = member.get(NAMES).await?;
-    let choice = |one: &Value| Choice {
+    let choice = |one: &Value| CollectionChoice {
         id: text(one, "id").to_owned(),
         name: text(one, "name").to_owned(),
     };
-    let choices: Vec<Choice> = all.as_array().into_iter().flatten().rev().map(choice).collect();
+    let choices: Vec<CollectionChoice> = all.as_array().into_iter().flatten().rev().map(choice).collect();
     let keys = wish.uris.iter().filter_map(|uri| key_of(uri));
     let context = context! {
         collections => PageValue::from(Serde(choices)),
@@ -89,15 +89,15 @@ async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -
         chosen => wish.collection.clone(),
         typed_name => wish.name.clone(),
         return_to => wish.return_to.clone(),
-        mistakes => refusal.map(Refusal::sentences),
+        mistakes => refusal.map(ApiRefusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
     member.page_with(status, "collection_add.html", context)
 }
 
 /// `POST /collections/add`: puts items into a collection, or into a new one, and leads back.
-async fn add(posted: Posted) -> Page {
-    let mut wish = Wish::of(&posted.form);
+async fn add(posted: MemberForm) -> PageResult {
+    let mut wish = AddItemsForm::of(&posted.form);
     match put_in(&posted, &mut wish).await {
         Ok(id) => Ok(see_other(&match wish.return_to {
             Some(back) => with_pairs(&back, &[("done", "added"), ("in", &id)]),
@@ -109,7 +109,7 @@ async fn add(posted: Posted) -> Page {
 }
 
 /// Does what is wished for; gives the collection's id.
-async fn put_in(posted: &Posted, wish: &mut Wish) -> Result<String, Refusal> {
+async fn put_in(posted: &MemberForm, wish: &mut AddItemsForm) -> Result<String, ApiRefusal> {
     if wish.uris.is_empty() {
         return Err(against(StatusCode::BAD_REQUEST, NOTHING));
     }
@@ -117,7 +117,7 @@ async fn put_in(posted: &Posted, wish: &mut Wish) -> Result<String, Refusal> {
         Some(id) => id.clone(),
         None => {
             let body = json!({ "name": wish.name.clone().unwrap_or_default() });
-            let made = posted.send(Call::post(ALL).json(body)).await?;
+            let made = posted.send(ApiCall::post(ALL).json(body)).await?;
             // Should the rest fail, the next try is meant for this one.
             let id = text(&made, "id").to_owned();
             wish.collection = Some(id.clone());
@@ -126,7 +126,7 @@ async fn put_in(posted: &Posted, wish: &mut Wish) -> Result<String, Refusal> {
         }
     };
     let elements: Vec<Value> = wish.uris.iter().map(|uri| json!({ "uri": uri })).collect();
-    let call = Call::post(format!("{}/items", address(&id))).json(Value::Array(elements));
+    let call = ApiCall::post(format!("{}/items", address(&id))).json(Value::Array(elements));
     posted.send(call).await?;
     // The API says nothing of items that it passed over.
     let there = keys(&content(&held(posted, &id).await?));
@@ -141,8 +141,8 @@ fn keys(uris: &[&str]) -> Vec<ItemKey> {
     uris.iter().filter_map(|uri| key_of(uri)).collect()
 }
 
-fn against(status: StatusCode, message: &str) -> Refusal {
-    Refusal { status, message: message.to_owned(), errors: Vec::new() }
+fn against(status: StatusCode, message: &str) -> ApiRefusal {
+    ApiRefusal { status, message: message.to_owned(), errors: Vec::new() }
 }
 
 /// `path` with `?done=` and a word in it, instead of another message.
@@ -165,7 +165,7 @@ fn with_pairs(path: &str, message: &[(&str, &str)]) -> String {
 
 /// Where an item goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step<'a> {
+enum ItemMove<'a> {
     /// One place to the front.
     Earlier,
     /// One place to the end.
@@ -177,25 +177,25 @@ enum Step<'a> {
 }
 
 /// The item that a form moves, and where to.
-fn step(form: &Form) -> Option<(&str, Step<'_>)> {
+fn step(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
     let named = |name| form.find(name);
-    let earlier = named("earlier").map(|uri| (uri, Step::Earlier));
-    let later = || named("later").map(|uri| (uri, Step::Later));
-    let to = || named("before").map(Step::Before).or_else(|| named("after").map(Step::After));
+    let earlier = named("earlier").map(|uri| (uri, ItemMove::Earlier));
+    let later = || named("later").map(|uri| (uri, ItemMove::Later));
+    let to = || named("before").map(ItemMove::Before).or_else(|| named("after").map(ItemMove::After));
     earlier.or_else(later).or_else(|| Some((named("moved")?, to()?)))
 }
 
 /// `content` with `uri` moved. What is not there moves nothing.
-fn moved<'a>(content: &[&'a str], uri: &str, step: Step<'_>) -> Vec<&'a str> {
+fn moved<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str> {
     let mut ordered = content.to_vec();
     let Some(at) = ordered.iter().position(|one| *one == uri) else { return ordered };
     let one = ordered.remove(at);
     let place = |other: &str| ordered.iter().position(|found| *found == other);
     let to = match step {
-        Step::Earlier => at.saturating_sub(1),
-        Step::Later => (at + 1).min(ordered.len()),
-        Step::Before(other) => place(other).unwrap_or(at),
-        Step::After(other) => place(other).map_or(at, |place| place + 1),
+        ItemMove::Earlier => at.saturating_sub(1),
+        ItemMove::Later => (at + 1).min(ordered.len()),
+        ItemMove::Before(other) => place(other).unwrap_or(at),
+        ItemMove::After(other) => place(other).map_or(at, |place| place + 1),
     };
     ordered.insert(to, one);
     ordered
@@ -203,31 +203,31 @@ fn moved<'a>(content: &[&'a str], uri: &str, step: Step<'_>) -> Vec<&'a str> {
 
 /// The visitor's collection without the documents of its items, which a `GET` would bring along: an
 /// order that names nothing changes nothing.
-async fn held(posted: &Posted, id: &str) -> Result<Value, Refusal> {
-    posted.ask(&Call::put(address(id)).json(json!({ "content": [] }))).await
+async fn held(posted: &MemberForm, id: &str) -> Result<Value, ApiRefusal> {
+    posted.ask(&ApiCall::put(address(id)).json(json!({ "content": [] }))).await
 }
 
 /// `POST /collections/{id}/order`: moves one item. The order as it is now is what changes, so that
 /// what came in meanwhile stays, and so do the name and who may see it.
-async fn order(Path(id): Path<String>, posted: Posted) -> Page {
+async fn order(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let found = held(&posted, &id).await?;
     let Some((uri, step)) = step(&posted.form) else { return Ok(see_other(&page_of(&id))) };
     let body = json!({ "content": moved(&content(&found), uri, step) });
-    match posted.send(Call::put(address(&id)).json(body)).await {
+    match posted.send(ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => {
             let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();
             let page = format!("{}{key}", back(&posted, &id));
             Ok(see_other(&with_done(&page, "ordered")))
         }
         Err(refusal) => {
-            let against = Against { refusal: Some(refusal), name: None };
+            let against = CollectionFormError { refusal: Some(refusal), name: None };
             collections::refused(&posted, &id, against).await
         }
     }
 }
 
 /// The page of the collection that the form stood on.
-fn back(posted: &Posted, id: &str) -> String {
+fn back(posted: &MemberForm, id: &str) -> String {
     let page = posted.form.find("page").and_then(|page| page.parse::<usize>().ok());
     match page.filter(|page| *page > 1) {
         Some(page) => format!("{}?page={page}", page_of(id)),
@@ -236,13 +236,13 @@ fn back(posted: &Posted, id: &str) -> String {
 }
 
 /// `POST /collections/{id}/take`: takes items out.
-async fn take(Path(id): Path<String>, posted: Posted) -> Page {
+async fn take(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let elements: Vec<Value> = posted.form.all("uri").map(|uri| json!({ "uri": uri })).collect();
-    let call = Call::delete(format!("{}/items", address(&id))).json(Value::Array(elements));
+    let call = ApiCall::delete(format!("{}/items", address(&id))).json(Value::Array(elements));
     match posted.send(call).await {
         Ok(_) => Ok(see_other(&with_done(&back(&posted, &id), "taken"))),
         Err(refusal) => {
-            let against = Against { refusal: Some(refusal), name: None };
+            let against = CollectionFormError { refusal: Some(refusal), name: None };
             collections::refused(&posted, &id, against).await
         }
     }
@@ -269,27 +269,27 @@ mod tests {
         let check = |uri, step, expected: &str| {
             assert_eq!(moved(&["a", "b", "c", "d"], uri, step).concat(), expected, "{step:?}");
         };
-        check("c", Step::Earlier, "acbd");
-        check("a", Step::Earlier, "abcd");
-        check("b", Step::Later, "acbd");
-        check("d", Step::Later, "abcd");
-        check("d", Step::Before("a"), "dabc");
-        check("a", Step::Before("d"), "bcad");
-        check("a", Step::After("d"), "bcda");
-        check("d", Step::After("a"), "adbc");
-        check("b", Step::After("gone"), "abcd");
-        check("gone", Step::Later, "abcd");
+        check("c", ItemMove::Earlier, "acbd");
+        check("a", ItemMove::Earlier, "abcd");
+        check("b", ItemMove::Later, "acbd");
+        check("d", ItemMove::Later, "abcd");
+        check("d", ItemMove::Before("a"), "dabc");
+        check("a", ItemMove::Before("d"), "bcad");
+        check("a", ItemMove::After("d"), "bcda");
+        check("d", ItemMove::After("a"), "adbc");
+        check("b", ItemMove::After("gone"), "abcd");
+        check("gone", ItemMove::Later, "abcd");
     }
 
     #[test]
     fn a_form_says_one_step() {
         let check = |encoded: &str, expected| {
-            assert_eq!(step(&Form::parse(encoded).unwrap()), expected, "{encoded}");
+            assert_eq!(step(&FormFields::parse(encoded).unwrap()), expected, "{encoded}");
         };
-        check("earlier=a", Some(("a", Step::Earlier)));
-        check("later=a", Some(("a", Step::Later)));
-        check("moved=a&before=b", Some(("a", Step::Before("b"))));
-        check("moved=a&after=b&before=", Some(("a", Step::After("b"))));
+        check("earlier=a", Some(("a", ItemMove::Earlier)));
+        check("later=a", Some(("a", ItemMove::Later)));
+        check("moved=a&before=b", Some(("a", ItemMove::Before("b"))));
+        check("moved=a&after=b&before=", Some(("a", ItemMove::After("b"))));
         check("moved=a", None);
         check("x=1", None);
     }

@@ -14,10 +14,10 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{Call, Refusal, file, segment};
-use super::hit::{Hit, key_of};
-use super::{Member, Page, Posted, Problem};
-use crate::http::App;
+use super::api::{ApiCall, ApiRefusal, file, segment};
+use super::hit::{ItemSummary, key_of};
+use super::{MemberRequest, PageResult, MemberForm, PageError};
+use crate::http::AppState;
 use crate::http::site::form::see_other;
 use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
 use model::item::has_picture;
@@ -29,7 +29,7 @@ pub(super) const ALL: &str = "/collection/v1/collection";
 pub(super) const NAMES: &str = "/collection/v1/collection?layout=bare";
 
 /// The addresses of this file.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/collections", get(list).post(create))
         .route("/collections/{id}", get(show).post(save))
@@ -65,7 +65,7 @@ fn thumbnail(uri: &str) -> Option<String> {
 
 /// A collection in the list.
 #[derive(Serialize)]
-struct Row {
+struct CollectionRow {
     name: String,
     page: String,
     public: bool,
@@ -75,7 +75,7 @@ struct Row {
     pictures: Vec<String>,
 }
 
-impl Row {
+impl CollectionRow {
     fn of(one: &Value) -> Self {
         let pictures = content(one).into_iter().filter_map(thumbnail);
         Self {
@@ -90,12 +90,12 @@ impl Row {
 }
 
 /// `GET /collections`.
-async fn list(member: Member) -> Page {
+async fn list(member: MemberRequest) -> PageResult {
     show_list(&member, None).await
 }
 
 /// The visitor's collections; without what they hold where that is too much for a page.
-async fn all(member: &Member) -> Result<Value, Refusal> {
+async fn all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
     match member.get(ALL).await {
         Err(refusal) if refusal.is_too_long() => member.get(NAMES).await,
         found => found,
@@ -103,9 +103,9 @@ async fn all(member: &Member) -> Result<Value, Refusal> {
 }
 
 /// The list; `again` is the name of a new one that could not be made, and why.
-async fn show_list(member: &Member, again: Option<(&str, &Refusal)>) -> Page {
+async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -> PageResult {
     let all = all(member).await?;
-    let rows: Vec<Row> = all.as_array().into_iter().flatten().rev().map(Row::of).collect();
+    let rows: Vec<CollectionRow> = all.as_array().into_iter().flatten().rev().map(CollectionRow::of).collect();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
         name => again.map(|(name, _)| name),
@@ -116,10 +116,10 @@ async fn show_list(member: &Member, again: Option<(&str, &Refusal)>) -> Page {
 }
 
 /// `POST /collections`: makes one.
-async fn create(posted: Posted) -> Page {
+async fn create(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
-    match posted.send(Call::post(ALL).json(body)).await {
+    match posted.send(ApiCall::post(ALL).json(body)).await {
         Ok(made) => Ok(see_other(&format!("{}?done=created", page_of(text(&made, "id"))))),
         Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
         Err(refusal) => Err(refusal.into()),
@@ -128,17 +128,17 @@ async fn create(posted: Posted) -> Page {
 
 /// A place in a collection.
 #[derive(Serialize)]
-struct Cell {
+struct CollectionCell {
     uri: String,
     key: String,
     /// Its number in the collection, from 1.
     place: usize,
     /// The item, if the visitor may see it.
-    hit: Option<Hit>,
+    hit: Option<ItemSummary>,
 }
 
 #[derive(Serialize)]
-struct Removed {
+struct RemovedItem {
     key: String,
     headline: Option<String>,
     description: Option<String>,
@@ -147,18 +147,18 @@ struct Removed {
 
 /// What stands against a change, and the name that was typed.
 #[derive(Default)]
-pub(super) struct Against<'a> {
-    pub(super) refusal: Option<Refusal>,
+pub(super) struct CollectionFormError<'a> {
+    pub(super) refusal: Option<ApiRefusal>,
     pub(super) name: Option<&'a str>,
 }
 
 /// `GET /collections/{id}`: for its owner with all that can be done to it, for others to look at.
-async fn show(Path(id): Path<String>, member: Member) -> Page {
-    show_one(&member, &id, Against::default()).await
+async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
+    show_one(&member, &id, CollectionFormError::default()).await
 }
 
 /// The page of a collection.
-pub(super) async fn show_one(member: &Member, id: &str, against: Against<'_>) -> Page {
+pub(super) async fn show_one(member: &MemberRequest, id: &str, against: CollectionFormError<'_>) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
     let found = member.get(address(id)).await?;
@@ -187,7 +187,7 @@ pub(super) async fn show_one(member: &Member, id: &str, against: Against<'_>) ->
         older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total).then(|| number(page + 1)),
         removed => PageValue::from(Serde(removed(&found))),
         agreements => PageValue::from(Serde(user["agreements"].clone())),
-        mistakes => refusal.map(Refusal::sentences),
+        mistakes => refusal.map(ApiRefusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
     member.page_with(status, "collection.html", context)
@@ -195,14 +195,14 @@ pub(super) async fn show_one(member: &Member, id: &str, against: Against<'_>) ->
 
 /// The places on a page, how many there are on all pages, and how many items are hidden from the
 /// visitor. An owner sees where those stand, so that they can be moved and taken out.
-fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<Cell>, usize, usize) {
-    let items = Hit::list(&found["items"]);
-    let mut hits: HashMap<String, Hit> =
+fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usize, usize) {
+    let items = ItemSummary::list(&found["items"]);
+    let mut hits: HashMap<String, ItemSummary> =
         items.into_iter().map(|hit| (hit.key.clone(), hit)).collect();
     let cell = |(at, uri): (usize, &str)| {
         let key = key_of(uri)?.to_string();
         let hit = hits.remove(&key);
-        Some(Cell { uri: uri.to_owned(), key, place: at + 1, hit })
+        Some(CollectionCell { uri: uri.to_owned(), key, place: at + 1, hit })
     };
     let cells = content(found).into_iter().enumerate().filter_map(cell).collect::<Vec<_>>();
     let hidden = cells.iter().filter(|cell| cell.hit.is_none()).count();
@@ -215,11 +215,11 @@ fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<Cell>, usize, usize) 
 }
 
 /// What the collection lost, the latest first.
-fn removed(found: &Value) -> Vec<Removed> {
+fn removed(found: &Value) -> Vec<RemovedItem> {
     let lost = found["removedContent"].as_array().into_iter().flatten().rev();
     let lost = lost.filter_map(|one| {
         let own = |name: &str| one[name].as_str().map(str::to_owned);
-        Some(Removed {
+        Some(RemovedItem {
             key: key_of(one["uri"].as_str()?)?.to_string(),
             headline: own("headline"),
             description: own("description_text"),
@@ -230,37 +230,37 @@ fn removed(found: &Value) -> Vec<Removed> {
 }
 
 /// `POST /collections/{id}`: its name, and whether others may see it.
-async fn save(Path(id): Path<String>, posted: Posted) -> Page {
+async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
-    match posted.send(Call::put(address(&id)).json(body)).await {
+    match posted.send(ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=saved", page_of(&id)))),
         Err(refusal) => {
-            refused(&posted, &id, Against { refusal: Some(refusal), name: Some(name) }).await
+            refused(&posted, &id, CollectionFormError { refusal: Some(refusal), name: Some(name) }).await
         }
     }
 }
 
 /// The page of the collection with what stands against a change, where the change was at fault.
-pub(super) async fn refused(posted: &Posted, id: &str, against: Against<'_>) -> Page {
+pub(super) async fn refused(posted: &MemberForm, id: &str, against: CollectionFormError<'_>) -> PageResult {
     match against.refusal {
         Some(refusal) if !refusal.is_mistake() || refusal.status == StatusCode::NOT_FOUND => {
-            Err(Problem::from(refusal))
+            Err(PageError::from(refusal))
         }
-        refusal => show_one(posted, id, Against { refusal, ..against }).await,
+        refusal => show_one(posted, id, CollectionFormError { refusal, ..against }).await,
     }
 }
 
 /// `POST /collections/{id}/delete`.
-async fn remove(Path(id): Path<String>, posted: Posted) -> Page {
-    posted.send(Call::delete(address(&id))).await?;
+async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+    posted.send(ApiCall::delete(address(&id))).await?;
     Ok(see_other("/collections?done=removed"))
 }
 
 /// `POST /collections/{id}/zip`: everything that the visitor may have of it, in its order, which is
 /// bought. A form, so that no link can buy.
-async fn zip(Path(id): Path<String>, posted: Posted) -> Page {
-    let call = Call::get(format!("{}/zip", address(&id)));
+async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+    let call = ApiCall::get(format!("{}/zip", address(&id)));
     let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);
     let visitor = Some(&posted.visitor);
     match file(&posted.app, &posted.apis, visitor, &call).await {
@@ -269,7 +269,7 @@ async fn zip(Path(id): Path<String>, posted: Posted) -> Page {
             Ok(response)
         }
         Err(refusal) => {
-            refused(&posted, &id, Against { refusal: Some(refusal), name: None }).await
+            refused(&posted, &id, CollectionFormError { refusal: Some(refusal), name: None }).await
         }
     }
 }
@@ -282,10 +282,10 @@ mod tests {
     fn a_row_counts_what_a_collection_holds_where_that_is_known() {
         let uri = |key: &str| format!("http://x/media/{key}");
         let whole = json!({ "id": "i", "content": [uri("image/a"), uri("text/b")] });
-        let row = Row::of(&whole);
+        let row = CollectionRow::of(&whole);
         assert_eq!((row.count, row.page.as_str()), (Some(2), "/collections/i"));
         assert_eq!(row.pictures, ["/media/image/a_NormalThumbnail.jpg"]);
-        let bare = Row::of(&json!({ "id": "i", "name": "n", "public": true }));
+        let bare = CollectionRow::of(&json!({ "id": "i", "name": "n", "public": true }));
         assert_eq!((bare.count, bare.name.as_str(), bare.public), (None, "n", true));
         assert!(bare.pictures.is_empty());
     }

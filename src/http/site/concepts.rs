@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
-    Site,
+    SiteRequest,
     facets::FacetValue,
-    language::{self, Language},
+    language::{self, PageLanguage},
 };
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{CONCEPT_NAME_FOR, CONCEPT_NAMES_MAX};
-use crate::storage::search::{Coverage, Found, Freshness, Request, Sort, SortDate};
+use crate::storage::search::{Coverage, SearchResults, Freshness, SearchCriteria, SortOrder, SortDate};
 use model::item::PubStatus;
 use query::Facet;
 
@@ -23,11 +23,11 @@ use query::Facet;
 const ITEMS_LOOKED_AT: usize = 20;
 
 /// A code with the language that its name is wanted in.
-type Key = (Language, Facet, String);
+type ConceptKey = (PageLanguage, Facet, String);
 
 /// A name as it was found; nothing where no item names the code.
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedConceptName {
     name: Option<String>,
     found_at: Timestamp,
 }
@@ -35,14 +35,14 @@ struct Known {
 /// The names of codes that pages asked for lately.
 #[derive(Debug, Default)]
 pub struct ConceptNames {
-    known: Mutex<HashMap<Key, Known>>,
+    known: Mutex<HashMap<ConceptKey, CachedConceptName>>,
 }
 
 impl ConceptNames {
     /// What the archive calls the code `value` of `facet`; nothing where the value is a name itself.
     ///
     /// A name says nothing of an item, so it is the same for every visitor.
-    pub(super) async fn name(&self, site: &Site, facet: Facet, value: &str) -> Option<String> {
+    pub(super) async fn name(&self, site: &SiteRequest, facet: Facet, value: &str) -> Option<String> {
         let list = match facet {
             Facet::SubjectCode => "subject",
             Facet::ProductCode => "product",
@@ -59,24 +59,24 @@ impl ConceptNames {
             match look_up(site, &text, list, value, now).await {
                 Ok(None) => {}
                 Ok(name) => {
-                    self.keep(key, Known { name: name.clone(), found_at: now });
+                    self.keep(key, CachedConceptName { name: name.clone(), found_at: now });
                     return name;
                 }
                 // The page shows the code, and the next one asks again.
                 Err(_) => return None,
             }
         }
-        self.keep(key, Known { name: None, found_at: now });
+        self.keep(key, CachedConceptName { name: None, found_at: now });
         None
     }
 
-    fn find(&self, key: &Key, now: Timestamp) -> Option<Option<String>> {
+    fn find(&self, key: &ConceptKey, now: Timestamp) -> Option<Option<String>> {
         let known = self.known.lock();
         let found = known.get(key).filter(|one| one.is_fresh(now))?;
         Some(found.name.clone())
     }
 
-    fn keep(&self, key: Key, found: Known) {
+    fn keep(&self, key: ConceptKey, found: CachedConceptName) {
         let mut known = self.known.lock();
         if known.len() >= CONCEPT_NAMES_MAX && !known.contains_key(&key) {
             known.retain(|_, one| one.is_fresh(found.found_at));
@@ -87,7 +87,7 @@ impl ConceptNames {
     }
 }
 
-impl Known {
+impl CachedConceptName {
     fn is_fresh(&self, now: Timestamp) -> bool {
         let age = now.duration_since(self.found_at);
         Duration::try_from(age).is_ok_and(|age| age < CONCEPT_NAME_FOR)
@@ -96,7 +96,7 @@ impl Known {
 
 /// The first name of the code in the property `list` of the items that `text` finds, the newest first.
 async fn look_up(
-    site: &Site,
+    site: &SiteRequest,
     text: &str,
     list: &'static str,
     code: &str,
@@ -105,7 +105,7 @@ async fn look_up(
     let shared = &site.app.shared;
     // Every code can be written as a term.
     let Ok(query) = query::parse(text, &shared.site.zone) else { return Ok(None) };
-    let request = Request {
+    let request = SearchCriteria {
         media_type: None,
         query,
         products: Vec::new(),
@@ -117,13 +117,13 @@ async fn look_up(
         sees_embargoed: false,
         after: None,
         unseen: None,
-        sort: Sort::By { date: SortDate::Order, descending: true },
+        sort: SortOrder::By { date: SortDate::Order, descending: true },
         skip: 0,
         size: ITEMS_LOOKED_AT,
         facets: Vec::new(),
     };
     let code = code.to_owned();
-    let name = move |found: Found, _: &crate::storage::database::ReadTx<'_>| {
+    let name = move |found: SearchResults, _: &crate::storage::database::ReadTx<'_>| {
         Ok(found.hits.iter().find_map(|hit| {
             let document = serde_json::from_str(&hit.item.document).ok()?;
             name_in(&document, list, &code)

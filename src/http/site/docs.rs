@@ -18,23 +18,23 @@ use axum::{
 use minijinja::{Value as PageValue, context, value::Serde};
 
 use super::{
-    App, Page, Site, language,
-    snippets::{Sketch, Snippets, file_name, target},
+    AppState, PageResult, SiteRequest, language,
+    snippets::{SnippetCall, CodeSnippets, file_name, target},
 };
-use crate::http::openapi::{Sample, Trial};
+use crate::http::openapi::{SampleBody, TrialOperation};
 use crate::http::site::pages;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// What stands in code in the place of an application key.
 const KEY: &str = "YOUR_KEY";
 
 /// The addresses of this file.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/docs", get(docs)).route("/docs/try/{id}", get(try_out))
 }
 
 /// `GET /docs`: the description of the APIs for people.
-async fn docs(site: Site, method: Method, headers: HeaderMap) -> Page {
+async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResult {
     let description = &site.app.shared.description;
     if site.visitor.is_some() {
         return site.page("docs.html", context! { body => description.body() });
@@ -47,14 +47,14 @@ async fn docs(site: Site, method: Method, headers: HeaderMap) -> Page {
 }
 
 /// `GET /docs/try/{id}`: the form of an operation, and the code of the call that is typed into it.
-async fn try_out(Path(id): Path<String>, site: Site) -> Page {
+async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
-    let missing = || Error::new(Kind::NotFound, "There is no such operation.");
+    let missing = || Error::new(ErrorKind::NotFound, "There is no such operation.");
     let trial = description.operation(&id).ok_or_else(missing)?;
-    let typed = Typed::of(trial, &site)?;
+    let typed = TryOutInput::of(trial, &site)?;
     let address = target(&trial.path, &typed.path, &typed.query);
     let is_whole = typed.path.iter().all(|(_, value)| !value.is_empty());
-    let code = Snippets::from(&sketch(trial, &address, typed.body.clone()));
+    let code = CodeSnippets::from(&sketch(trial, &address, typed.body.clone()));
     site.page(
         "try.html",
         context! {
@@ -70,15 +70,15 @@ async fn try_out(Path(id): Path<String>, site: Site) -> Page {
 }
 
 /// What stands in the fields of a form.
-struct Typed {
+struct TryOutInput {
     path: Vec<(String, String)>,
     query: Vec<(String, String)>,
     body: Option<String>,
 }
 
-impl Typed {
+impl TryOutInput {
     /// What the address of the page says, else what the fields hold at first.
-    fn of(trial: &Trial, site: &Site) -> Result<Self> {
+    fn of(trial: &TrialOperation, site: &SiteRequest) -> Result<Self> {
         let mut typed = Self { path: Vec::new(), query: Vec::new(), body: None };
         for field in &trial.fields {
             let given = site.query.field(&format!("{}.{}", field.place, field.name))?;
@@ -89,7 +89,7 @@ impl Typed {
         if trial.takes_ak {
             typed.query.push(("ak".to_owned(), KEY.to_owned()));
         }
-        if let Some(Sample { text, .. }) = &trial.body {
+        if let Some(SampleBody { text, .. }) = &trial.body {
             // Browsers send the ends of lines as two characters.
             let given = site.query.field("body")?.map(|text| text.replace("\r\n", "\n"));
             typed.body = Some(given.unwrap_or_else(|| text.clone()));
@@ -108,10 +108,10 @@ impl Typed {
 }
 
 /// A call of `address` as the operation that it is one of is called.
-pub(super) fn sketch(trial: &Trial, address: &str, body: Option<String>) -> Sketch {
+pub(super) fn sketch(trial: &TrialOperation, address: &str, body: Option<String>) -> SnippetCall {
     let body = body.filter(|body| !body.is_empty());
     let kind = trial.body.as_ref().map(|sample| sample.kind.clone());
-    Sketch {
+    SnippetCall {
         method: trial.method.clone(),
         url: format!("{}{address}", trial.base),
         authorization: trial.authorization.map(str::to_owned),

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Site, search::Wanted};
-use crate::http::protocol::request::Query;
+use super::{SiteRequest, search::SearchForm};
+use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::Result;
 use query::Facet;
 
@@ -32,7 +32,7 @@ pub(super) struct FacetValue {
 
 impl FacetValue {
     /// The values that an address names by `facet=<name>:<value>`. Names of no facet are passed over.
-    pub(super) fn list(query: &Query) -> Result<Vec<Self>> {
+    pub(super) fn list(query: &QueryParameters) -> Result<Vec<Self>> {
         let mut values: Vec<Self> = Vec::new();
         for text in query.all("facet")? {
             let Some((name, value)) = text.split_once(':') else { continue };
@@ -99,12 +99,12 @@ impl FacetList {
 
 /// The facets of a search that found `found`. Those that narrow it are first, also where nothing
 /// was found, so that each can be taken away again.
-pub(super) async fn lists(site: &Site, wanted: &Wanted, found: &Value) -> Vec<FacetList> {
+pub(super) async fn lists(site: &SiteRequest, wanted: &SearchForm, found: &Value) -> Vec<FacetList> {
     let mut lists = Vec::new();
     for facet in ORDER {
         let name = facet.as_str();
         let mut choices = Vec::new();
-        for Counted { value, count } in values(wanted, facet, &found["facets"][name]) {
+        for FacetCount { value, count } in values(wanted, facet, &found["facets"][name]) {
             let (url, active) = lead(wanted, facet, &value);
             let label = site.app.shared.site.concepts.name(site, facet, &value).await;
             choices.push(FacetChoice { label: label.unwrap_or(value), count, url, active });
@@ -118,13 +118,13 @@ pub(super) async fn lists(site: &Site, wanted: &Wanted, found: &Value) -> Vec<Fa
 
 /// A value with how many matches have it.
 #[derive(Debug, PartialEq, Eq)]
-struct Counted {
+struct FacetCount {
     value: String,
     count: u64,
 }
 
 /// The values that narrow the search, then the most frequent others.
-fn values(wanted: &Wanted, facet: Facet, counted: &Value) -> Vec<Counted> {
+fn values(wanted: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
     let counts = counted.as_array().into_iter().flatten();
     let counts: Vec<(&str, u64)> =
         counts.filter_map(|one| Some((one["key"].as_str()?, one["count"].as_u64()?))).collect();
@@ -140,12 +140,12 @@ fn values(wanted: &Wanted, facet: Facet, counted: &Value) -> Vec<Counted> {
     let count = |value: &str| counts.iter().find(|(key, _)| *key == value).map_or(0, |one| one.1);
     let others = counts.iter().map(|(key, _)| *key).filter(|key| !active.contains(key));
     let all = active.iter().copied().chain(others.take(VALUES.saturating_sub(active.len())));
-    all.map(|value| Counted { value: value.to_owned(), count: count(value) }).collect()
+    all.map(|value| FacetCount { value: value.to_owned(), count: count(value) }).collect()
 }
 
 /// Where a value leads, and whether it narrows the search already. Products have a parameter that
 /// they share with the API.
-fn lead(wanted: &Wanted, facet: Facet, value: &str) -> (String, bool) {
+fn lead(wanted: &SearchForm, facet: Facet, value: &str) -> (String, bool) {
     let named = FacetValue { facet, value: value.to_owned() };
     let is_product = facet == Facet::ProductCode && !wanted.facets.contains(&named);
     match is_product {
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_narrows_a_search_is_read_from_its_address_and_written_into_its_query() {
-        let query = Query::parse(
+        let query = QueryParameters::parse(
             "facet=place.name%3AA%2C+%22B%22&facet=nonsense%3Ax&facet=subject.code%3A",
         )
         .unwrap();
@@ -183,9 +183,9 @@ mod tests {
     #[test]
     fn what_narrows_stays_where_nothing_is_found() {
         let facets = vec![named(Facet::PlaceName, "Bergen")];
-        let wanted = Wanted { facets, p: vec!["FOTO".to_owned()], ..Wanted::default() };
+        let wanted = SearchForm { facets, p: vec!["FOTO".to_owned()], ..SearchForm::default() };
         let none = |facet| values(&wanted, facet, &Value::Null);
-        let one = |value: &str| vec![Counted { value: value.to_owned(), count: 0 }];
+        let one = |value: &str| vec![FacetCount { value: value.to_owned(), count: 0 }];
         assert_eq!(none(Facet::PlaceName), one("Bergen"));
         assert_eq!(none(Facet::ProductCode), one("FOTO"));
         let counted = json!([{ "key": "Oslo", "count": 3 }, { "key": "Bergen", "count": 2 }]);

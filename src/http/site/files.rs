@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use super::{
     hit::{media_base, own_address, rendition},
-    panel::Panel,
+    panel::DownloadPanel,
 };
 use crate::media::access;
 use crate::runtime::error::{Error, Result};
 use model::item::has_picture;
-use model::media_url::{MediaPath, Target};
+use model::media_url::{MediaPath, MediaTarget};
 use model::{ItemKey, MediaType, RenditionName};
 
 /// What the visitor of a page may have of the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Rights {
+pub(super) enum DownloadRights {
     /// An unknown visitor.
     Login,
     /// An agreement delivers the item.
@@ -28,9 +28,9 @@ pub(super) enum Rights {
     None,
 }
 
-impl Rights {
+impl DownloadRights {
     /// Those that the panel tells; without one there is nothing to buy.
-    pub(super) fn of(is_known: bool, panel: Option<&Panel>) -> Self {
+    pub(super) fn of(is_known: bool, panel: Option<&DownloadPanel>) -> Self {
         match panel {
             _ if !is_known => Self::Login,
             Some(panel) if panel.delivers => Self::Buy,
@@ -51,7 +51,7 @@ pub(super) struct FileRow {
     /// What the download form sends for it.
     file: String,
     /// What stands between the visitor and a file that does not open.
-    rights: Rights,
+    rights: DownloadRights,
     /// Whether it opens for everybody.
     is_open: bool,
     width: u64,
@@ -60,12 +60,12 @@ pub(super) struct FileRow {
 }
 
 /// The files that the document lists.
-pub(super) fn rows(key: &ItemKey, document: &Value, rights: Rights) -> Vec<FileRow> {
+pub(super) fn rows(key: &ItemKey, document: &Value, rights: DownloadRights) -> Vec<FileRow> {
     let renditions = document["renditions"].as_object().into_iter().flatten();
     renditions.filter_map(|(_, one)| row(key, one, media_base(document), rights)).collect()
 }
 
-fn row(key: &ItemKey, one: &Value, base: &str, rights: Rights) -> Option<FileRow> {
+fn row(key: &ItemKey, one: &Value, base: &str, rights: DownloadRights) -> Option<FileRow> {
     let text = |name: &str| one[name].as_str().unwrap_or_default();
     // The page tells visitors to add their key to these addresses.
     let own = own_address(text("href"), base)?;
@@ -101,8 +101,8 @@ pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
     let bad = || Error::invalid("body", "file", "format", "file is no file of this item");
     let path = MediaPath::parse(file).map_err(|_| bad())?;
     match path.target() {
-        Target::Rendition(_) if path.key() == key => Ok(path),
-        Target::Rendition(_) | Target::Document(_) | Target::Item(_) | Target::Pricelist => {
+        MediaTarget::Rendition(_) if path.key() == key => Ok(path),
+        MediaTarget::Rendition(_) | MediaTarget::Document(_) | MediaTarget::Item(_) | MediaTarget::Pricelist => {
             Err(bad())
         }
     }
@@ -114,7 +114,7 @@ pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
         MediaType::Image | MediaType::Stockfoto => {
             rendition(document, RenditionName::NORMAL_HIRES).is_some()
         }
-        MediaType::Video | MediaType::Graphic => !rows(key, document, Rights::None).is_empty(),
+        MediaType::Video | MediaType::Graphic => !rows(key, document, DownloadRights::None).is_empty(),
         MediaType::Text | MediaType::Feature => true,
         MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
     }
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_file_opens_or_says_what_it_takes() {
         let check = |key: &str, expected: [(Option<&str>, bool); 2]| {
-            let rows = rows(&key.parse().unwrap(), &document(key), Rights::Buy);
+            let rows = rows(&key.parse().unwrap(), &document(key), DownloadRights::Buy);
             let found: Vec<_> = rows.iter().map(|row| (row.url.as_deref(), row.is_open)).collect();
             assert_eq!(found, expected, "{key}");
         };

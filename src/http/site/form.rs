@@ -8,7 +8,7 @@ use axum::{
 };
 
 use crate::http::protocol::respond;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
 
 /// The encoded body of a form with the request's headers.
@@ -29,31 +29,31 @@ pub(crate) async fn form_body_within(
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
     if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")) {
         let message = "expected a body of the type application/x-www-form-urlencoded";
-        return Err(Error::new(Kind::InvalidArgument, message));
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let too_large = |cause: axum::Error| {
         let message = format!("the form cannot be read or has more than {bytes_max} bytes");
-        Error::new(Kind::TooLarge, message).because(cause)
+        Error::new(ErrorKind::TooLarge, message).because(cause)
     };
     let bytes = to_bytes(body, bytes_max).await.map_err(too_large)?;
     let text = String::from_utf8(bytes.to_vec());
     let text = text.ok().filter(|text| text.is_ascii());
-    let text = text.ok_or_else(|| Error::new(Kind::InvalidArgument, "the form is not encoded"))?;
+    let text = text.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "the form is not encoded"))?;
     Ok((parts.headers, text))
 }
 
 /// The fields of a form, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Form(pub(crate) Vec<(String, String)>);
+pub struct FormFields(pub(crate) Vec<(String, String)>);
 
-impl Form {
+impl FormFields {
     /// Fails when there are more than [`SITE_FORM_FIELDS_MAX`].
     pub fn parse(encoded: &str) -> Result<Self> {
         let pairs = form_urlencoded::parse(encoded.as_bytes()).into_owned();
         let pairs: Vec<_> = pairs.take(SITE_FORM_FIELDS_MAX + 1).collect();
         if pairs.len() > SITE_FORM_FIELDS_MAX {
             let message = format!("The form has more than {SITE_FORM_FIELDS_MAX} fields");
-            return Err(Error::new(Kind::TooLarge, message));
+            return Err(Error::new(ErrorKind::TooLarge, message));
         }
         Ok(Self(pairs))
     }

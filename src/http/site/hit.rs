@@ -10,7 +10,7 @@ const TEASER_CHARS: usize = 220;
 
 /// A picture of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Picture {
+pub(super) struct ItemPicture {
     pub(super) url: String,
     pub(super) width: u64,
     pub(super) height: u64,
@@ -18,7 +18,7 @@ pub(super) struct Picture {
 
 /// What lists show of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Hit {
+pub(super) struct ItemSummary {
     pub(super) key: String,
     pub(super) media_type: &'static str,
     pub(super) uri: String,
@@ -33,14 +33,14 @@ pub(super) struct Hit {
     pub(super) language: String,
     /// A time of the API; of a planned item when it takes place.
     pub(super) date: String,
-    pub(super) thumbnail: Option<Picture>,
-    pub(super) preview: Option<Picture>,
+    pub(super) thumbnail: Option<ItemPicture>,
+    pub(super) preview: Option<ItemPicture>,
     /// The pictures that a browser chooses from, as `srcset` lists them.
     pub(super) srcset: String,
     pub(super) is_video: bool,
 }
 
-impl Hit {
+impl ItemSummary {
     /// The item of `document`, which an API served; nothing when its `uri` names none.
     pub(super) fn of(document: &Value) -> Option<Self> {
         Self::below(document, media_base(document))
@@ -100,14 +100,14 @@ pub(super) fn key_of(uri: &str) -> Option<ItemKey> {
 }
 
 /// The JPEG of that name.
-pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<Picture> {
+pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<ItemPicture> {
     let mut renditions = document["renditions"].as_object()?.values();
     let found = renditions.find(|rendition| {
         rendition["usage"] == name.usage.as_str()
             && rendition["variant"] == name.variant.as_str()
             && rendition["mimetype"] == "image/jpeg"
     })?;
-    Some(Picture {
+    Some(ItemPicture {
         url: found["href"].as_str()?.to_owned(),
         width: found["width"].as_u64()?,
         height: found["height"].as_u64()?,
@@ -116,15 +116,15 @@ pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<Picture
 
 /// Lists pictures for `srcset`, the smallest first. A small original has several renditions of one
 /// width, of which browsers take the first.
-fn srcset(pictures: [&Option<Picture>; 3]) -> String {
-    let mut listed: Vec<&Picture> = pictures.into_iter().flatten().collect();
+fn srcset(pictures: [&Option<ItemPicture>; 3]) -> String {
+    let mut listed: Vec<&ItemPicture> = pictures.into_iter().flatten().collect();
     listed.sort_by_key(|picture| picture.width);
     listed.dedup_by_key(|picture| picture.width);
     let listed = listed.iter().map(|picture| format!("{} {}w", picture.url, picture.width));
     listed.collect::<Vec<_>>().join(", ")
 }
 
-impl Picture {
+impl ItemPicture {
     /// The class of `site.css` that says how wide it is against its height, in thirtieths.
     pub(super) fn shape(&self) -> String {
         let height = self.height.max(1);
@@ -185,15 +185,15 @@ mod tests {
                 "r05": rendition("Preview", "Web", "https://cdn.example/media/s"),
             },
         });
-        let hit = Hit::of(&document).unwrap();
+        let hit = ItemSummary::of(&document).unwrap();
         assert_eq!((hit.key.as_str(), hit.page_url.as_str()), ("image/a_b", "/item/image/a_b"));
         assert_eq!(hit.preview.unwrap().url, "https://cdn.example/media/p");
         assert_eq!(hit.thumbnail, None);
         assert_eq!(hit.srcset, "https://cdn.example/media/s 3w");
         assert!(hit.teaser.starts_with("one two xxx") && hit.teaser.ends_with("x…"));
         document["uri"] = json!("https://cdn.example/media/graphic/g");
-        assert_eq!(Hit::of(&document).unwrap().preview.unwrap().url, "/media/p");
+        assert_eq!(ItemSummary::of(&document).unwrap().preview.unwrap().url, "/media/p");
         document["uri"] = json!("urn:other");
-        assert_eq!(Hit::of(&document), None);
+        assert_eq!(ItemSummary::of(&document), None);
     }
 }

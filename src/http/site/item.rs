@@ -10,19 +10,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Page, Posted, Problem, Refusal, Site,
-    api::Call,
-    back::Back,
+    PageResult, MemberForm, PageError, ApiRefusal, SiteRequest,
+    api::ApiCall,
+    back::BackLink,
     collections, files,
-    hit::{Hit, Picture, key_of, media_base, own_address, rendition},
+    hit::{ItemSummary, ItemPicture, key_of, media_base, own_address, rendition},
     panel,
 };
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::media;
 use crate::http::site::form::see_other;
 use crate::http::site::pages::login_url;
-use crate::media::Caller;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::media::MediaCaller;
+use crate::runtime::error::{Error, ErrorKind, Result};
 use model::account::AgreementId;
 use model::item::has_picture;
 use model::media_url::DocumentExtension;
@@ -36,13 +36,13 @@ const ASSOCIATIONS_SHOWN: usize = 24;
 const REVISIONS_SHOWN: usize = 50;
 
 /// The item that an address names.
-pub(super) struct Named(pub(super) ItemKey);
+pub(super) struct ItemFromPath(pub(super) ItemKey);
 
-impl FromRequestParts<App> for Named {
-    type Rejection = Problem;
+impl FromRequestParts<AppState> for ItemFromPath {
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let none = || Error::new(Kind::NotFound, "There is no such item.");
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
+        let none = || Error::new(ErrorKind::NotFound, "There is no such item.");
         let path = Path::<(String, String)>::from_request_parts(parts, app).await;
         let Path((media_type, id)) = path.map_err(|_| none())?;
         Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| none())?))
@@ -50,22 +50,22 @@ impl FromRequestParts<App> for Named {
 }
 
 /// `GET /item/<mediaType>/<id>`.
-pub(super) async fn page(Named(key): Named, site: Site) -> Page {
-    show(&site, &key, &Outcome::default()).await
+pub(super) async fn page(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> PageResult {
+    show(&site, &key, &FormOutcome::default()).await
 }
 
 /// What became of a form of the page.
 #[derive(Default)]
-struct Outcome {
+struct FormOutcome {
     /// Of a download that was asked for.
     download: Option<Error>,
     /// Of a delivery that was asked for.
-    delivery: Option<Refusal>,
+    delivery: Option<ApiRefusal>,
 }
 
 /// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. What stands
 /// in the way is said on the item's page.
-pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: Posted) -> Page {
+pub(super) async fn download(State(app): State<AppState>, ItemFromPath(key): ItemFromPath, posted: MemberForm) -> PageResult {
     let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
     let agr = posted.form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
     let agr = agr.transpose()?;
@@ -74,15 +74,15 @@ pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: 
         Some(file) => files::parse(file, &key)?,
         None => download_path(&key),
     };
-    let caller = Caller { principal: principal.as_deref(), agr };
+    let caller = MediaCaller { principal: principal.as_deref(), agr };
     match media::download(&app, &path, caller).await {
         Ok(response) => {
             let agr = agr.map(|agr| agr.to_string());
-            posted.note(Call::get(format!("/media/{path}")).query([("agr", agr.as_deref())]));
+            posted.note(ApiCall::get(format!("/media/{path}")).query([("agr", agr.as_deref())]));
             Ok(response)
         }
-        Err(error) if error.kind() == Kind::Forbidden => {
-            let outcome = Outcome { download: Some(error), ..Outcome::default() };
+        Err(error) if error.kind() == ErrorKind::Forbidden => {
+            let outcome = FormOutcome { download: Some(error), ..FormOutcome::default() };
             show(&posted, &key, &outcome).await
         }
         Err(error) => Err(error.into()),
@@ -90,18 +90,18 @@ pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: 
 }
 
 /// `POST /item/<mediaType>/<id>/deliver`: sends the item through a channel of the visitor.
-pub(super) async fn deliver(Named(key): Named, posted: Posted) -> Page {
-    let call = Call::get(format!("/media/{key}"));
+pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm) -> PageResult {
+    let call = ApiCall::get(format!("/media/{key}"));
     let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
     let call = call.query([("channel", channel), ("agr", agr)]);
     match posted.send(call).await {
         Ok(_) => {
-            let back = Back::of(&posted, &key)?.query;
+            let back = BackLink::of(&posted, &key)?.query;
             let separator = if back.is_empty() { "?" } else { "&" };
             Ok(see_other(&format!("/item/{key}{back}{separator}done=sent")))
         }
         Err(refusal) if refusal.is_mistake() => {
-            let outcome = Outcome { delivery: Some(refusal), ..Outcome::default() };
+            let outcome = FormOutcome { delivery: Some(refusal), ..FormOutcome::default() };
             show(&posted, &key, &outcome).await
         }
         Err(refusal) => Err(refusal.into()),
@@ -130,7 +130,7 @@ fn is_downloadable(key: &ItemKey) -> bool {
     }
 }
 
-async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
+async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageResult {
     let document = match site.get(format!("/media/{key}.json")).await {
         Ok(document) => document,
         // Open to everybody are photographs alone.
@@ -138,7 +138,7 @@ async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
             return Ok(see_other(&login_url(&site.here)));
         }
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
-            return Err(Error::new(Kind::NotFound, "There is no such item.").into());
+            return Err(Error::new(ErrorKind::NotFound, "There is no such item.").into());
         }
         Err(refusal) => return Err(refusal.into()),
     };
@@ -151,22 +151,22 @@ async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
         Some(_) => StatusCode::FORBIDDEN,
         None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
     };
-    let back = Back::of(site, key)?;
-    let rights = files::Rights::of(site.visitor.is_some(), panel.as_ref());
+    let back = BackLink::of(site, key)?;
+    let rights = files::DownloadRights::of(site.visitor.is_some(), panel.as_ref());
     let context = context! {
         back_url => back.url,
         back_query => back.query,
         item => describe(key, &document, associations(site, &document).await),
         renditions => PageValue::from(Serde(files::rows(key, &document, rights))),
         download => panel.map(|panel| PageValue::from(Serde(panel))),
-        delivery_errors => refusal.map(Refusal::sentences),
+        delivery_errors => refusal.map(ApiRefusal::sentences),
         ..of_visitor(site).await
     };
     site.page_with(status, "item.html", context)
 }
 
 /// The visitor's channels and collections. Without them, everything else of the page is still there.
-async fn of_visitor(site: &Site) -> PageValue {
+async fn of_visitor(site: &SiteRequest) -> PageValue {
     if site.visitor.is_none() {
         return context! {};
     }
@@ -184,20 +184,20 @@ async fn of_visitor(site: &Site) -> PageValue {
 
 /// An older or newer version of the item.
 #[derive(Serialize)]
-struct Version {
+struct VersionLink {
     url: Option<String>,
     name: String,
     date: String,
 }
 
 /// What the page says of the item itself.
-fn describe(key: &ItemKey, document: &Value, associations: Vec<Hit>) -> PageValue {
+fn describe(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> PageValue {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
     let names = |list: &str| {
         let concepts = document[list].as_array().into_iter().flatten();
         concepts.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
     };
-    let hit = Hit::of(document);
+    let hit = ItemSummary::of(document);
     let body = paragraphs(text("body_text"));
     let picture =
         rendition(document, RenditionName::NORMAL_PREVIEW).filter(|picture| picture.width > 0);
@@ -230,7 +230,7 @@ fn describe(key: &ItemKey, document: &Value, associations: Vec<Hit>) -> PageValu
         key => key.to_string(),
         media_type => key.media_type.as_str(),
         is_photograph => is_photograph,
-        picture_shape => picture.as_ref().map(Picture::shape),
+        picture_shape => picture.as_ref().map(ItemPicture::shape),
         picture => PageValue::from(Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview)))),
         video_url => video(document),
         crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
@@ -244,14 +244,14 @@ fn describe(key: &ItemKey, document: &Value, associations: Vec<Hit>) -> PageValu
 
 /// The associated objects of a document, each with its picture. A mere link has none in the document,
 /// also where its item is in the archive: that is asked for itself.
-async fn associations(site: &Site, document: &Value) -> Vec<Hit> {
+async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> {
     let objects = document["associations"].as_object().into_iter().flatten();
-    let objects = objects.filter_map(|(_, one)| Hit::below(one, media_base(document)));
-    let mut shown: Vec<Hit> = objects.take(ASSOCIATIONS_SHOWN).collect();
+    let objects = objects.filter_map(|(_, one)| ItemSummary::below(one, media_base(document)));
+    let mut shown: Vec<ItemSummary> = objects.take(ASSOCIATIONS_SHOWN).collect();
     for one in shown.iter_mut().filter(|one| one.thumbnail.is_none()) {
         // What the visitor may not see, or what is gone, stays a link.
         let Ok(found) = site.get(format!("/media/{}.json", one.key)).await else { continue };
-        let Some(own) = Hit::of(&found) else { continue };
+        let Some(own) = ItemSummary::of(&found) else { continue };
         one.thumbnail = own.thumbnail;
         if one.headline.is_empty() {
             one.headline = own.headline;
@@ -295,7 +295,7 @@ fn video(document: &Value) -> Option<String> {
 }
 
 /// Earlier versions, the latest first.
-fn versions(document: &Value) -> Vec<Version> {
+fn versions(document: &Value) -> Vec<VersionLink> {
     let key = |one: &Value| one["uri"].as_str().and_then(key_of);
     let own = key(document);
     let revisions = document["revisions"].as_array().into_iter().flatten().rev();
@@ -303,7 +303,7 @@ fn versions(document: &Value) -> Vec<Version> {
     let version = |one: &Value| {
         let uri = one["uri"].as_str().unwrap_or_default();
         let name = one["slug"].as_str().unwrap_or(uri.rsplit('/').next().unwrap_or_default());
-        Version {
+        VersionLink {
             url: key_of(uri).map(|key| format!("/item/{key}")),
             name: name.to_owned(),
             date: one["versioncreated"].as_str().unwrap_or_default().to_owned(),

@@ -12,10 +12,10 @@ use axum::{
 use minijinja::{context, value::Serde};
 use serde::Serialize;
 
-use super::{App, Form, login, session};
+use super::{AppState, FormFields, login, session};
 use crate::http::site::pages;
-use crate::http::site::pages::Leads;
-use crate::http::site::session::Visitor;
+use crate::http::site::pages::FormTargets;
+use crate::http::site::session::SiteVisitor;
 use crate::runtime::error::Result;
 
 /// What names of fields begin with that hold passwords and keys.
@@ -23,7 +23,7 @@ const SECRET: &str = "secret.";
 
 /// A form that could not be taken yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct DeferredForm {
     /// The path it was sent to.
     pub(in crate::http) action: String,
     /// Its fields, encoded.
@@ -31,12 +31,12 @@ pub(crate) struct Kept {
 }
 
 #[derive(Serialize)]
-struct Field {
+struct DeferredField {
     name: String,
     value: String,
 }
 
-impl Kept {
+impl DeferredForm {
     /// The form that came to `action` from a page of ours, which has one of these `origins`; nothing
     /// when it came from elsewhere.
     pub(crate) fn of(
@@ -66,16 +66,16 @@ impl Kept {
     }
 
     /// The page that shows what was typed and sends it for `visitor`.
-    pub(in crate::http) fn page(&self, app: &App, visitor: &Visitor) -> Result<Response> {
-        let Form(pairs) = Form::parse(&self.fields)?;
-        let field = |(name, value)| Field { name, value };
-        let fields: Vec<Field> = pairs.into_iter().map(field).collect();
+    pub(in crate::http) fn page(&self, app: &AppState, visitor: &SiteVisitor) -> Result<Response> {
+        let FormFields(pairs) = FormFields::parse(&self.fields)?;
+        let field = |(name, value)| DeferredField { name, value };
+        let fields: Vec<DeferredField> = pairs.into_iter().map(field).collect();
         let context = context! {
             action => self.action.clone(),
             fields => minijinja::Value::from(Serde(fields)),
             ..pages::head(app, Some(visitor), "/")
         };
-        pages::private(app, StatusCode::OK, "kept.html", context, Leads::Home)
+        pages::private(app, StatusCode::OK, "kept.html", context, FormTargets::Home)
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
                 headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
             }
             let own = ["pictures.example:8080", "https://desk.example"];
-            let kept = Kept::of(&headers, &own, "/collections", "a=1");
+            let kept = DeferredForm::of(&headers, &own, "/collections", "a=1");
             assert_eq!(kept.is_some(), expected, "{origin:?}");
         };
         check(Some("https://pictures.example:8080"), true);
@@ -124,19 +124,19 @@ mod tests {
 
     #[test]
     fn a_form_is_handed_on_only_by_the_page_that_was_given_it() {
-        let kept = Kept { action: "/collections".to_owned(), fields: "name=a%26".to_owned() };
+        let kept = DeferredForm { action: "/collections".to_owned(), fields: "name=a%26".to_owned() };
         let login = |token: &str, fields: &str| {
             let pairs =
                 [("kept_token", token), ("kept_action", "/collections"), ("kept_fields", fields)];
             form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
         };
         let good = login(&kept.token("cookie"), "name=a%26");
-        assert_eq!(Kept::handed_on(&good, Some("cookie")), Some(kept.clone()));
-        assert_eq!(Kept::handed_on(&good, Some("another")), None);
-        assert_eq!(Kept::handed_on(&good, None), None);
+        assert_eq!(DeferredForm::handed_on(&good, Some("cookie")), Some(kept.clone()));
+        assert_eq!(DeferredForm::handed_on(&good, Some("another")), None);
+        assert_eq!(DeferredForm::handed_on(&good, None), None);
         let changed = login(&kept.token("cookie"), "name=b");
-        assert_eq!(Kept::handed_on(&changed, Some("cookie")), None);
-        assert_eq!(Kept::handed_on(&login("", "name=a%26"), Some("cookie")), None);
+        assert_eq!(DeferredForm::handed_on(&changed, Some("cookie")), None);
+        assert_eq!(DeferredForm::handed_on(&login("", "name=a%26"), Some("cookie")), None);
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::ORIGIN, HeaderValue::from_static("http://a.example"));
         let fields = "name=n&secret.password=p&csrf=c&b=%C3%A5+";
-        let kept = Kept::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
+        let kept = DeferredForm::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
         assert_eq!(kept.fields, "name=n&b=%C3%A5+");
     }
 }

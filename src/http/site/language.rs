@@ -11,7 +11,7 @@ use crate::runtime::limits::ACCEPT_LANGUAGES_MAX;
 
 /// A language of the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Language {
+pub(crate) enum PageLanguage {
     /// English.
     #[default]
     English,
@@ -24,11 +24,11 @@ const COOKIE: &str = "wirephoto_language";
 
 #[derive(RustEmbed)]
 #[folder = "assets/text/sv/"]
-struct Swedish;
+struct SwedishTexts;
 
 #[derive(RustEmbed)]
 #[folder = "assets/text/en/"]
-struct English;
+struct EnglishTexts;
 
 /// What pages say for each text of a template or message of an API, from all files of a language.
 pub(in crate::http) type Translations = HashMap<String, String>;
@@ -37,10 +37,10 @@ pub(in crate::http) type Translations = HashMap<String, String>;
 /// for programs, are put for people.
 ///
 /// Fails when a file is no object of texts, and when two say different things of one text.
-pub(in crate::http) fn translations(language: Language) -> Result<Translations> {
+pub(in crate::http) fn translations(language: PageLanguage) -> Result<Translations> {
     match language {
-        Language::English => read::<English>(),
-        Language::Swedish => read::<Swedish>(),
+        PageLanguage::English => read::<EnglishTexts>(),
+        PageLanguage::Swedish => read::<SwedishTexts>(),
     }
 }
 
@@ -59,7 +59,7 @@ fn read<Texts: RustEmbed>() -> Result<Translations> {
     Ok(all)
 }
 
-impl Language {
+impl PageLanguage {
     /// Every language, the default first.
     pub(in crate::http) const ALL: [Self; 2] = [Self::English, Self::Swedish];
 
@@ -89,34 +89,34 @@ impl Language {
 }
 
 tokio::task_local! {
-    static SPOKEN: Language;
+    static SPOKEN: PageLanguage;
 }
 
 /// Runs `answer`, whose pages are in `language`.
-pub(crate) async fn speak<T>(language: Language, answer: impl Future<Output = T>) -> T {
+pub(crate) async fn speak<T>(language: PageLanguage, answer: impl Future<Output = T>) -> T {
     SPOKEN.scope(language, answer).await
 }
 
 /// The language of the request that is being answered; English outside of one.
-pub(in crate::http) fn spoken() -> Language {
+pub(in crate::http) fn spoken() -> PageLanguage {
     SPOKEN.try_with(|language| *language).unwrap_or_default()
 }
 
-fn chosen(headers: &HeaderMap) -> Option<Language> {
+fn chosen(headers: &HeaderMap) -> Option<PageLanguage> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     let (_, tag) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
-    Language::find(tag.trim())
+    PageLanguage::find(tag.trim())
 }
 
-fn preferred(headers: &HeaderMap) -> Option<Language> {
+fn preferred(headers: &HeaderMap) -> Option<PageLanguage> {
     let line = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
-    let mut best: Option<(f32, Language)> = None;
+    let mut best: Option<(f32, PageLanguage)> = None;
     for range in line.split(',').take(ACCEPT_LANGUAGES_MAX) {
         let (tag, weight) = range.split_once(';').unwrap_or((range, ""));
         let weight = weight.trim().strip_prefix("q=").map_or(Some(1.0), |q| q.parse().ok());
         let primary = tag.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
-        if let (Some(language), Some(weight)) = (Language::find(&primary), weight)
+        if let (Some(language), Some(weight)) = (PageLanguage::find(&primary), weight)
             && weight > 0.0
             && best.is_none_or(|(found, _)| weight > found)
         {
@@ -146,22 +146,22 @@ mod tests {
 
     use super::*;
 
-    fn of(cookie: &'static str, accept: &'static str) -> Language {
+    fn of(cookie: &'static str, accept: &'static str) -> PageLanguage {
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
         headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_static(accept));
-        Language::of(&headers)
+        PageLanguage::of(&headers)
     }
 
     #[test]
     fn a_choice_wins_over_the_browser_and_the_browser_over_english() {
-        assert_eq!(of("", ""), Language::English);
-        assert_eq!(of("", "sv-SE,sv;q=0.9,en;q=0.8"), Language::Swedish);
-        assert_eq!(of("", "de, en;q=0.5, sv;q=0.7"), Language::Swedish);
-        assert_eq!(of("", "sv;q=0, en;q=0.1"), Language::English);
-        assert_eq!(of("", "sv;q=x"), Language::English);
-        assert_eq!(of("x=1; wirephoto_language=sv", "en"), Language::Swedish);
-        assert_eq!(of("wirephoto_language=klingon", "sv"), Language::Swedish);
+        assert_eq!(of("", ""), PageLanguage::English);
+        assert_eq!(of("", "sv-SE,sv;q=0.9,en;q=0.8"), PageLanguage::Swedish);
+        assert_eq!(of("", "de, en;q=0.5, sv;q=0.7"), PageLanguage::Swedish);
+        assert_eq!(of("", "sv;q=0, en;q=0.1"), PageLanguage::English);
+        assert_eq!(of("", "sv;q=x"), PageLanguage::English);
+        assert_eq!(of("x=1; wirephoto_language=sv", "en"), PageLanguage::Swedish);
+        assert_eq!(of("wirephoto_language=klingon", "sv"), PageLanguage::Swedish);
     }
 
     /// The texts of a template: what stands in `_("…")`.
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn every_text_of_a_page_has_its_swedish_with_as_many_places() {
-        let swedish = translations(Language::Swedish).unwrap();
+        let swedish = translations(PageLanguage::Swedish).unwrap();
         let pages = std::fs::read_dir("assets/pages").unwrap();
         let (mut missing, mut count) = (Vec::new(), 0);
         for path in pages.map(|page| page.unwrap().path()).filter(|path| path.is_file()) {

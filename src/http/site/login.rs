@@ -11,27 +11,27 @@ use axum::{
 use minijinja::{Value, context, value::Serde};
 use serde::Serialize;
 
-use crate::access::auth::{Auth, Entered, Login, LoginRequest, Secret};
-use crate::access::oauth::{AuthorizationRequest, Parameters};
-use crate::http::App;
+use crate::access::auth::{Auth, AuthenticatedLogin, LoginOutcome, LoginRequest, RandomSecret};
+use crate::access::oauth::{AuthorizationRequest, OAuthParameters};
+use crate::http::AppState;
 use crate::http::oauth;
 use crate::http::protocol::respond;
-use crate::http::site::Kept;
+use crate::http::site::DeferredForm;
 use crate::http::site::form::form_body;
 use crate::http::site::form::form_body_within;
 use crate::http::site::form::see_other;
 use crate::http::site::pages;
-use crate::http::site::pages::Leads;
+use crate::http::site::pages::FormTargets;
 use crate::http::site::passwords;
 use crate::http::site::session;
-use crate::http::site::session::Cookie;
-use crate::http::site::session::Visitor;
+use crate::http::site::session::SiteCookie;
+use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     BROWSER_CHARS_MAX, DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX,
 };
-use crate::storage::database::{Browser, LoginOrigin};
+use crate::storage::database::{LoginBrowser, LoginOrigin};
 use model::account::{Permission, User};
 
 /// What a failed login is told; never which of the two it was.
@@ -43,28 +43,28 @@ const PLACES: [&str; 5] = ["/collections", "/notifications", "/account", "/code"
 
 /// What a login page says besides its fields.
 #[derive(Default)]
-pub(crate) struct Notice<'a> {
+pub(crate) struct LoginNotice<'a> {
     pub(crate) status: StatusCode,
     pub(crate) error: Option<&'a str>,
     pub(crate) user_name: Option<&'a str>,
     /// Whether name or password were wrong.
     pub(crate) invalid: bool,
     /// What the login is for, if it is for a client.
-    pub(crate) purpose: Option<Purpose>,
+    pub(crate) purpose: Option<LoginPurpose>,
     /// The form that is to be sent afterwards.
-    pub(crate) kept: Option<&'a Kept>,
+    pub(crate) kept: Option<&'a DeferredForm>,
     /// What was done before, as `base.html` names it.
     pub(crate) done: Option<&'a str>,
 }
 
 /// The client that a login is for.
 #[derive(Clone, Debug)]
-pub(crate) struct Purpose {
+pub(crate) struct LoginPurpose {
     /// Its name for people.
     pub(crate) client_name: String,
 }
 
-impl Purpose {
+impl LoginPurpose {
     pub(crate) fn of(request: &AuthorizationRequest) -> Self {
         Self { client_name: request.client_name.clone() }
     }
@@ -72,10 +72,10 @@ impl Purpose {
 
 /// The login page that leads to `return_to`.
 pub(crate) fn page(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
     return_to: &str,
-    notice: &Notice<'_>,
+    notice: &LoginNotice<'_>,
 ) -> Result<Response> {
     let (cookie, set) = session::form_cookie(app, headers)?;
     let context = context! {
@@ -94,8 +94,8 @@ pub(crate) fn page(
         kept_token => notice.kept.map(|kept| kept.token(&cookie)),
     };
     let leads = match notice.purpose {
-        Some(_) => Leads::ToClients,
-        None => Leads::Home,
+        Some(_) => FormTargets::ToClients,
+        None => FormTargets::Home,
     };
     let mut response = pages::private(app, notice.status, "login.html", context, leads)?;
     if let Some(set) = set {
@@ -105,9 +105,9 @@ pub(crate) fn page(
 }
 
 /// The login page for somebody whose session ended while he filled in a form.
-pub(crate) fn again(app: &App, headers: &HeaderMap, kept: &Kept) -> Result<Response> {
+pub(crate) fn again(app: &AppState, headers: &HeaderMap, kept: &DeferredForm) -> Result<Response> {
     let text = "Your login has ended. What you typed is kept: log in to go on.";
-    let notice = Notice { error: Some(text), kept: Some(kept), ..Notice::default() };
+    let notice = LoginNotice { error: Some(text), kept: Some(kept), ..LoginNotice::default() };
     page(app, headers, &kept.action, &notice)
 }
 
@@ -115,47 +115,47 @@ pub(crate) fn again(app: &App, headers: &HeaderMap, kept: &Kept) -> Result<Respo
 ///
 /// What was typed into the form, if there is one, is sent on after the login.
 pub(crate) fn confirm(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
-    visitor: &Visitor,
+    visitor: &SiteVisitor,
     path: &str,
-    kept: Option<&Kept>,
+    kept: Option<&DeferredForm>,
 ) -> Result<Response> {
     let text = "You logged in more than an hour ago. Enter your password again to go on.";
     let user_name = Some(visitor.account.user.user_name.as_str());
-    let notice = Notice { error: Some(text), user_name, kept, ..Notice::default() };
+    let notice = LoginNotice { error: Some(text), user_name, kept, ..LoginNotice::default() };
     page(app, headers, path, &notice)
 }
 
 /// `GET /o/login`: for the web site's own pages.
-pub(crate) async fn show(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
+pub(crate) async fn show(State(app): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
     let page = show_page(&app, &uri, &headers).await;
     page.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
-async fn show_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
-    let query = Parameters::parse(uri.query().unwrap_or_default()).ok();
+async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+    let query = OAuthParameters::parse(uri.query().unwrap_or_default()).ok();
     let wanted = query.as_ref().and_then(|query| query.find("return_to"));
     let return_to = wanted.filter(|path| is_ours(path)).unwrap_or(HOME);
-    if Visitor::find(app, headers).await?.is_some() {
+    if SiteVisitor::find(app, headers).await?.is_some() {
         return Ok(see_other(return_to));
     }
     let purpose = oauth::purpose(app, return_to).await;
     let done = query.as_ref().and_then(|query| query.find("done"));
-    page(app, headers, return_to, &Notice { purpose, done, ..Notice::default() })
+    page(app, headers, return_to, &LoginNotice { purpose, done, ..LoginNotice::default() })
 }
 
 /// `POST /o/login`: name and password.
-pub(crate) async fn submit(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn submit(State(app): State<AppState>, request: Request) -> Response {
     let outcome = log_in(&app, request).await;
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
-async fn log_in(app: &App, request: Request) -> Result<Response> {
+async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     let address = passwords::client_address(app, &request);
     let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
-    let cookie = Cookie::Form.find(app, &headers);
-    let kept = Kept::handed_on(&text, cookie.as_deref());
+    let cookie = SiteCookie::Form.find(app, &headers);
+    let kept = DeferredForm::handed_on(&text, cookie.as_deref());
     let form = parse(without_kept(&text))?;
     let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
     let purpose = oauth::purpose(app, return_to).await;
@@ -167,7 +167,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
         let invalid = status == StatusCode::FORBIDDEN;
         let kept = kept.as_ref();
-        let notice = Notice { status, error, user_name, invalid, purpose, kept, done: None };
+        let notice = LoginNotice { status, error, user_name, invalid, purpose, kept, done: None };
         page(app, &headers, return_to, &notice)
     };
     let later = |text: &str| {
@@ -180,7 +180,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         let text = "The login form has expired. Please try again.";
         return again(StatusCode::BAD_REQUEST, text);
     }
-    let (password, device) = (form.find("password"), Cookie::Device.find(app, &headers));
+    let (password, device) = (form.find("password"), SiteCookie::Device.find(app, &headers));
     let login = LoginRequest {
         user_name: name,
         password: password.unwrap_or_default(),
@@ -188,21 +188,21 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         device_cookie: device.as_deref(),
     };
     match app.shared.access.auth.log_in(&login, clock::now()).await {
-        Ok(Login::Ok(entered)) => {
-            let leads = After { return_to, kept: kept.as_ref(), address };
+        Ok(LoginOutcome::Ok(entered)) => {
+            let leads = LoginTarget { return_to, kept: kept.as_ref(), address };
             match open_session(app, &headers, &entered, leads).await {
                 Ok(opened) => opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok),
                 Err(error) => outage(error, later),
             }
         }
-        Ok(Login::Refused) => again(StatusCode::FORBIDDEN, WRONG),
-        Ok(Login::Throttled(wait_s)) => {
+        Ok(LoginOutcome::Refused) => again(StatusCode::FORBIDDEN, WRONG),
+        Ok(LoginOutcome::Throttled(wait_s)) => {
             let text = "Too many attempts failed. Please wait before you try again.";
             let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)
         }
-        Err(error) if error.kind() == Kind::Overloaded => {
+        Err(error) if error.kind() == ErrorKind::Overloaded => {
             respond::note_shed(&error);
             later("Many people log in at this moment. Please try again.")
         }
@@ -213,7 +213,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
 /// The login page with the name that was typed, where the login could not be checked for now; any
 /// other error as it is.
 fn outage(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<Response> {
-    if !matches!(error.kind(), Kind::Unavailable | Kind::Timeout) {
+    if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) {
         return Err(error);
     }
     respond::log(&error);
@@ -222,11 +222,11 @@ fn outage(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<
 
 /// Where a login leads.
 #[derive(Clone, Copy)]
-struct After<'a> {
+struct LoginTarget<'a> {
     /// The page, unless there is a form.
     return_to: &'a str,
     /// The form that was being filled in when its session ended.
-    kept: Option<&'a Kept>,
+    kept: Option<&'a DeferredForm>,
     /// The network address that logged in.
     address: IpAddr,
 }
@@ -234,17 +234,17 @@ struct After<'a> {
 /// Opens a session for a user who just logged in and ends the one before. `None` when the login
 /// does not hold any more.
 async fn open_session(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
-    entered: &Entered,
-    leads: After<'_>,
+    entered: &AuthenticatedLogin,
+    leads: LoginTarget<'_>,
 ) -> Result<Option<Response>> {
-    if let Some(visitor) = Visitor::find(app, headers).await? {
+    if let Some(visitor) = SiteVisitor::find(app, headers).await? {
         visitor.leave(app).await?;
     }
     let device = app.shared.access.auth.issue_device_cookie(entered, clock::now()).await?;
-    let before = Cookie::Device.find(app, headers);
-    let browser = Browser {
+    let before = SiteCookie::Device.find(app, headers);
+    let browser = LoginBrowser {
         now: Auth::device_hash(&device).ok_or_else(|| Error::internal("no device"))?,
         before: before.as_deref().and_then(Auth::device_hash),
     };
@@ -260,10 +260,10 @@ async fn open_session(
     let seconds = Some(app.shared.edge.tuned.get().session_s);
     let device_seconds = u32::try_from(DEVICE_COOKIE_FOR.as_secs()).ok();
     let cookies = [
-        Cookie::Session.set(app, session.reveal(), seconds),
-        Cookie::Device.set(app, &device, device_seconds),
+        SiteCookie::Session.set(app, session.reveal(), seconds),
+        SiteCookie::Device.set(app, &device, device_seconds),
         // The form has done its work; another login gets another one.
-        Cookie::Form.set(app, "", Some(0)),
+        SiteCookie::Form.set(app, "", Some(0)),
     ];
     for cookie in cookies.into_iter().flatten() {
         response.headers_mut().append(header::SET_COOKIE, cookie);
@@ -277,33 +277,33 @@ fn without_kept(form: &str) -> &str {
 }
 
 /// Where a login leads: to what was typed before, else to `return_to`.
-async fn after_login(app: &App, session: &Secret, leads: After<'_>) -> Result<Response> {
-    let After { return_to, kept, .. } = leads;
+async fn after_login(app: &AppState, session: &RandomSecret, leads: LoginTarget<'_>) -> Result<Response> {
+    let LoginTarget { return_to, kept, .. } = leads;
     let Some(kept) = kept else { return Ok(see_other(return_to)) };
-    match Visitor::of(app, session.reveal()).await? {
+    match SiteVisitor::of(app, session.reveal()).await? {
         Some(visitor) => kept.page(app, &visitor),
         None => Ok(see_other(return_to)),
     }
 }
 
 /// `POST /o/logout`: ends the session.
-pub(crate) async fn leave(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn leave(State(app): State<AppState>, request: Request) -> Response {
     let outcome = log_out(&app, request).await;
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
-async fn log_out(app: &App, request: Request) -> Result<Response> {
+async fn log_out(app: &AppState, request: Request) -> Result<Response> {
     let (headers, form) = form_body(request).await?;
     let form = parse(&form)?;
     let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
-    if let Some(visitor) = Visitor::find(app, &headers).await? {
+    if let Some(visitor) = SiteVisitor::find(app, &headers).await? {
         if !visitor.sent(form.find("csrf")) {
             return Err(expired());
         }
         visitor.leave(app).await?;
     }
     let mut response = see_other(return_to);
-    if let Some(cookie) = Cookie::Session.set(app, "", Some(0)) {
+    if let Some(cookie) = SiteCookie::Session.set(app, "", Some(0)) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)
@@ -311,17 +311,17 @@ async fn log_out(app: &App, request: Request) -> Result<Response> {
 
 /// The answer to a form without its token.
 pub(crate) fn expired() -> Error {
-    Error::new(Kind::InvalidArgument, "The form has expired. Please go back and try again.")
+    Error::new(ErrorKind::InvalidArgument, "The form has expired. Please go back and try again.")
 }
 
 /// The parameters of a form of ours.
-pub(crate) fn parse(form: &str) -> Result<Parameters> {
-    let bad = |_| Error::new(Kind::InvalidArgument, "The form cannot be read");
-    Parameters::parse(form).map_err(bad)
+pub(crate) fn parse(form: &str) -> Result<OAuthParameters> {
+    let bad = |_| Error::new(ErrorKind::InvalidArgument, "The form cannot be read");
+    OAuthParameters::parse(form).map_err(bad)
 }
 
 #[derive(Serialize)]
-struct Field<'a> {
+struct HiddenField<'a> {
     name: &'static str,
     value: &'a str,
 }
@@ -339,13 +339,13 @@ fn permissions<'a>(
 /// The page that asks a visitor whether a client may act in his name. `encoded` are the parameters
 /// of the authorization request.
 pub(crate) fn consent(
-    app: &App,
-    visitor: &Visitor,
+    app: &AppState,
+    visitor: &SiteVisitor,
     request: &AuthorizationRequest,
     encoded: &str,
 ) -> Result<Response> {
     let permissions: Vec<&str> = permissions(request, &visitor.account.user).collect();
-    let fields = [Field { name: "request", value: encoded }];
+    let fields = [HiddenField { name: "request", value: encoded }];
     let target = redirect_origin(&request.redirect_uri);
     let context = context! {
         site_name => app.shared.site.name.clone(),
@@ -361,7 +361,7 @@ pub(crate) fn consent(
         display_name => visitor.account.user.display_name(),
         permissions,
     };
-    pages::private(app, StatusCode::OK, "consent.html", context, Leads::ToClients)
+    pages::private(app, StatusCode::OK, "consent.html", context, FormTargets::ToClients)
 }
 
 /// Scheme, host and port of an address; the scheme alone where there is no host.
@@ -419,11 +419,11 @@ pub(crate) fn empty(status: StatusCode) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::site::language::Language;
+    use crate::http::site::language::PageLanguage;
 
     #[test]
     fn every_permission_has_its_swedish_and_its_row_in_the_documentation() {
-        let swedish = crate::http::site::language::translations(Language::Swedish).unwrap();
+        let swedish = crate::http::site::language::translations(PageLanguage::Swedish).unwrap();
         let scopes = |enforced: bool, permission: Permission| {
             let names: Vec<_> =
                 permission.scopes(enforced).iter().map(|one| one.as_str()).collect();

@@ -9,34 +9,34 @@ use axum::{
 };
 use minijinja::context;
 
-use crate::http::App;
-use crate::http::site::form::Form;
+use crate::http::AppState;
+use crate::http::site::form::FormFields;
 use crate::http::site::form::form_body;
 use crate::http::site::pages::head;
 use crate::http::site::pages::page_for;
 use crate::http::site::pages::plain_error_page;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// The addresses of this file.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new().route("/mail/{token}", get(show).post(answer))
 }
 
 /// Shows the choice: programs that look at the links of a mail must not answer for its reader.
-async fn show(State(app): State<App>, Path(token): Path<String>) -> Response {
+async fn show(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = page(&app, &token, None).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
-async fn answer(State(app): State<App>, Path(token): Path<String>, request: Request) -> Response {
+async fn answer(State(app): State<AppState>, Path(token): Path<String>, request: Request) -> Response {
     let page = answered(&app, &token, request).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
-async fn answered(app: &App, token: &str, request: Request) -> Result<Response> {
+async fn answered(app: &AppState, token: &str, request: Request) -> Result<Response> {
     let (_headers, body) = form_body(request).await?;
-    let (agrees, state) = match Form::parse(&body)?.find("answer") {
+    let (agrees, state) = match FormFields::parse(&body)?.find("answer") {
         Some("agree") => (true, "agreed"),
         Some("stop") => (false, "stopped"),
         Some(_) | None => {
@@ -51,10 +51,10 @@ async fn answered(app: &App, token: &str, request: Request) -> Result<Response> 
 }
 
 fn ended() -> Error {
-    Error::new(Kind::NotFound, "This link is not valid, or it has expired.")
+    Error::new(ErrorKind::NotFound, "This link is not valid, or it has expired.")
 }
 
-async fn page(app: &App, token: &str, state: Option<&str>) -> Result<Response> {
+async fn page(app: &AppState, token: &str, state: Option<&str>) -> Result<Response> {
     let found = app.shared.distribution.recipients.invitation(token, clock::now()).await?;
     let found = found.ok_or_else(ended)?;
     let state = state.unwrap_or(match (found.is_refused, found.is_awaited) {

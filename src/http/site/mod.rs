@@ -50,65 +50,65 @@ use axum::{
 use minijinja::{Value as PageValue, context, value::merge_maps};
 use serde_json::Value;
 
-pub use account::Draft;
-pub use activity::Activity;
-pub(super) use api::Apis;
-use api::{Call, Refusal};
+pub use account::ChannelForm;
+pub use activity::SessionActivity;
+pub(super) use api::ApiRouter;
+use api::{ApiCall, ApiRefusal};
 pub use concepts::ConceptNames;
-pub(super) use kept::Kept;
+pub(super) use kept::DeferredForm;
 pub use kept::without_secrets;
 
-use crate::http::App;
-use crate::http::protocol::request::Query;
-use crate::http::site::form::Form;
+use crate::http::AppState;
+use crate::http::protocol::request::QueryParameters;
+use crate::http::site::form::FormFields;
 use crate::http::site::form::form_body;
 use crate::http::site::form::see_other;
 use crate::http::site::pages::error_page;
-use crate::http::site::session::Visitor;
+use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ERROR_PAGE_VISITOR, FRESH_LOGIN_S};
-use language::Language;
+use language::PageLanguage;
 
 /// What a handler of a page gives.
-type Page = Result<Response, Problem>;
+type PageResult = Result<Response, PageError>;
 
 /// Why there is no page.
-enum Problem {
+enum PageError {
     /// What went wrong, for the error page.
     Error(Error),
     /// Another answer: a redirect, the form again.
     Answer(Box<Response>),
 }
 
-impl From<Error> for Problem {
+impl From<Error> for PageError {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<ApiRefusal> for PageError {
+    fn from(refusal: ApiRefusal) -> Self {
         Self::Error(refusal.into())
     }
 }
 
-impl From<Response> for Problem {
+impl From<Response> for PageError {
     fn from(response: Response) -> Self {
         Self::Answer(Box::new(response))
     }
 }
 
 /// Somebody looks at a page of the site.
-struct Site {
-    app: App,
-    apis: Apis,
-    visitor: Option<Visitor>,
+struct SiteRequest {
+    app: AppState,
+    apis: ApiRouter,
+    visitor: Option<SiteVisitor>,
     /// Path and query of the page.
     here: String,
     /// Path and query of the page that can be opened again: of a form the one that it was sent from.
     shown_at: String,
-    query: Query,
+    query: QueryParameters,
 }
 
 /// The page of ours that a form was sent from, as the browser tells it; the first page where it does not.
@@ -119,35 +119,35 @@ fn sent_from(headers: &HeaderMap) -> String {
     path.filter(|path| login::is_ours(path)).unwrap_or("/").to_owned()
 }
 
-impl FromRequestParts<App> for Site {
-    type Rejection = Problem;
+impl FromRequestParts<AppState> for SiteRequest {
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let apis = Extension::<Apis>::from_request_parts(parts, app).await;
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
+        let apis = Extension::<ApiRouter>::from_request_parts(parts, app).await;
         let Extension(apis) = apis.map_err(Error::internal)?;
         let here = parts.uri.path_and_query().map_or("/", |here| here.as_str()).to_owned();
         let is_form = parts.method == Method::POST;
         let shown_at = if is_form { sent_from(&parts.headers) } else { here.clone() };
         Ok(Self {
             shown_at,
-            visitor: Visitor::find(app, &parts.headers).await?,
+            visitor: SiteVisitor::find(app, &parts.headers).await?,
             app: app.clone(),
             apis,
             here,
-            query: Query::of(&parts.uri)?,
+            query: QueryParameters::of(&parts.uri)?,
         })
     }
 }
 
-impl Site {
+impl SiteRequest {
     /// The page of a template. A message in the address (`?done=`) is shown on it.
-    fn page(&self, template: &str, context: PageValue) -> Page {
+    fn page(&self, template: &str, context: PageValue) -> PageResult {
         self.page_with(StatusCode::OK, template, context)
     }
 
     /// The page of a template with a status of its own. What something was added to (`?in=`) is called
     /// as the template's `collections` call it.
-    fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> Page {
+    fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> PageResult {
         let (done, added_to) = (self.query.text("done")?, self.query.text("in")?);
         let head = pages::head(&self.app, self.visitor.as_ref(), &self.shown_at);
         let context =
@@ -163,32 +163,32 @@ impl Site {
     }
 
     /// What an API answers to the visitor.
-    async fn ask(&self, call: &Call) -> Result<Value, Refusal> {
+    async fn ask(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
         api::ask(&self.app, &self.apis, self.visitor.as_ref(), call).await
     }
 
     /// What an API answers to somebody unknown.
-    async fn ask_as_nobody(&self, call: &Call) -> Result<Value, Refusal> {
+    async fn ask_as_nobody(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
         api::ask(&self.app, &self.apis, None, call).await
     }
 
     /// What an API answers to the visitor, noted for the page `/code` when it succeeds.
-    async fn send(&self, call: Call) -> Result<Value, Refusal> {
+    async fn send(&self, call: ApiCall) -> Result<Value, ApiRefusal> {
         let answer = self.ask(&call).await?;
         self.note(call);
         Ok(answer)
     }
 
     /// Notes what was just done for the page `/code`.
-    fn note(&self, call: Call) {
+    fn note(&self, call: ApiCall) {
         if let Some(visitor) = &self.visitor {
             self.app.shared.site.activity.note(visitor, call, clock::now());
         }
     }
 
     /// What an address of an API gives the visitor.
-    async fn get(&self, target: impl Into<String>) -> Result<Value, Refusal> {
-        self.ask(&Call::get(target)).await
+    async fn get(&self, target: impl Into<String>) -> Result<Value, ApiRefusal> {
+        self.ask(&ApiCall::get(target)).await
     }
 
     /// The parameter of that name; nothing where it is empty.
@@ -198,24 +198,24 @@ impl Site {
 }
 
 /// Somebody who is logged in looks at a page; everybody else is led to the login and back.
-struct Member {
-    site: Site,
-    visitor: Visitor,
+struct MemberRequest {
+    site: SiteRequest,
+    visitor: SiteVisitor,
 }
 
-impl Deref for Member {
-    type Target = Site;
+impl Deref for MemberRequest {
+    type Target = SiteRequest;
 
-    fn deref(&self) -> &Site {
+    fn deref(&self) -> &SiteRequest {
         &self.site
     }
 }
 
-impl FromRequestParts<App> for Member {
-    type Rejection = Problem;
+impl FromRequestParts<AppState> for MemberRequest {
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let site = Site::from_request_parts(parts, app).await?;
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
+        let site = SiteRequest::from_request_parts(parts, app).await?;
         match site.visitor.clone() {
             Some(visitor) => Ok(Self { site, visitor }),
             None => Err(see_other(&pages::login_url(&site.here)).into()),
@@ -223,7 +223,7 @@ impl FromRequestParts<App> for Member {
     }
 }
 
-impl Member {
+impl MemberRequest {
     /// Whether the login is too old to make keys, users or channels.
     fn is_stale(&self) -> bool {
         clock::now().duration_since(self.visitor.session.auth_time).as_secs() > FRESH_LOGIN_S
@@ -231,21 +231,21 @@ impl Member {
 }
 
 /// A visitor who logged in a short while ago; everybody else is asked for the password first.
-struct FreshMember(Member);
+struct FreshMember(MemberRequest);
 
 impl Deref for FreshMember {
-    type Target = Member;
+    type Target = MemberRequest;
 
-    fn deref(&self) -> &Member {
+    fn deref(&self) -> &MemberRequest {
         &self.0
     }
 }
 
-impl FromRequestParts<App> for FreshMember {
-    type Rejection = Problem;
+impl FromRequestParts<AppState> for FreshMember {
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let member = Member::from_request_parts(parts, app).await?;
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
+        let member = MemberRequest::from_request_parts(parts, app).await?;
         if !member.is_stale() {
             return Ok(Self(member));
         }
@@ -256,21 +256,21 @@ impl FromRequestParts<App> for FreshMember {
 /// A form that makes keys, users or channels, sent by a visitor who logged in a short while ago.
 ///
 /// From anybody else the form is kept: it is shown again after the password was entered.
-struct FreshPosted(Posted);
+struct FreshMemberForm(MemberForm);
 
-impl Deref for FreshPosted {
-    type Target = Posted;
+impl Deref for FreshMemberForm {
+    type Target = MemberForm;
 
-    fn deref(&self) -> &Posted {
+    fn deref(&self) -> &MemberForm {
         &self.0
     }
 }
 
-impl FromRequest<App> for FreshPosted {
-    type Rejection = Problem;
+impl FromRequest<AppState> for FreshMemberForm {
+    type Rejection = PageError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let (posted, Received { headers, kept }) = Posted::receive(request, app).await?;
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
+        let (posted, ReceivedForm { headers, kept }) = MemberForm::receive(request, app).await?;
         if !posted.is_stale() {
             return Ok(Self(posted));
         }
@@ -280,46 +280,46 @@ impl FromRequest<App> for FreshPosted {
 }
 
 /// A form as it was received.
-struct Received {
+struct ReceivedForm {
     headers: HeaderMap,
     /// What may be kept of it; nothing where another site sent it.
-    kept: Option<Kept>,
+    kept: Option<DeferredForm>,
 }
 
 /// A form that somebody sent who is logged in, with the token of his session.
-struct Posted {
-    member: Member,
-    form: Form,
+struct MemberForm {
+    member: MemberRequest,
+    form: FormFields,
 }
 
-impl Deref for Posted {
-    type Target = Member;
+impl Deref for MemberForm {
+    type Target = MemberRequest;
 
-    fn deref(&self) -> &Member {
+    fn deref(&self) -> &MemberRequest {
         &self.member
     }
 }
 
-impl FromRequest<App> for Posted {
-    type Rejection = Problem;
+impl FromRequest<AppState> for MemberForm {
+    type Rejection = PageError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
         Self::receive(request, app).await.map(|(posted, _)| posted)
     }
 }
 
-impl Posted {
+impl MemberForm {
     /// Reads a form and what may be kept of it.
-    async fn receive(request: Request, app: &App) -> Result<(Self, Received), Problem> {
+    async fn receive(request: Request, app: &AppState) -> Result<(Self, ReceivedForm), PageError> {
         let (mut parts, body) = request.into_parts();
-        let site = Site::from_request_parts(&mut parts, app).await?;
+        let site = SiteRequest::from_request_parts(&mut parts, app).await?;
         // HTTP/2 names the host in the address, HTTP/1.1 in a header.
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
         let (headers, text) = form_body(Request::from_parts(parts, body)).await?;
-        let form = Form::parse(&text)?;
+        let form = FormFields::parse(&text)?;
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
-        let kept = Kept::of(&headers, &own, site.path(), &text);
+        let kept = DeferredForm::of(&headers, &own, site.path(), &text);
         let known = || kept.as_ref().ok_or_else(login::expired);
         let Some(visitor) = site.visitor.clone() else {
             return Err(login::again(app, &headers, known()?)?.into());
@@ -327,12 +327,12 @@ impl Posted {
         if !visitor.sent(form.find("csrf")) {
             return Err(known()?.page(app, &visitor)?.into());
         }
-        let posted = Self { member: Member { site, visitor }, form };
-        Ok((posted, Received { headers, kept }))
+        let posted = Self { member: MemberRequest { site, visitor }, form };
+        Ok((posted, ReceivedForm { headers, kept }))
     }
 }
 
-impl Form {
+impl FormFields {
     /// What a template shows in the form again.
     fn again(&self) -> PageValue {
         PageValue::from_pairs(self.fields())
@@ -340,12 +340,12 @@ impl Form {
 }
 
 /// Language of the request, and its error page where there is one.
-pub(super) async fn dress(State(app): State<App>, request: Request, next: Next) -> Response {
-    let asked = Asked::of(&request);
+pub(super) async fn dress(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let asked = ErrorPageRequest::of(&request);
     language::speak(asked.language(), async {
         let mut response = next.run(request).await;
-        match response.extensions_mut().remove::<Unsaid>() {
-            Some(Unsaid(error)) => asked.error_page(&app, &error).await,
+        match response.extensions_mut().remove::<UnrenderedError>() {
+            Some(UnrenderedError(error)) => asked.error_page(&app, &error).await,
             None => response,
         }
     })
@@ -353,13 +353,13 @@ pub(super) async fn dress(State(app): State<App>, request: Request, next: Next) 
 }
 
 /// What of a request its error page needs.
-pub(super) struct Asked {
+pub(super) struct ErrorPageRequest {
     headers: HeaderMap,
     /// Path and query of the page; the first page where a form was sent.
     here: String,
 }
 
-impl Asked {
+impl ErrorPageRequest {
     pub(super) fn of(request: &Request) -> Self {
         let is_page = *request.method() == Method::GET;
         let here = request.uri().path_and_query().filter(|_| is_page);
@@ -368,17 +368,17 @@ impl Asked {
     }
 
     /// The error page of an address that no page has.
-    pub(super) async fn stray(self, app: App, error: Error) -> Response {
+    pub(super) async fn stray(self, app: AppState, error: Error) -> Response {
         language::speak(self.language(), self.error_page(&app, &error)).await
     }
 
-    fn language(&self) -> Language {
-        Language::of(&self.headers)
+    fn language(&self) -> PageLanguage {
+        PageLanguage::of(&self.headers)
     }
 
-    async fn error_page(&self, app: &App, error: &Error) -> Response {
+    async fn error_page(&self, app: &AppState, error: &Error) -> Response {
         // What is wrong may be that nobody can say who this is: the page does not wait for it.
-        let found = tokio::time::timeout(ERROR_PAGE_VISITOR, Visitor::find(app, &self.headers));
+        let found = tokio::time::timeout(ERROR_PAGE_VISITOR, SiteVisitor::find(app, &self.headers));
         let visitor = found.await.ok().and_then(Result::ok).flatten();
         let head = pages::head(app, visitor.as_ref(), &self.here);
         let mut response = error_page(app, error, head);
@@ -391,15 +391,15 @@ impl Asked {
 
 /// An error whose page is still to be made.
 #[derive(Clone)]
-struct Unsaid(Arc<Error>);
+struct UnrenderedError(Arc<Error>);
 
-impl IntoResponse for Problem {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         match self {
             Self::Answer(response) => *response,
             Self::Error(error) => {
                 let mut response = Response::default();
-                response.extensions_mut().insert(Unsaid(Arc::new(error)));
+                response.extensions_mut().insert(UnrenderedError(Arc::new(error)));
                 response
             }
         }
@@ -407,7 +407,7 @@ impl IntoResponse for Problem {
 }
 
 /// The addresses of the site.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/", get(search::page))
         .route("/item/{media_type}/{id}", get(item::page))
@@ -424,13 +424,13 @@ pub(super) fn routes() -> Router<App> {
 }
 
 /// `POST /language`: keeps the language that somebody chose, and leads back.
-async fn choose_language(request: Request) -> Page {
+async fn choose_language(request: Request) -> PageResult {
     let (_, text) = form_body(request).await?;
-    let form = Form::parse(&text)?;
+    let form = FormFields::parse(&text)?;
     let back = form.find("return_to");
     let back = back.filter(|path| login::is_ours(path) || login::is_gate(path));
     let mut response = see_other(back.unwrap_or("/"));
-    if let Some(language) = form.find("language").and_then(Language::find) {
+    if let Some(language) = form.find("language").and_then(PageLanguage::find) {
         let cookie = HeaderValue::from_str(&language.cookie()).map_err(Error::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }

@@ -12,13 +12,13 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{Call, Refusal, segment};
-use super::question::{DryRun, Fields, SCHEDULES};
-use super::{Member, Page, Posted, Site, times};
-use crate::http::App;
+use super::api::{ApiCall, ApiRefusal, segment};
+use super::question::{DryRun, NotificationForm, SCHEDULES};
+use super::{MemberRequest, PageResult, MemberForm, SiteRequest, times};
+use crate::http::AppState;
 use crate::http::site::form::see_other;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     PAGES_MAX, SITE_DRY_RUN_ITEMS, SITE_DRY_RUN_ITEMS_LISTED, SITE_NOTIFICATIONS_PER_PAGE,
     SITE_PRODUCTS_SHOWN,
@@ -28,7 +28,7 @@ use crate::runtime::limits::{
 const ALL: &str = "/content/v1/_all/notification";
 
 /// The addresses of this file.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/notifications", get(list).post(create))
         .route("/notifications/new", get(new))
@@ -37,14 +37,14 @@ pub(super) fn routes() -> Router<App> {
 }
 
 /// Who the visitor is, as far as notifications ask.
-struct Reader {
+struct SubscriberProfile {
     email: String,
-    agreements: Vec<AgreementRow>,
+    agreements: Vec<AgreementOption>,
     products: Vec<ProductRow>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct AgreementRow {
+struct AgreementOption {
     id: String,
     name: String,
     kind: String,
@@ -56,8 +56,8 @@ struct ProductRow {
     name: String,
 }
 
-impl Reader {
-    async fn find(member: &Member) -> Result<Self, Refusal> {
+impl SubscriberProfile {
+    async fn find(member: &MemberRequest) -> Result<Self, ApiRefusal> {
         let user = member.get("/user/v1/user").await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let agreements = || user["agreements"].as_array().into_iter().flatten();
@@ -71,7 +71,7 @@ impl Reader {
         let agreement = |one: &Value| {
             let (id, name) = (one["id"].to_string(), text(&one["name"]));
             let name = if name.is_empty() { id.clone() } else { name };
-            AgreementRow { id, name, kind: text(&one["type"]) }
+            AgreementOption { id, name, kind: text(&one["type"]) }
         };
         let agreements = agreements().map(agreement).collect();
         Ok(Self { email: text(&user["emailAddress"]), agreements, products })
@@ -89,9 +89,9 @@ impl Reader {
 
 /// A notification in the list.
 #[derive(Serialize)]
-struct Row {
+struct NotificationRow {
     id: String,
-    fields: Fields,
+    fields: NotificationForm,
     /// The question in parts, for a sentence.
     wanted: Vec<String>,
     unwanted: Vec<String>,
@@ -102,10 +102,10 @@ struct Row {
 }
 
 /// `GET /notifications`: each with what it would have found in the last seven days.
-async fn list(member: Member) -> Page {
+async fn list(member: MemberRequest) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
-    let reader = Reader::find(&member).await?;
+    let reader = SubscriberProfile::find(&member).await?;
     let saved = member.get(ALL).await?;
     let saved = saved.as_array().map(Vec::as_slice).unwrap_or_default();
     let newest_first = saved.iter().rev().skip((page - 1) * SITE_NOTIFICATIONS_PER_PAGE);
@@ -124,13 +124,13 @@ async fn list(member: Member) -> Page {
     member.page("notifications.html", context)
 }
 
-async fn row(member: &Member, reader: &Reader, saved: &Value) -> Result<Row, Refusal> {
-    let fields = Fields::of_saved(saved, "");
+async fn row(member: &MemberRequest, reader: &SubscriberProfile, saved: &Value) -> Result<NotificationRow, ApiRefusal> {
+    let fields = NotificationForm::of_saved(saved, "");
     let outcome = member.ask(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
     let (dry, _) = DryRun::of(&fields, outcome)?;
     let (wanted, unwanted) = fields.products();
     let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
-    Ok(Row {
+    Ok(NotificationRow {
         id: saved["id"].as_str().unwrap_or_default().to_owned(),
         agreements: reader.names(&fields.agr),
         schedule: offered.map(|(_, words)| *words),
@@ -142,24 +142,24 @@ async fn row(member: &Member, reader: &Reader, saved: &Value) -> Result<Row, Ref
 }
 
 /// `GET /notifications/new`: the form, with what the address says in it.
-async fn new(member: Member) -> Page {
-    let reader = Reader::find(&member).await?;
-    let fields = Fields::of_address(&member, &reader.email)?;
-    show_form(&member, &reader, &fields, Shown::default())
+async fn new(member: MemberRequest) -> PageResult {
+    let reader = SubscriberProfile::find(&member).await?;
+    let fields = NotificationForm::of_address(&member, &reader.email)?;
+    show_form(&member, &reader, &fields, NotificationFormState::default())
 }
 
 /// What a form says besides its fields.
 #[derive(Default)]
-struct Shown<'a> {
+struct NotificationFormState<'a> {
     /// The notification that it changes.
     id: Option<&'a str>,
     /// What stands against it.
-    refusal: Option<Refusal>,
+    refusal: Option<ApiRefusal>,
     dry: Option<DryRun>,
 }
 
 #[derive(Serialize)]
-struct Choice {
+struct LabeledChoice {
     value: &'static str,
     words: &'static str,
 }
@@ -178,15 +178,15 @@ const MEDIA_TYPES: [(&str, &str); 9] = [
 ];
 
 fn choices(list: &[(&'static str, &'static str)]) -> PageValue {
-    let choices = list.iter().map(|&(value, words)| Choice { value, words });
+    let choices = list.iter().map(|&(value, words)| LabeledChoice { value, words });
     PageValue::from(Serde(choices.collect::<Vec<_>>()))
 }
 
-fn show_form(member: &Member, reader: &Reader, fields: &Fields, shown: Shown<'_>) -> Page {
+fn show_form(member: &MemberRequest, reader: &SubscriberProfile, fields: &NotificationForm, shown: NotificationFormState<'_>) -> PageResult {
     let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> = errors.map(|one| (one.path, one.message)).collect();
-    let mistakes = shown.refusal.as_ref().map(Refusal::sentences);
+    let mistakes = shown.refusal.as_ref().map(ApiRefusal::sentences);
     // Of a media type that no notification is made of, the form chooses none.
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {
@@ -210,8 +210,8 @@ fn show_form(member: &Member, reader: &Reader, fields: &Fields, shown: Shown<'_>
 }
 
 /// `POST /notifications`: makes one, or tries what it would have found.
-async fn create(posted: Posted) -> Page {
-    let fields = Fields::of_form(&posted.form)?;
+async fn create(posted: MemberForm) -> PageResult {
+    let fields = NotificationForm::of_form(&posted.form)?;
     if posted.form.find("step") == Some("try") {
         return try_out(&posted, &fields, None).await;
     }
@@ -228,50 +228,50 @@ async fn create(posted: Posted) -> Page {
 }
 
 /// The form again with what the API says against it.
-async fn again(posted: &Posted, fields: &Fields, id: Option<&str>, refusal: Refusal) -> Page {
+async fn again(posted: &MemberForm, fields: &NotificationForm, id: Option<&str>, refusal: ApiRefusal) -> PageResult {
     if !refusal.is_mistake() {
         return Err(refusal.into());
     }
-    let reader = Reader::find(posted).await?;
-    show_form(posted, &reader, fields, Shown { id, refusal: Some(refusal), dry: None })
+    let reader = SubscriberProfile::find(posted).await?;
+    show_form(posted, &reader, fields, NotificationFormState { id, refusal: Some(refusal), dry: None })
 }
 
 /// The first day that has not begun where the site is.
-fn tomorrow(site: &Site) -> String {
+fn tomorrow(site: &SiteRequest) -> String {
     times::tomorrow(clock::now(), &site.app.shared.site.zone)
 }
 
 /// The form again with what it would have found in the last seven days. Nothing is saved.
-async fn try_out(posted: &Posted, fields: &Fields, id: Option<&str>) -> Page {
+async fn try_out(posted: &MemberForm, fields: &NotificationForm, id: Option<&str>) -> PageResult {
     let outcome = posted.send(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
     let (dry, refusal) = DryRun::of(fields, outcome)?;
-    let reader = Reader::find(posted).await?;
+    let reader = SubscriberProfile::find(posted).await?;
     let dry = refusal.is_none().then_some(dry);
-    show_form(posted, &reader, fields, Shown { id, refusal, dry })
+    show_form(posted, &reader, fields, NotificationFormState { id, refusal, dry })
 }
 
 /// The visitor's notification of that id, as the API shows it.
-async fn load(member: &Member, id: &str) -> Result<Value, super::Problem> {
+async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageError> {
     let saved = member.get(ALL).await?;
     let found = saved.as_array().into_iter().flatten().find(|one| one["id"] == *id);
-    let none = || Error::new(Kind::NotFound, "There is no such notification.");
+    let none = || Error::new(ErrorKind::NotFound, "There is no such notification.");
     Ok(found.cloned().ok_or_else(none)?)
 }
 
 /// `GET /notifications/{id}`: the form with what is saved.
-async fn show(Path(id): Path<String>, member: Member) -> Page {
+async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let saved = load(&member, &id).await?;
-    let reader = Reader::find(&member).await?;
-    let fields = Fields::of_saved(&saved, &reader.email);
-    show_form(&member, &reader, &fields, Shown { id: Some(&id), ..Shown::default() })
+    let reader = SubscriberProfile::find(&member).await?;
+    let fields = NotificationForm::of_saved(&saved, &reader.email);
+    show_form(&member, &reader, &fields, NotificationFormState { id: Some(&id), ..NotificationFormState::default() })
 }
 
 /// `POST /notifications/{id}`: changes it, or tries what it would have found.
-async fn save(Path(id): Path<String>, posted: Posted) -> Page {
+async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let saved = load(&posted, &id).await?;
-    let mut fields = Fields::of_form(&posted.form)?;
+    let mut fields = NotificationForm::of_form(&posted.form)?;
     // These stay as they are, whatever the form says.
-    let own = Fields::of_saved(&saved, "");
+    let own = NotificationForm::of_saved(&saved, "");
     (fields.kind, fields.media_type) = (own.kind, own.media_type);
     if posted.form.find("step") == Some("try") {
         return try_out(&posted, &fields, Some(&id)).await;
@@ -283,8 +283,8 @@ async fn save(Path(id): Path<String>, posted: Posted) -> Page {
 }
 
 /// `POST /notifications/{id}/delete`.
-async fn remove(Path(id): Path<String>, posted: Posted) -> Page {
-    let call = Call::delete(format!("{ALL}/{}", segment(&id)));
+async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+    let call = ApiCall::delete(format!("{ALL}/{}", segment(&id)));
     posted.send(call).await?;
     Ok(see_other("/notifications?done=removed"))
 }

@@ -11,27 +11,27 @@ use jiff::tz::TimeZone;
 use minijinja::{Environment, Value, context, value::Serde};
 use rust_embed::RustEmbed;
 
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::protocol::respond;
 use crate::http::site::language;
-use crate::http::site::language::Language;
-use crate::http::site::session::Visitor;
+use crate::http::site::language::PageLanguage;
+use crate::http::site::session::SiteVisitor;
 use crate::http::site::words;
 use crate::media::Media;
 use crate::runtime::error::{Error, Result};
 use model::ItemKey;
-use model::item::{Asset, Layout, Served};
+use model::item::{Asset, DocumentLayout, DocumentRequest};
 
 #[derive(RustEmbed)]
 #[folder = "assets/pages/"]
-struct Templates;
+struct PageTemplates;
 
 /// The compiled page templates, for each language.
-pub struct Pages {
-    environments: [(Language, Environment<'static>); 2],
+pub struct PageRenderer {
+    environments: [(PageLanguage, Environment<'static>); 2],
 }
 
-impl Pages {
+impl PageRenderer {
     /// Compiles the templates that are in the binary; times are shown in `zone`.
     ///
     /// Fails when one of them is not UTF-8 or does not parse, and when the translations do not.
@@ -39,8 +39,8 @@ impl Pages {
         let environment = |language| {
             let texts = Arc::new(language::translations(language)?);
             let mut environment = words::environment(language, &texts, zone);
-            for name in Templates::iter() {
-                let Some(file) = Templates::get(&name) else { continue };
+            for name in PageTemplates::iter() {
+                let Some(file) = PageTemplates::get(&name) else { continue };
                 let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
                 environment
                     .add_template_owned(name.into_owned(), text)
@@ -48,7 +48,7 @@ impl Pages {
             }
             Ok::<_, Error>((language, environment))
         };
-        let [english, swedish] = Language::ALL;
+        let [english, swedish] = PageLanguage::ALL;
         Ok(Self { environments: [environment(english)?, environment(swedish)?] })
     }
 
@@ -60,7 +60,7 @@ impl Pages {
     /// The page `name` with what `context` says, in `language`.
     pub(crate) fn render_in(
         &self,
-        language: Language,
+        language: PageLanguage,
         name: &str,
         context: Value,
     ) -> Result<String> {
@@ -72,12 +72,12 @@ impl Pages {
 }
 
 /// What the head of the page at `here` says of its visitor.
-pub(crate) fn head(app: &App, visitor: Option<&Visitor>, here: &str) -> Value {
+pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) -> Value {
     context! {
         site_name => app.shared.site.name.clone(),
         user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
         logout_action => "/o/logout",
-        csrf => visitor.map(Visitor::form_token),
+        csrf => visitor.map(SiteVisitor::form_token),
         here => here,
         is_admin => visitor.is_some_and(|visitor| visitor.account.user.access.admin),
         login_url => login_url(here),
@@ -92,13 +92,13 @@ pub(crate) fn login_url(here: &str) -> String {
 
 /// A page that differs by visitor and language. That of a visitor who is logged in is never stored.
 pub(crate) fn page_for(
-    app: &App,
-    visitor: Option<&Visitor>,
+    app: &AppState,
+    visitor: Option<&SiteVisitor>,
     template: &str,
     context: Value,
 ) -> Result<Response> {
     let mut response = match visitor {
-        Some(_) => private(app, StatusCode::OK, template, context, Leads::Home)?,
+        Some(_) => private(app, StatusCode::OK, template, context, FormTargets::Home)?,
         None => html(app, StatusCode::OK, app.shared.site.pages.render(template, context)?),
     };
     response
@@ -107,17 +107,17 @@ pub(crate) fn page_for(
     Ok(response)
 }
 
-pub(crate) fn served<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> Served<'a> {
-    Served { key, assets, sizes: media.settings().sizes, crop: None, layout: Layout::Full }
+pub(crate) fn served<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> DocumentRequest<'a> {
+    DocumentRequest { key, assets, sizes: media.settings().sizes, crop: None, layout: DocumentLayout::Full }
 }
 
 /// The page of an error for an unknown visitor.
-pub(crate) fn plain_error_page(app: &App, error: &Error) -> Response {
+pub(crate) fn plain_error_page(app: &AppState, error: &Error) -> Response {
     error_page(app, error, head(app, None, "/"))
 }
 
 /// The page of an error; `head` is what [`head`] says of its visitor.
-pub(crate) fn error_page(app: &App, error: &Error, head: Value) -> Response {
+pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response {
     let mut response = respond::error(error);
     let status = response.status();
     let title = match status {
@@ -158,7 +158,7 @@ pub(crate) fn error_page(app: &App, error: &Error, head: Value) -> Response {
 
 /// Where the forms of a page may lead in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leads {
+pub(crate) enum FormTargets {
     /// To pages of ours.
     Home,
     /// To a client, and from there to wherever the client goes on. Browsers hold every redirect
@@ -168,11 +168,11 @@ pub(crate) enum Leads {
 
 /// A page for one visitor: nobody keeps it and nobody frames it.
 pub(crate) fn private(
-    app: &App,
+    app: &AppState,
     status: StatusCode,
     template: &str,
     context: Value,
-    leads: Leads,
+    leads: FormTargets,
 ) -> Result<Response> {
     let text = app.shared.site.pages.render(template, context)?;
     let mut response = html(app, status, text);
@@ -183,15 +183,15 @@ pub(crate) fn private(
     let referrer = match leads {
         // Browsers hide the sender of a form together with the referrer, and a form whose session
         // ended is kept only if a page of ours sent it.
-        Leads::Home => "same-origin",
+        FormTargets::Home => "same-origin",
         // The address of an authorization request is nobody else's.
-        Leads::ToClients => "no-referrer",
+        FormTargets::ToClients => "no-referrer",
     };
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
     Ok(response)
 }
 
-fn html(app: &App, status: StatusCode, text: String) -> Response {
+fn html(app: &AppState, status: StatusCode, text: String) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let mut response = respond::typed(status, kind, Body::from(text));
     describe(app, response.headers_mut());
@@ -199,18 +199,18 @@ fn html(app: &App, status: StatusCode, text: String) -> Response {
 }
 
 /// What browsers must know of a page that everybody may see.
-pub(crate) fn describe(app: &App, headers: &mut HeaderMap) {
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, Leads::Home));
+pub(crate) fn describe(app: &AppState, headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, FormTargets::Home));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
 /// Pictures may come from a CDN's name; everything else is ours.
-fn policy(app: &App, leads: Leads) -> HeaderValue {
+fn policy(app: &AppState, leads: FormTargets) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
     let forms = match leads {
-        Leads::Home => "form-action 'self'; ",
-        Leads::ToClients => "",
+        FormTargets::Home => "form-action 'self'; ",
+        FormTargets::ToClients => "",
     };
     let policy = format!(
         "default-src 'none'; script-src 'self'; connect-src 'self' {media}; style-src 'self'; \

@@ -2,20 +2,20 @@
 
 use serde::Serialize;
 
-use super::Site;
-use crate::access::orders::{ItemFacts, Offer, OfferState};
-use crate::http::App;
+use super::SiteRequest;
+use crate::access::orders::{ItemFacts, AgreementOffer, OfferState};
+use crate::http::AppState;
 use crate::http::site::pages::served;
-use crate::http::site::session::Visitor;
-use crate::media::Entry;
+use crate::http::site::session::SiteVisitor;
+use crate::media::CatalogEntry;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
-use model::item::Files;
-use model::{ItemKey, Usage};
+use crate::runtime::error::{Error, ErrorKind, Result};
+use model::item::AssetGroup;
+use model::{ItemKey, RenditionUsage};
 
 /// An agreement that the visitor can choose.
 #[derive(Serialize)]
-struct AgreementRow {
+struct DownloadAgreement {
     id: i64,
     name: String,
     type_text: &'static str,
@@ -28,11 +28,11 @@ struct AgreementRow {
 
 /// What the page says of the Hires: how to get it, under which agreement.
 #[derive(Default, Serialize)]
-pub(super) struct Panel {
+pub(super) struct DownloadPanel {
     size_text: Option<String>,
     /// Where the form goes; `None` while there is nothing to ask for.
     pub(super) action: Option<String>,
-    agreements: Vec<AgreementRow>,
+    agreements: Vec<DownloadAgreement>,
     until: Option<String>,
     order_note: Option<&'static str>,
     /// An agreement gives the item at once.
@@ -47,24 +47,24 @@ pub(super) struct Panel {
 /// What a page says of a download of the item; nothing of one that customers do not see yet.
 /// `refusal` is what became of a download that was asked for.
 pub(super) async fn find(
-    site: &Site,
+    site: &SiteRequest,
     key: &ItemKey,
     refusal: Option<&Error>,
-) -> Result<Option<Panel>> {
+) -> Result<Option<DownloadPanel>> {
     let app = &site.app;
     let entry = match app.shared.media.item(key, None, clock::now()).await {
-        Err(error) if error.kind() == Kind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         found => found?,
     };
-    Panel::of(app, site.visitor.as_ref(), &entry, refusal).await.map(Some)
+    DownloadPanel::of(app, site.visitor.as_ref(), &entry, refusal).await.map(Some)
 }
 
-impl Panel {
+impl DownloadPanel {
     /// What it says to `visitor`. `refusal` is what became of a download that was asked for.
     async fn of(
-        app: &App,
-        visitor: Option<&Visitor>,
-        entry: &Entry,
+        app: &AppState,
+        visitor: Option<&SiteVisitor>,
+        entry: &CatalogEntry,
         refusal: Option<&Error>,
     ) -> Result<Self> {
         let error = refusal.map(|refusal| refusal.message().to_owned());
@@ -77,8 +77,8 @@ impl Panel {
     }
 
     /// The panel with `offers`: those that deliver, else those that can be ordered from.
-    fn with(mut self, offers: &[Offer], entry: &Entry) -> Self {
-        let is_order = |offer: &&Offer| matches!(offer.state, OfferState::Order(_));
+    fn with(mut self, offers: &[AgreementOffer], entry: &CatalogEntry) -> Self {
+        let is_order = |offer: &&AgreementOffer| matches!(offer.state, OfferState::Order(_));
         let (orders, delivering): (Vec<_>, Vec<_>) = offers.iter().partition(is_order);
         self.none = offers.is_empty();
         if self.none {
@@ -94,7 +94,7 @@ impl Panel {
             self.until = until(only);
         }
         self.delivers = self.order_note.is_none();
-        let is_bought = |offer: &&&Offer| matches!(offer.state, OfferState::Bought(_));
+        let is_bought = |offer: &&&AgreementOffer| matches!(offer.state, OfferState::Bought(_));
         self.bought = shown.iter().find(is_bought).map(|offer| offer.agreement.id.0);
         let several = shown.len() > 1;
         self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
@@ -103,9 +103,9 @@ impl Panel {
     }
 }
 
-fn size_text(app: &App, entry: &Entry) -> Option<String> {
-    let size = served(&app.shared.media, &entry.key, &entry.assets).size(Usage::Hires)?;
-    let length = Files::of_item(&entry.assets).picture(Usage::Hires)?.length;
+fn size_text(app: &AppState, entry: &CatalogEntry) -> Option<String> {
+    let size = served(&app.shared.media, &entry.key, &entry.assets).size(RenditionUsage::Hires)?;
+    let length = AssetGroup::of_item(&entry.assets).picture(RenditionUsage::Hires)?.length;
     Some(format!("{} × {}, {}", size.width, size.height, bytes_text(length)))
 }
 
@@ -114,7 +114,7 @@ fn bytes_text(bytes: u64) -> String {
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
-fn order_note(orders: &[&Offer]) -> &'static str {
+fn order_note(orders: &[&AgreementOffer]) -> &'static str {
     if orders.iter().any(|offer| offer.state == OfferState::Order(true)) {
         return "It is ordered. Approve the order with a licence under Account, Orders; it says who may do that.";
     }
@@ -122,7 +122,7 @@ fn order_note(orders: &[&Offer]) -> &'static str {
 }
 
 /// Until when a download of the item is free again, because it was bought.
-fn until(offer: &Offer) -> Option<String> {
+fn until(offer: &AgreementOffer) -> Option<String> {
     match offer.state {
         OfferState::Bought(until) => Some(until.to_string()),
         OfferState::Available | OfferState::Order(_) => None,
@@ -130,9 +130,9 @@ fn until(offer: &Offer) -> Option<String> {
 }
 
 /// The row of an agreement. Among `several` each says itself that it was used before.
-fn row(offer: &Offer, several: bool) -> AgreementRow {
+fn row(offer: &AgreementOffer, several: bool) -> DownloadAgreement {
     let agreement = &offer.agreement;
-    AgreementRow {
+    DownloadAgreement {
         id: agreement.id.0,
         name: agreement.name.clone().unwrap_or_else(|| agreement.id.to_string()),
         type_text: agreement.kind.as_str(),

@@ -9,16 +9,16 @@ use axum::{
 };
 use minijinja::{Value, context};
 
-use crate::access::users::{OpenedLink, PasswordByLink, SetOutcome};
-use crate::http::App;
+use crate::access::users::{OpenedLink, LinkPasswordReset, PasswordOutcome};
+use crate::http::AppState;
 use crate::http::protocol::edge;
-use crate::http::site::form::Form;
+use crate::http::site::form::FormFields;
 use crate::http::site::form::form_body;
 use crate::http::site::form::see_other;
 use crate::http::site::pages;
-use crate::http::site::pages::Leads;
+use crate::http::site::pages::FormTargets;
 use crate::http::site::session;
-use crate::http::site::session::Cookie;
+use crate::http::site::session::SiteCookie;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use model::account::PasswordLinkKind;
@@ -41,7 +41,7 @@ struct FormPage<'a> {
 }
 
 impl FormPage<'_> {
-    fn make(self, app: &App) -> Result<Response> {
+    fn make(self, app: &AppState) -> Result<Response> {
         let (cookie, set) = session::form_cookie(app, self.headers)?;
         let context = context! {
             site_name => app.shared.site.name.clone(),
@@ -49,7 +49,7 @@ impl FormPage<'_> {
             here => self.here,
             ..self.context
         };
-        let mut page = pages::private(app, self.status, self.template, context, Leads::Home)?;
+        let mut page = pages::private(app, self.status, self.template, context, FormTargets::Home)?;
         if let Some(set) = set {
             page.headers_mut().append(header::SET_COOKIE, set);
         }
@@ -58,43 +58,43 @@ impl FormPage<'_> {
 }
 
 /// The network address of a client; that of nobody where it is not known.
-pub(crate) fn client_address(app: &App, request: &Request) -> IpAddr {
+pub(crate) fn client_address(app: &AppState, request: &Request) -> IpAddr {
     let client = edge::client(request, &app.shared.edge.tuned.get().trusted_proxies);
     client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 /// A form that a page of ours was sent with.
-struct Sent {
+struct AnonymousForm {
     headers: HeaderMap,
-    form: Form,
+    form: FormFields,
     address: IpAddr,
     /// Whether it carries its token.
     is_ours: bool,
 }
 
-impl Sent {
-    async fn read(app: &App, request: Request) -> Result<Self> {
+impl AnonymousForm {
+    async fn read(app: &AppState, request: Request) -> Result<Self> {
         let address = client_address(app, &request);
         let (headers, text) = form_body(request).await?;
-        let form = Form::parse(&text)?;
-        let cookie = Cookie::Form.find(app, &headers);
+        let form = FormFields::parse(&text)?;
+        let cookie = SiteCookie::Form.find(app, &headers);
         let is_ours = session::is_form_token(cookie.as_deref(), form.find("csrf"));
         Ok(Self { headers, form, address, is_ours })
     }
 }
 
-fn answer(app: &App, page: Result<Response>) -> Response {
+fn answer(app: &AppState, page: Result<Response>) -> Response {
     page.unwrap_or_else(|error| pages::plain_error_page(app, &error))
 }
 
 /// `GET /o/password`: asks for a user name or an e-mail address.
-pub(crate) async fn forgotten(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(crate) async fn forgotten(State(app): State<AppState>, headers: HeaderMap) -> Response {
     let page = forgotten_page(&app, &headers, StatusCode::OK, context! {});
     answer(&app, page)
 }
 
 fn forgotten_page(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
     status: StatusCode,
     context: Value,
@@ -106,12 +106,12 @@ fn forgotten_page(
 }
 
 /// `POST /o/password`: has a link mailed, if there is such a user. The page does not tell.
-pub(crate) async fn ask(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn ask(State(app): State<AppState>, request: Request) -> Response {
     answer(&app, asked(&app, request).await)
 }
 
-async fn asked(app: &App, request: Request) -> Result<Response> {
-    let Sent { headers, form, address, is_ours } = Sent::read(app, request).await?;
+async fn asked(app: &AppState, request: Request) -> Result<Response> {
+    let AnonymousForm { headers, form, address, is_ours } = AnonymousForm::read(app, request).await?;
     if !is_ours {
         let context = context! { error => "The form has expired. Please try again." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
@@ -128,14 +128,14 @@ async fn asked(app: &App, request: Request) -> Result<Response> {
 /// `GET /o/password/{token}`: asks for the new password. Programs that look at the links of a mail use
 /// nothing up.
 pub(crate) async fn open(
-    State(app): State<App>,
+    State(app): State<AppState>,
     Path(token): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     answer(&app, opened(&app, &token, &headers).await)
 }
 
-async fn opened(app: &App, token: &str, headers: &HeaderMap) -> Result<Response> {
+async fn opened(app: &AppState, token: &str, headers: &HeaderMap) -> Result<Response> {
     match app.shared.access.users.open_link(token, clock::now()).await? {
         Some(link) => set_page(app, headers, &link, None),
         None => gone(app, headers),
@@ -143,14 +143,14 @@ async fn opened(app: &App, token: &str, headers: &HeaderMap) -> Result<Response>
 }
 
 /// The page of a link that is used up, taken back, expired, or none of this service.
-fn gone(app: &App, headers: &HeaderMap) -> Result<Response> {
+fn gone(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let context = context! { sends_mails => app.shared.access.users.sends_mails() };
     let (status, here) = (StatusCode::NOT_FOUND, FORGOTTEN.to_owned());
     FormPage { status, template: "link_gone.html", context, headers, here }.make(app)
 }
 
 fn set_page(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
     opened: &OpenedLink,
     error: Option<&str>,
@@ -171,15 +171,15 @@ fn set_page(
 
 /// `POST /o/password/{token}`: sets the password, and leads to the login.
 pub(crate) async fn set(
-    State(app): State<App>,
+    State(app): State<AppState>,
     Path(token): Path<String>,
     request: Request,
 ) -> Response {
     answer(&app, was_set(&app, &token, request).await)
 }
 
-async fn was_set(app: &App, token: &str, request: Request) -> Result<Response> {
-    let Sent { headers, form, address, is_ours } = Sent::read(app, request).await?;
+async fn was_set(app: &AppState, token: &str, request: Request) -> Result<Response> {
+    let AnonymousForm { headers, form, address, is_ours } = AnonymousForm::read(app, request).await?;
     let now = clock::now();
     let again = async |error: &str| match app.shared.access.users.open_link(token, now).await? {
         Some(opened) => set_page(app, &headers, &opened, Some(error)),
@@ -194,10 +194,10 @@ async fn was_set(app: &App, token: &str, request: Request) -> Result<Response> {
     if field("repeated") != Some(password) {
         return again(DIFFERENT).await;
     }
-    let given = PasswordByLink { token, password, revokes_keys: form.is_ticked("keys"), address };
+    let given = LinkPasswordReset { token, password, revokes_keys: form.is_ticked("keys"), address };
     match app.shared.access.users.set_by_link(given, now).await? {
-        SetOutcome::Done => Ok(see_other(LOGIN_AFTER)),
-        SetOutcome::Flawed(flaw) => again(flaw.text()).await,
-        SetOutcome::Gone | SetOutcome::Wrong | SetOutcome::Throttled(_) => gone(app, &headers),
+        PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
+        PasswordOutcome::Flawed(flaw) => again(flaw.text()).await,
+        PasswordOutcome::Gone | PasswordOutcome::Wrong | PasswordOutcome::Throttled(_) => gone(app, &headers),
     }
 }

@@ -4,9 +4,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{Call, Refusal, segment};
-use super::hit::Hit;
-use super::{Form, Site};
+use super::api::{ApiCall, ApiRefusal, segment};
+use super::hit::ItemSummary;
+use super::{FormFields, SiteRequest};
 use crate::runtime::error::{Error, Result};
 use model::account::NotificationKind;
 
@@ -27,7 +27,7 @@ const DRY_RUN_PERIOD: &str = "w";
 
 /// The fields of the form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Fields {
+pub(super) struct NotificationForm {
     pub(super) title: String,
     /// `mobile`, `email`, `scheduled-email` or `stream`.
     pub(super) kind: String,
@@ -44,9 +44,9 @@ pub(super) struct Fields {
     pub(super) timezone: String,
 }
 
-impl Fields {
+impl NotificationForm {
     /// Those that the address of a new form says; `email` is where mails go by default.
-    pub(super) fn of_address(site: &Site, email: &str) -> Result<Self> {
+    pub(super) fn of_address(site: &SiteRequest, email: &str) -> Result<Self> {
         let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default().to_owned());
         let kind = text("type")?;
         let kind = NotificationKind::find(&kind).unwrap_or(NotificationKind::Email);
@@ -72,7 +72,7 @@ impl Fields {
     /// Those that were sent.
     ///
     /// Fails for a type that there is none of.
-    pub(super) fn of_form(form: &Form) -> Result<Self> {
+    pub(super) fn of_form(form: &FormFields) -> Result<Self> {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
         let kind = text("type");
         if NotificationKind::find(&kind).is_none() {
@@ -135,12 +135,12 @@ impl Fields {
     }
 
     /// The call that makes the notification, or replaces the one of that id.
-    pub(super) fn save(&self, id: Option<&str>) -> Call {
+    pub(super) fn save(&self, id: Option<&str>) -> ApiCall {
         let place = format!("/content/v1/{}/notification", segment(&self.media_type));
         let kind = NotificationKind::find(&self.kind).unwrap_or(NotificationKind::Email);
         let call = match id {
-            None => Call::post(format!("{place}/{}", kind.as_str())),
-            Some(id) => Call::put(format!("{place}/{}/{}", segment(id), kind.as_str())),
+            None => ApiCall::post(format!("{place}/{}", kind.as_str())),
+            Some(id) => ApiCall::put(format!("{place}/{}/{}", segment(id), kind.as_str())),
         };
         let (mails, scheduled, takes_tr) = match kind {
             NotificationKind::Mobile => (false, false, false),
@@ -163,9 +163,9 @@ impl Fields {
 
     /// The search for what would have matched lately, `size` items of it. Events from `tomorrow` on
     /// are not counted, whatever their date.
-    pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> Call {
+    pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> ApiCall {
         let (codes, agreements, size) = (self.codes(), self.agr.join(","), size.to_string());
-        Call::get(format!("/content/v1/{}/search", segment(&self.media_type))).query([
+        ApiCall::get(format!("/content/v1/{}/search", segment(&self.media_type))).query([
             ("q", Some(self.q.as_str())),
             ("p", Some(codes.as_str())),
             ("agr", Some(agreements.as_str())),
@@ -179,7 +179,7 @@ impl Fields {
     /// The same search on the search page, whose words match only as they are written there too.
     pub(super) fn search_page(&self) -> String {
         let (codes, agreements) = (self.codes(), self.agr.join(","));
-        let call = Call::get("/").query([
+        let call = ApiCall::get("/").query([
             ("type", Some(self.media_type.as_str())),
             ("q", Some(self.q.as_str())),
             ("p", Some(codes.as_str())),
@@ -204,7 +204,7 @@ impl Fields {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct DryRun {
     total: u64,
-    hits: Vec<Hit>,
+    hits: Vec<ItemSummary>,
     search_url: String,
     mistakes: Vec<String>,
 }
@@ -213,14 +213,14 @@ impl DryRun {
     /// What came of the dry run of `fields`. A mistake in the search is a result, anything else
     /// that went wrong is not.
     pub(super) fn of(
-        fields: &Fields,
-        outcome: Result<Value, Refusal>,
-    ) -> Result<(Self, Option<Refusal>), Refusal> {
+        fields: &NotificationForm,
+        outcome: Result<Value, ApiRefusal>,
+    ) -> Result<(Self, Option<ApiRefusal>), ApiRefusal> {
         let search_url = fields.search_page();
         match outcome {
             Ok(found) => {
                 let total = found["total"].as_u64().unwrap_or_default();
-                let hits = Hit::list(&found["hits"]);
+                let hits = ItemSummary::list(&found["hits"]);
                 Ok((Self { total, hits, search_url, mistakes: Vec::new() }, None))
             }
             Err(refusal) if refusal.is_mistake() => {
@@ -239,8 +239,8 @@ mod tests {
 
     use super::*;
 
-    fn fields(kind: &str) -> Fields {
-        Fields {
+    fn fields(kind: &str) -> NotificationForm {
+        NotificationForm {
             title: "Ice".into(),
             kind: kind.into(),
             media_type: "image".into(),
@@ -277,10 +277,10 @@ mod tests {
             "q": "is å", "p": ["FOTO", "-TT"], "agr": [1, 2], "email": "a@b.example",
             "schedule": "5 4 * * *", "timezone": "UTC", "tr": "d",
         });
-        let filled = Fields::of_saved(&saved, "c@d.example");
+        let filled = NotificationForm::of_saved(&saved, "c@d.example");
         assert_eq!(filled, fields("scheduled-email"));
         let mobile = json!({ "type": "mobile", "schedule": null });
-        let found = Fields::of_saved(&mobile, "c@d.example");
+        let found = NotificationForm::of_saved(&mobile, "c@d.example");
         assert_eq!((found.email.as_str(), found.when.as_str()), ("c@d.example", "0 7 * * 1-5"));
         let codes = (vec!["FOTO".to_owned()], vec!["TT".to_owned()]);
         assert_eq!(fields("mobile").products(), codes);

@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Page, Refusal, Site,
-    api::Call,
+    PageResult, ApiRefusal, SiteRequest,
+    api::ApiCall,
     back, collections,
     facets::{self, FacetList, FacetValue, NAMES},
-    hit::Hit,
+    hit::ItemSummary,
     query_reading::{QueryNotice, QueryReading},
     times,
 };
@@ -26,7 +26,7 @@ const TITLE_CHARS: usize = 80;
 
 /// What the page was asked for.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Wanted {
+pub(super) struct SearchForm {
     pub(super) q: String,
     pub(super) media_type: String,
     pub(super) tr: String,
@@ -47,8 +47,8 @@ pub(super) struct Wanted {
     pub(super) page: usize,
 }
 
-impl Wanted {
-    fn of(site: &Site) -> Result<Self> {
+impl SearchForm {
+    fn of(site: &SiteRequest) -> Result<Self> {
         let text = |name| {
             Ok::<_, crate::runtime::error::Error>(site.parameter(name)?.unwrap_or_default())
         };
@@ -169,7 +169,7 @@ impl Wanted {
 
     /// The search of the API for `words`, which are a query by themselves, of what comes before
     /// `tomorrow` where events still to come are left out.
-    fn call(&self, words: &str, tomorrow: &str) -> Call {
+    fn call(&self, words: &str, tomorrow: &str) -> ApiCall {
         let q = self.query(words);
         let (p, agr) = (self.p.join(","), self.agr.join(","));
         let from = ((self.page - 1) * PAGE_ITEMS).to_string();
@@ -189,7 +189,7 @@ impl Wanted {
             given("fr", if self.page > 1 { &from } else { "" }),
             given("facets", NAMES),
         ];
-        Call::get(path).query(pairs.iter().map(|(name, value)| (*name, value.as_deref())))
+        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, value.as_deref())))
     }
 
     /// The same search with a facet more, or without it where it is there.
@@ -214,22 +214,22 @@ impl Wanted {
 }
 
 /// The page.
-pub(super) async fn page(site: Site) -> Page {
+pub(super) async fn page(site: SiteRequest) -> PageResult {
     if let Some(address) = without_empty(&site.here) {
         return Ok(see_other(&address));
     }
-    let wanted = Wanted::of(&site)?;
+    let wanted = SearchForm::of(&site)?;
     // What is no query is searched for as words: whoever forgot a quote wants to see pictures.
     let reading = QueryReading::of(&wanted.q, &site.app.shared.site.zone);
     let tomorrow = times::tomorrow(clock::now(), &site.app.shared.site.zone);
     let call = wanted.call(&reading.words, &tomorrow);
     match found(&site, &wanted, &call).await {
-        Ok(found) => show(&site, &wanted, Outcome::Found(&found, reading.notice)).await,
+        Ok(found) => show(&site, &wanted, SearchOutcome::Found(&found, reading.notice)).await,
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
             Ok(see_other(&login_url(&site.here)))
         }
         Err(refusal) if refusal.is_mistake() => {
-            show(&site, &wanted, Outcome::Refused(&refusal)).await
+            show(&site, &wanted, SearchOutcome::Refused(&refusal)).await
         }
         Err(refusal) => Err(refusal.into()),
     }
@@ -249,16 +249,16 @@ fn without_empty(here: &str) -> Option<String> {
 }
 
 /// What came of a search.
-enum Outcome<'a> {
+enum SearchOutcome<'a> {
     /// Its answer, and how the query was read where it is none as it stands.
     Found(&'a Value, Option<QueryNotice>),
     /// What is wrong with it.
-    Refused(&'a Refusal),
+    Refused(&'a ApiRefusal),
 }
 
 /// What the API finds. Photographs that everybody may look at are looked for in nobody's name where
 /// that is asked for.
-async fn found(site: &Site, wanted: &Wanted, call: &Call) -> Result<Value, Refusal> {
+async fn found(site: &SiteRequest, wanted: &SearchForm, call: &ApiCall) -> Result<Value, ApiRefusal> {
     let open = site.app.shared.edge.tuned.get().open_images && wanted.media_type == "image";
     if open && wanted.all {
         let found = site.ask_as_nobody(call).await?;
@@ -269,17 +269,17 @@ async fn found(site: &Site, wanted: &Wanted, call: &Call) -> Result<Value, Refus
 }
 
 async fn show(
-    site: &Site,
-    wanted: &Wanted,
-    outcome: Outcome<'_>,
-) -> Result<Response, super::Problem> {
+    site: &SiteRequest,
+    wanted: &SearchForm,
+    outcome: SearchOutcome<'_>,
+) -> Result<Response, super::PageError> {
     let nothing = Value::Null;
     let (found, notice, refusal) = match outcome {
-        Outcome::Found(found, notice) => (found, notice, None),
-        Outcome::Refused(refusal) => (&nothing, None, Some(refusal)),
+        SearchOutcome::Found(found, notice) => (found, notice, None),
+        SearchOutcome::Refused(refusal) => (&nothing, None, Some(refusal)),
     };
     let total = found["total"].as_u64().unwrap_or(0);
-    let hits = Hit::list(&found["hits"]);
+    let hits = ItemSummary::list(&found["hits"]);
     let shown = u64::try_from(wanted.page * PAGE_ITEMS).unwrap_or(u64::MAX);
     let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
     let more = shown < total && wanted.page < PAGES_MAX;
@@ -297,24 +297,24 @@ async fn show(
         total => total,
         facets => PageValue::from(Serde(facets)),
         notice => PageValue::from(Serde(notice)),
-        mistakes => refusal.map(Refusal::sentences),
+        mistakes => refusal.map(ApiRefusal::sentences),
         is_plain => wanted.is_plain(),
         as_pictures => matches!(wanted.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
         may_see_all => site.app.shared.edge.tuned.get().open_images && wanted.media_type == "image",
         previous_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
         next_url => more.then(|| wanted.url(wanted.page + 1)),
-        all_url => Wanted { all: true, page: 1, ..wanted.clone() }.url(1),
+        all_url => SearchForm { all: true, page: 1, ..wanted.clone() }.url(1),
         everything_url => (wanted.media_type != "_all").then(|| {
-            Wanted { media_type: "_all".to_owned(), page: 1, ..wanted.clone() }.url(1)
+            SearchForm { media_type: "_all".to_owned(), page: 1, ..wanted.clone() }.url(1)
         }),
-        forms_url => Wanted { written: false, page: 1, ..wanted.clone() }.url(1),
+        forms_url => SearchForm { written: false, page: 1, ..wanted.clone() }.url(1),
         times_contradict => times::contradict(wanted, clock::now(), &site.app.shared.site.zone),
-        any_time_url => Wanted {
+        any_time_url => SearchForm {
             tr: String::new(), trs: String::new(), tre: String::new(), page: 1, ..wanted.clone()
         }.url(1),
         upcoming_url => wanted
             .leaves_out_upcoming()
-            .then(|| Wanted { upcoming: true, page: 1, ..wanted.clone() }.url(1)),
+            .then(|| SearchForm { upcoming: true, page: 1, ..wanted.clone() }.url(1)),
         email_url => wanted.notification_url("email", &title),
         stream_url => wanted.notification_url("stream", &title),
         collections => PageValue::from(Serde(collections)),
@@ -334,8 +334,8 @@ mod tests {
         FacetValue { facet: Facet::PlaceName, value: value.to_owned() }
     }
 
-    fn wanted(q: &str) -> Wanted {
-        Wanted { q: q.to_owned(), media_type: "image".to_owned(), page: 2, ..Wanted::default() }
+    fn wanted(q: &str) -> SearchForm {
+        SearchForm { q: q.to_owned(), media_type: "image".to_owned(), page: 2, ..SearchForm::default() }
     }
 
     #[test]
@@ -373,18 +373,18 @@ mod tests {
 
     #[test]
     fn the_newest_of_everything_end_with_today() {
-        let everything = Wanted { media_type: "_all".to_owned(), page: 1, ..Wanted::default() };
-        let check = |wanted: &Wanted, is_bounded: bool| {
+        let everything = SearchForm { media_type: "_all".to_owned(), page: 1, ..SearchForm::default() };
+        let check = |wanted: &SearchForm, is_bounded: bool| {
             let call = wanted.call("", "2026-11-26");
             assert_eq!(call.target.contains("tre=2026-11-26"), is_bounded, "{}", call.target);
         };
         let tr = "w".to_owned();
         check(&everything, true);
-        check(&Wanted { tr, ..everything.clone() }, true);
-        check(&Wanted { upcoming: true, ..everything.clone() }, false);
-        check(&Wanted { trs: "2026-12-01".to_owned(), ..everything.clone() }, false);
-        check(&Wanted { sort: "default:asc".to_owned(), ..everything.clone() }, false);
-        check(&Wanted { media_type: "calendar".to_owned(), ..everything.clone() }, false);
+        check(&SearchForm { tr, ..everything.clone() }, true);
+        check(&SearchForm { upcoming: true, ..everything.clone() }, false);
+        check(&SearchForm { trs: "2026-12-01".to_owned(), ..everything.clone() }, false);
+        check(&SearchForm { sort: "default:asc".to_owned(), ..everything.clone() }, false);
+        check(&SearchForm { media_type: "calendar".to_owned(), ..everything.clone() }, false);
     }
 
     #[test]

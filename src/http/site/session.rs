@@ -9,19 +9,19 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
 
-use crate::access::auth::{Credentials, Principal, Secret};
-use crate::http::App;
+use crate::access::auth::{PresentedCredentials, Principal, RandomSecret};
+use crate::http::AppState;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::TOKEN_BYTES_MAX;
 use crate::storage::audit::{self, CredentialId, CredentialKind};
-use crate::storage::database::Session;
-use model::Hash;
+use crate::storage::database::BrowserSession;
+use model::ContentHash;
 use model::account::Account;
 
 /// Which cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cookie {
+pub(crate) enum SiteCookie {
     /// A login.
     Session,
     /// A form that was shown to somebody who is not logged in.
@@ -33,7 +33,7 @@ pub(crate) enum Cookie {
     Device,
 }
 
-impl Cookie {
+impl SiteCookie {
     fn name(self, secure: bool) -> &'static str {
         match (self, secure) {
             (Self::Session, false) => "wirephoto_session",
@@ -53,7 +53,7 @@ impl Cookie {
     }
 
     /// The cookie's value in a request.
-    pub(crate) fn find(self, app: &App, headers: &HeaderMap) -> Option<String> {
+    pub(crate) fn find(self, app: &AppState, headers: &HeaderMap) -> Option<String> {
         let name = self.name(app.shared.site.secure_cookies);
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
@@ -63,12 +63,12 @@ impl Cookie {
     }
 
     /// The request header with `visitor`'s session.
-    pub(crate) fn send(self, app: &App, visitor: &Visitor) -> String {
+    pub(crate) fn send(self, app: &AppState, visitor: &SiteVisitor) -> String {
         format!("{}={}", self.name(app.shared.site.secure_cookies), visitor.cookie)
     }
 
     /// The header that sets the cookie for `seconds`; without them it ends with the browser.
-    pub(crate) fn set(self, app: &App, value: &str, seconds: Option<u32>) -> Option<HeaderValue> {
+    pub(crate) fn set(self, app: &AppState, value: &str, seconds: Option<u32>) -> Option<HeaderValue> {
         let secure = app.shared.site.secure_cookies;
         let age = seconds.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
         let tail = if secure { "; Secure" } else { "" };
@@ -80,14 +80,14 @@ impl Cookie {
 
 /// The token that a form carries, made from a cookie's value.
 pub(crate) fn form_token(cookie: &str) -> String {
-    Hash::of(format!("wirephoto form\0{cookie}").as_bytes()).short()
+    ContentHash::of(format!("wirephoto form\0{cookie}").as_bytes()).short()
 }
 
 /// The token of what a login page hands on, made from the form cookie's value: nobody else could
 /// have put it there.
 pub(crate) fn kept_token(cookie: &str, action: &str, fields: &str) -> String {
     let lengths = [cookie.len(), action.len()];
-    Hash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes()).short()
+    ContentHash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes()).short()
 }
 
 /// Whether the token of a form belongs to the cookie.
@@ -99,44 +99,44 @@ pub(crate) fn is_form_token(cookie: Option<&str>, token: Option<&str>) -> bool {
 /// Whether two tokens are the same. Comparing takes the same time for every wrong one of one
 /// length: hashes are compared.
 pub(crate) fn are_same(expected: &str, token: &str) -> bool {
-    let hash = |text: &str| Hash::of(text.as_bytes());
+    let hash = |text: &str| ContentHash::of(text.as_bytes());
     hash(expected) == hash(token)
 }
 
 /// Whether a request shows the cookie of a login, whoever's it is and whether it still counts.
-pub(crate) fn is_shown(app: &App, headers: &HeaderMap) -> bool {
-    Cookie::Session.find(app, headers).is_some()
+pub(crate) fn is_shown(app: &AppState, headers: &HeaderMap) -> bool {
+    SiteCookie::Session.find(app, headers).is_some()
 }
 
 /// Somebody who is logged in in this browser.
 #[derive(Clone)]
-pub(crate) struct Visitor {
+pub(crate) struct SiteVisitor {
     /// The user.
     pub(crate) account: Arc<Account>,
     /// When and until when.
-    pub(crate) session: Arc<Session>,
+    pub(crate) session: Arc<BrowserSession>,
     cookie: String,
 }
 
 /// What the head of a page shows of a visitor.
 #[derive(Serialize)]
-pub(crate) struct Head {
+pub(crate) struct VisitorSummary {
     user_name: String,
     display_name: String,
     organization_name: Option<String>,
 }
 
-impl Visitor {
+impl SiteVisitor {
     /// The visitor that the request's session cookie belongs to.
-    pub(crate) async fn find(app: &App, headers: &HeaderMap) -> Result<Option<Self>> {
-        match Cookie::Session.find(app, headers) {
+    pub(crate) async fn find(app: &AppState, headers: &HeaderMap) -> Result<Option<Self>> {
+        match SiteCookie::Session.find(app, headers) {
             Some(cookie) => Self::of(app, &cookie).await,
             None => Ok(None),
         }
     }
 
     /// The visitor that a session cookie of that value belongs to.
-    pub(crate) async fn of(app: &App, cookie: &str) -> Result<Option<Self>> {
+    pub(crate) async fn of(app: &AppState, cookie: &str) -> Result<Option<Self>> {
         let auth = &app.shared.access.auth;
         let Some(session) = auth.session(cookie, clock::now()).await? else { return Ok(None) };
         let Some(account) = auth.account(session.user).await? else { return Ok(None) };
@@ -145,8 +145,8 @@ impl Visitor {
     }
 
     /// The visitor as a caller of the sections.
-    pub(crate) async fn principal(&self, app: &App) -> Result<Option<Arc<Principal>>> {
-        app.shared.access.auth.find(Credentials::Session(&self.cookie), clock::now()).await
+    pub(crate) async fn principal(&self, app: &AppState) -> Result<Option<Arc<Principal>>> {
+        app.shared.access.auth.find(PresentedCredentials::Session(&self.cookie), clock::now()).await
     }
 
     /// The session cookie's value.
@@ -165,9 +165,9 @@ impl Visitor {
     }
 
     /// What the head of a page shows.
-    pub(crate) fn head(&self) -> Head {
+    pub(crate) fn head(&self) -> VisitorSummary {
         let organization = self.account.organization.as_ref();
-        Head {
+        VisitorSummary {
             user_name: self.account.user.user_name.clone(),
             display_name: self.account.user.display_name(),
             organization_name: organization.and_then(|one| one.name.clone()),
@@ -175,22 +175,22 @@ impl Visitor {
     }
 
     /// Ends the session.
-    pub(crate) async fn leave(&self, app: &App) -> Result<()> {
+    pub(crate) async fn leave(&self, app: &AppState) -> Result<()> {
         app.shared.access.oauth.close_session(&self.cookie, clock::now()).await
     }
 }
 
 /// The form cookie of a request, or a new one with the header that sets it.
 pub(crate) fn form_cookie(
-    app: &App,
+    app: &AppState,
     headers: &HeaderMap,
 ) -> Result<(String, Option<HeaderValue>)> {
-    if let Some(cookie) = Cookie::Form.find(app, headers) {
+    if let Some(cookie) = SiteCookie::Form.find(app, headers) {
         return Ok((cookie, None));
     }
-    let secret = Secret::new()?;
+    let secret = RandomSecret::new()?;
     let value = secret.reveal().to_owned();
-    let set = Cookie::Form.set(app, &value, None);
+    let set = SiteCookie::Form.set(app, &value, None);
     Ok((value, set))
 }
 

@@ -3,13 +3,13 @@
 
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
-use super::search::Wanted;
-use crate::archive::content::{Period, Recent, parse_day};
+use super::search::SearchForm;
+use crate::archive::content::{TimestampFilter, RecentSpan, parse_day};
 
 /// Whether nothing can lie within the times of a search: "the last hour" before yesterday.
-pub(super) fn contradict(wanted: &Wanted, now: Timestamp, zone: &TimeZone) -> bool {
-    let period = Period {
-        recent: Recent::find(&wanted.tr),
+pub(super) fn contradict(wanted: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {
+    let period = TimestampFilter {
+        recent: RecentSpan::find(&wanted.tr),
         start: parse_day(&wanted.trs),
         end: parse_day(&wanted.tre),
     };
@@ -37,7 +37,7 @@ mod tests {
         let now: Timestamp = "2026-11-25T22:30:00Z".parse().unwrap();
         let check = |tr: &str, trs: &str, tre: &str, expected| {
             let [tr, trs, tre] = [tr, trs, tre].map(str::to_owned);
-            let wanted = Wanted { tr, trs, tre, ..Wanted::default() };
+            let wanted = SearchForm { tr, trs, tre, ..SearchForm::default() };
             assert_eq!(contradict(&wanted, now, &zone), expected, "{wanted:?}");
         };
         check("", "", "", false);

@@ -9,7 +9,7 @@ use minijinja::{
 };
 
 use crate::http::site::assets;
-use crate::http::site::language::Language;
+use crate::http::site::language::PageLanguage;
 use crate::http::site::language::fill;
 
 const SWEDISH_MONTHS: [&str; 12] = [
@@ -26,7 +26,7 @@ const SWEDISH_MONTHS: [&str; 12] = [
 /// - `… | sentence`: a message of an API as people say it, in that language where it is known;
 /// - `asset(name)`: the address of a style sheet, a script, a font or the icon.
 pub(crate) fn environment(
-    language: Language,
+    language: PageLanguage,
     texts: &Arc<HashMap<String, String>>,
     zone: &TimeZone,
 ) -> Environment<'static> {
@@ -39,12 +39,12 @@ pub(crate) fn environment(
         translate_message(&messages, without_parameter(text))
     });
     let own = zone.clone();
-    environment.add_filter("when", move |time: &str| shown(language, &own, time, Shown::Time));
+    environment.add_filter("when", move |time: &str| shown(language, &own, time, TimeDisplay::Time));
     let own = zone.clone();
-    environment.add_filter("day", move |time: &str| shown(language, &own, time, Shown::Day));
+    environment.add_filter("day", move |time: &str| shown(language, &own, time, TimeDisplay::Day));
     let own = zone.clone();
     environment
-        .add_filter("last_day", move |time: &str| shown(language, &own, time, Shown::LastDay));
+        .add_filter("last_day", move |time: &str| shown(language, &own, time, TimeDisplay::LastDay));
     environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
     environment.add_filter("number", move |number: i64| thousands(language, number));
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
@@ -110,7 +110,7 @@ fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
 
 /// How much of a time is shown.
 #[derive(Clone, Copy)]
-enum Shown {
+enum TimeDisplay {
     Time,
     Day,
     /// The day before, where the time is the midnight with which that day ends.
@@ -118,13 +118,13 @@ enum Shown {
 }
 
 /// A time as pages show it; the text itself where it is none.
-fn shown(language: Language, zone: &TimeZone, text: &str, shown: Shown) -> String {
+fn shown(language: PageLanguage, zone: &TimeZone, text: &str, shown: TimeDisplay) -> String {
     let Ok(time) = text.parse::<Timestamp>() else { return text.to_owned() };
     let time = time.to_zoned(zone.clone());
     match shown {
-        Shown::Day => day(language, &time),
-        Shown::LastDay => day(language, &last_within(&time)),
-        Shown::Time => format!("{} {}", day(language, &time), time.strftime("%H:%M")),
+        TimeDisplay::Day => day(language, &time),
+        TimeDisplay::LastDay => day(language, &last_within(&time)),
+        TimeDisplay::Time => format!("{} {}", day(language, &time), time.strftime("%H:%M")),
     }
 }
 
@@ -133,20 +133,20 @@ fn last_within(time: &Zoned) -> Zoned {
     time.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or_else(|_| time.clone())
 }
 
-fn day(language: Language, time: &Zoned) -> String {
+fn day(language: PageLanguage, time: &Zoned) -> String {
     match language {
-        Language::English => time.strftime("%-d %b %Y").to_string(),
-        Language::Swedish => {
+        PageLanguage::English => time.strftime("%-d %b %Y").to_string(),
+        PageLanguage::Swedish => {
             let month = usize::try_from(time.month()).unwrap_or(1);
             format!("{} {} {}", time.day(), SWEDISH_MONTHS[(month - 1) % 12], time.year())
         }
     }
 }
 
-fn thousands(language: Language, number: i64) -> String {
+fn thousands(language: PageLanguage, number: i64) -> String {
     let separator = match language {
-        Language::English => ',',
-        Language::Swedish => '\u{a0}',
+        PageLanguage::English => ',',
+        PageLanguage::Swedish => '\u{a0}',
     };
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
@@ -159,10 +159,10 @@ fn thousands(language: Language, number: i64) -> String {
     if number < 0 { format!("-{text}") } else { text }
 }
 
-fn size_text(language: Language, bytes: u64) -> String {
+fn size_text(language: PageLanguage, bytes: u64) -> String {
     let point = match language {
-        Language::English => '.',
-        Language::Swedish => ',',
+        PageLanguage::English => '.',
+        PageLanguage::Swedish => ',',
     };
     if bytes < 100_000 {
         return format!("{} kB", bytes.div_ceil(1000));
@@ -177,10 +177,10 @@ mod tests {
 
     use super::*;
 
-    fn check(language: Language, template: &str, expected: &str) {
+    fn check(language: PageLanguage, template: &str, expected: &str) {
         let texts = match language {
-            Language::English => HashMap::new(),
-            Language::Swedish => HashMap::from([("{} of {}".to_owned(), "{} av {}".to_owned())]),
+            PageLanguage::English => HashMap::new(),
+            PageLanguage::Swedish => HashMap::from([("{} of {}".to_owned(), "{} av {}".to_owned())]),
         };
         let zone = TimeZone::get("Europe/Stockholm").unwrap();
         let mut environment = environment(language, &Arc::new(texts), &zone);
@@ -213,20 +213,20 @@ mod tests {
 
     #[test]
     fn pages_speak_their_language() {
-        check(Language::English, r#"{{ _("{} of {}", 1, 2) }}"#, "1 of 2");
-        check(Language::Swedish, r#"{{ _("{} of {}", 1, 2) }}"#, "1 av 2");
-        check(Language::Swedish, r#"{{ _("unknown {}", hostile) }}"#, "unknown &lt;b&gt;");
+        check(PageLanguage::English, r#"{{ _("{} of {}", 1, 2) }}"#, "1 of 2");
+        check(PageLanguage::Swedish, r#"{{ _("{} of {}", 1, 2) }}"#, "1 av 2");
+        check(PageLanguage::Swedish, r#"{{ _("unknown {}", hostile) }}"#, "unknown &lt;b&gt;");
         let time = r#"{{ "2026-05-03T22:30:00Z" | when }}|{{ "2026-05-03T22:30:00Z" | day }}"#;
-        check(Language::English, time, "4 May 2026 00:30|4 May 2026");
-        check(Language::Swedish, time, "4 maj 2026 00:30|4 maj 2026");
-        check(Language::English, r#"{{ "soon" | when }}"#, "soon");
+        check(PageLanguage::English, time, "4 May 2026 00:30|4 May 2026");
+        check(PageLanguage::Swedish, time, "4 maj 2026 00:30|4 maj 2026");
+        check(PageLanguage::English, r#"{{ "soon" | when }}"#, "soon");
         let end =
             r#"{{ "2035-12-31T23:00:00Z" | last_day }}|{{ "2036-01-01T11:00:00Z" | last_day }}"#;
-        check(Language::English, end, "31 Dec 2035|1 Jan 2036");
-        check(Language::English, "{{ zone }}", "Europe&#x2f;Stockholm");
-        check(Language::English, "{{ 1234567 | number }} {{ -12 | number }}", "1,234,567 -12");
-        check(Language::Swedish, "{{ 1000 | number }}", "1\u{a0}000");
-        check(Language::Swedish, "{{ 1250000 | bytes }} {{ 10 | bytes }}", "1,3 MB 1 kB");
-        check(Language::English, "{{ lang }}", "en");
+        check(PageLanguage::English, end, "31 Dec 2035|1 Jan 2036");
+        check(PageLanguage::English, "{{ zone }}", "Europe&#x2f;Stockholm");
+        check(PageLanguage::English, "{{ 1234567 | number }} {{ -12 | number }}", "1,234,567 -12");
+        check(PageLanguage::Swedish, "{{ 1000 | number }}", "1\u{a0}000");
+        check(PageLanguage::Swedish, "{{ 1250000 | bytes }} {{ 10 | bytes }}", "1,3 MB 1 kB");
+        check(PageLanguage::English, "{{ lang }}", "en");
     }
 }

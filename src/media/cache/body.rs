@@ -8,13 +8,13 @@ use std::{ops::Range, sync::Arc};
 use bytes::Bytes;
 
 use crate::runtime::limits::BODY_PARTS_MAX;
-use model::Hash;
+use model::ContentHash;
 
 /// A run of bytes of an original, sent as they lie in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct BlobExtent {
     /// The original.
-    pub blob: Hash,
+    pub blob: ContentHash,
     /// Bytes of the original.
     pub blob_length: u64,
     /// The bytes of the original that are meant; inside it.
@@ -23,14 +23,14 @@ pub struct Extent {
 
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum BodyPart {
     /// Bytes in memory.
     Memory(Bytes),
     /// Bytes in the store.
-    Store(Extent),
+    Store(BlobExtent),
 }
 
-impl Part {
+impl BodyPart {
     /// Bytes of the part.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -56,7 +56,7 @@ impl Part {
             Self::Store(extent) => {
                 let start = extent.range.start;
                 let range = start + range.start..start + range.end;
-                Self::Store(Extent { range, ..extent.clone() })
+                Self::Store(BlobExtent { range, ..extent.clone() })
             }
         }
     }
@@ -64,20 +64,20 @@ impl Part {
 
 /// The bytes of a rendition in order; cheap to clone. No part of it is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body(Arc<[Part]>);
+pub struct RenditionBody(Arc<[BodyPart]>);
 
-impl Body {
+impl RenditionBody {
     /// A body of `parts`, of which empty ones are left out: at most [`BODY_PARTS_MAX`].
     #[must_use]
-    pub fn new(parts: impl IntoIterator<Item = Part>) -> Self {
-        let parts: Arc<[Part]> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    pub fn new(parts: impl IntoIterator<Item = BodyPart>) -> Self {
+        let parts: Arc<[BodyPart]> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         assert!(parts.len() <= BODY_PARTS_MAX, "a body of {} parts", parts.len());
         Self(parts)
     }
 
     /// A body of as many parts as an archive has, for sending alone: no cache keeps it.
     #[must_use]
-    pub fn joined(parts: impl IntoIterator<Item = Part>) -> Self {
+    pub fn joined(parts: impl IntoIterator<Item = BodyPart>) -> Self {
         Self(parts.into_iter().filter(|part| !part.is_empty()).collect())
     }
 
@@ -85,7 +85,7 @@ impl Body {
     #[must_use]
     pub fn in_memory(&self) -> Option<Bytes> {
         match self.parts() {
-            [Part::Memory(bytes)] => Some(bytes.clone()),
+            [BodyPart::Memory(bytes)] => Some(bytes.clone()),
             _ => None,
         }
     }
@@ -93,19 +93,19 @@ impl Body {
     /// A body in memory.
     #[must_use]
     pub fn memory(bytes: impl Into<Bytes>) -> Self {
-        Self::new([Part::Memory(bytes.into())])
+        Self::new([BodyPart::Memory(bytes.into())])
     }
 
     /// The parts in order.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[BodyPart] {
         &self.0
     }
 
     /// Bytes in all.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.0.iter().map(Part::len).sum()
+        self.0.iter().map(BodyPart::len).sum()
     }
 
     /// Whether there are no bytes.
@@ -117,16 +117,16 @@ impl Body {
     /// Bytes in memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let bytes = |part: &Part| match part {
-            Part::Memory(bytes) => bytes.len(),
-            Part::Store(_) => 0,
+        let bytes = |part: &BodyPart| match part {
+            BodyPart::Memory(bytes) => bytes.len(),
+            BodyPart::Store(_) => 0,
         };
         self.0.iter().map(bytes).sum()
     }
 
     /// The parts that make up the bytes `range`; what of it lies behind the end is left out.
     #[must_use]
-    pub fn slice(&self, range: Range<u64>) -> Vec<Part> {
+    pub fn slice(&self, range: Range<u64>) -> Vec<BodyPart> {
         let mut parts = Vec::with_capacity(self.0.len());
         let mut start = 0;
         for part in &*self.0 {
@@ -150,18 +150,18 @@ mod tests {
         (100..200).collect()
     }
 
-    fn memory(bytes: &'static [u8]) -> Part {
-        Part::Memory(Bytes::from_static(bytes))
+    fn memory(bytes: &'static [u8]) -> BodyPart {
+        BodyPart::Memory(Bytes::from_static(bytes))
     }
 
-    fn stored(range: Range<u64>) -> Part {
-        Part::Store(Extent { blob: Hash([9; 32]), blob_length: 100, range })
+    fn stored(range: Range<u64>) -> BodyPart {
+        BodyPart::Store(BlobExtent { blob: ContentHash([9; 32]), blob_length: 100, range })
     }
 
-    fn bytes_of(parts: &[Part]) -> Vec<u8> {
-        let bytes = |part: &Part| match part {
-            Part::Memory(bytes) => bytes.to_vec(),
-            Part::Store(extent) => {
+    fn bytes_of(parts: &[BodyPart]) -> Vec<u8> {
+        let bytes = |part: &BodyPart| match part {
+            BodyPart::Memory(bytes) => bytes.to_vec(),
+            BodyPart::Store(extent) => {
                 let index = |at| usize::try_from(at).unwrap();
                 original()[index(extent.range.start)..index(extent.range.end)].to_vec()
             }
@@ -172,12 +172,12 @@ mod tests {
     #[test]
     fn every_range_of_any_list_of_parts_is_that_range_of_the_whole() {
         for body in [
-            Body::memory(&b"picture"[..]),
-            Body::new([stored(3..9)]),
-            Body::new([memory(b"head"), stored(10..30)]),
-            Body::new([memory(b"head"), stored(10..20), memory(b"rows"), stored(40..45)]),
-            Body::new([stored(0..5), stored(50..52), memory(b"a"), memory(b"end")]),
-            Body::new([]),
+            RenditionBody::memory(&b"picture"[..]),
+            RenditionBody::new([stored(3..9)]),
+            RenditionBody::new([memory(b"head"), stored(10..30)]),
+            RenditionBody::new([memory(b"head"), stored(10..20), memory(b"rows"), stored(40..45)]),
+            RenditionBody::new([stored(0..5), stored(50..52), memory(b"a"), memory(b"end")]),
+            RenditionBody::new([]),
         ] {
             let whole = bytes_of(body.parts());
             assert_eq!(body.len(), whole.len() as u64);
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn empty_parts_are_left_out_and_only_memory_counts_as_memory() {
-        let body = Body::new([memory(b""), memory(b"head"), stored(7..7), stored(0..90)]);
+        let body = RenditionBody::new([memory(b""), memory(b"head"), stored(7..7), stored(0..90)]);
         assert_eq!(body.parts(), [memory(b"head"), stored(0..90)]);
         assert_eq!((body.memory_bytes(), body.len()), (4, 94));
     }
@@ -203,6 +203,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a body of 9 parts")]
     fn a_body_of_too_many_parts_is_a_mistake_of_ours() {
-        drop(Body::new([(); BODY_PARTS_MAX + 1].map(|()| memory(b"x"))));
+        drop(RenditionBody::new([(); BODY_PARTS_MAX + 1].map(|()| memory(b"x"))));
     }
 }

@@ -15,43 +15,43 @@ use moka::{notification::RemovalCause, sync::Cache};
 use uuid::Uuid;
 
 use super::{
-    Body,
+    RenditionBody,
     record::{decode, encode},
 };
-use crate::media::plan::Class;
+use crate::media::plan::CacheClass;
 use crate::runtime::limits::UPLOAD_ABANDONED;
-use model::Hash;
+use model::ContentHash;
 
 /// A file takes whole blocks.
 const BLOCK_BYTES: u64 = 4096;
 
 pub(super) struct DiskTier {
-    standard: Part,
-    variants: Part,
+    standard: DiskPartition,
+    variants: DiskPartition,
 }
 
-struct Part {
+struct DiskPartition {
     dir: PathBuf,
-    index: Cache<Hash, u32>,
+    index: Cache<ContentHash, u32>,
 }
 
 impl DiskTier {
     /// Opens the folder, makes it when missing, and reads what earlier runs left.
     pub(super) fn open(dir: &Path, standard: u64, variants: u64) -> io::Result<Self> {
         Ok(Self {
-            standard: Part::open(&dir.join("standard"), standard)?,
-            variants: Part::open(&dir.join("variants"), variants)?,
+            standard: DiskPartition::open(&dir.join("standard"), standard)?,
+            variants: DiskPartition::open(&dir.join("variants"), variants)?,
         })
     }
 
-    fn part(&self, class: Class) -> &Part {
+    fn part(&self, class: CacheClass) -> &DiskPartition {
         match class {
-            Class::Standard => &self.standard,
-            Class::Variant => &self.variants,
+            CacheClass::Standard => &self.standard,
+            CacheClass::Variant => &self.variants,
         }
     }
 
-    pub(super) fn contains(&self, class: Class, key: Hash) -> bool {
+    pub(super) fn contains(&self, class: CacheClass, key: ContentHash) -> bool {
         self.part(class).index.contains_key(&key)
     }
 
@@ -59,7 +59,7 @@ impl DiskTier {
         self.standard.index.weighted_size() + self.variants.index.weighted_size()
     }
 
-    pub(super) fn read(&self, class: Class, key: Hash) -> Option<Body> {
+    pub(super) fn read(&self, class: CacheClass, key: ContentHash) -> Option<RenditionBody> {
         let part = self.part(class);
         // Reading the index counts as a use.
         part.index.get(&key)?;
@@ -70,7 +70,7 @@ impl DiskTier {
         body
     }
 
-    pub(super) fn write(&self, class: Class, key: Hash, body: &Body) -> io::Result<()> {
+    pub(super) fn write(&self, class: CacheClass, key: ContentHash, body: &RenditionBody) -> io::Result<()> {
         let part = self.part(class);
         let path = part.path(key);
         let tmp = part.dir.join(format!("tmp-{}", Uuid::now_v7()));
@@ -125,18 +125,18 @@ fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-impl Part {
+impl DiskPartition {
     fn open(dir: &Path, bytes_max: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         let root = dir.to_owned();
-        let evicted = move |key: std::sync::Arc<Hash>, _: u32, cause: RemovalCause| {
+        let evicted = move |key: std::sync::Arc<ContentHash>, _: u32, cause: RemovalCause| {
             if cause != RemovalCause::Replaced {
                 drop(fs::remove_file(file(&root, *key)));
             }
         };
         let index = Cache::builder()
             .max_capacity(bytes_max)
-            .weigher(|_: &Hash, bytes: &u32| *bytes)
+            .weigher(|_: &ContentHash, bytes: &u32| *bytes)
             .eviction_listener(evicted)
             .build();
         let part = Self { dir: dir.to_owned(), index };
@@ -144,7 +144,7 @@ impl Part {
         Ok(part)
     }
 
-    fn path(&self, key: Hash) -> PathBuf {
+    fn path(&self, key: ContentHash) -> PathBuf {
         file(&self.dir, key)
     }
 
@@ -180,7 +180,7 @@ impl Part {
     }
 }
 
-fn file(dir: &Path, key: Hash) -> PathBuf {
+fn file(dir: &Path, key: ContentHash) -> PathBuf {
     let name = key.to_string();
     dir.join(&name[..2]).join(name)
 }
@@ -193,19 +193,19 @@ fn weight(bytes: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::cache::{Extent, Part};
+    use crate::media::cache::{BlobExtent, BodyPart};
 
-    fn body(bytes: usize) -> Body {
-        Body::memory(vec![7; bytes])
+    fn body(bytes: usize) -> RenditionBody {
+        RenditionBody::memory(vec![7; bytes])
     }
 
-    fn mixed(bytes: usize) -> Body {
-        let extent = Extent { blob: Hash([9; 32]), blob_length: 100, range: 10..90 };
-        Body::new([Part::Memory(vec![7; bytes].into()), Part::Store(extent)])
+    fn mixed(bytes: usize) -> RenditionBody {
+        let extent = BlobExtent { blob: ContentHash([9; 32]), blob_length: 100, range: 10..90 };
+        RenditionBody::new([BodyPart::Memory(vec![7; bytes].into()), BodyPart::Store(extent)])
     }
 
-    fn key(number: u8) -> Hash {
-        Hash([number; 32])
+    fn key(number: u8) -> ContentHash {
+        ContentHash([number; 32])
     }
 
     fn files(dir: &Path) -> usize {
@@ -217,13 +217,13 @@ mod tests {
     fn what_is_written_is_read_back_after_a_restart() {
         let dir = tempfile::tempdir().expect("temporary folder");
         let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
-        tier.write(Class::Standard, key(1), &body(1000)).expect("written");
-        tier.write(Class::Variant, key(2), &mixed(10)).expect("written");
+        tier.write(CacheClass::Standard, key(1), &body(1000)).expect("written");
+        tier.write(CacheClass::Variant, key(2), &mixed(10)).expect("written");
         drop(tier);
         let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
-        assert_eq!(tier.read(Class::Standard, key(1)), Some(body(1000)));
-        assert_eq!(tier.read(Class::Variant, key(2)), Some(mixed(10)));
-        assert_eq!(tier.read(Class::Standard, key(2)), None);
+        assert_eq!(tier.read(CacheClass::Standard, key(1)), Some(body(1000)));
+        assert_eq!(tier.read(CacheClass::Variant, key(2)), Some(mixed(10)));
+        assert_eq!(tier.read(CacheClass::Standard, key(2)), None);
     }
 
     #[test]
@@ -231,12 +231,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary folder");
         let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
         for (number, cut) in [(1, 0), (2, 3), (3, 500)] {
-            tier.write(Class::Standard, key(number), &body(1000)).expect("written");
+            tier.write(CacheClass::Standard, key(number), &body(1000)).expect("written");
             let path = tier.standard.path(key(number));
             let bytes = fs::read(&path).expect("read");
             fs::write(&path, &bytes[..cut]).expect("written");
-            assert_eq!(tier.read(Class::Standard, key(number)), None, "{cut} bytes");
-            assert!(!tier.contains(Class::Standard, key(number)));
+            assert_eq!(tier.read(CacheClass::Standard, key(number)), None, "{cut} bytes");
+            assert!(!tier.contains(CacheClass::Standard, key(number)));
         }
         tier.standard.index.run_pending_tasks();
         assert_eq!(files(dir.path()), 0);
@@ -247,16 +247,16 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary folder");
         let tier = DiskTier::open(dir.path(), 64 << 10, 64 << 10).expect("opened");
         for number in 0..8 {
-            tier.write(Class::Standard, key(number), &body(4000)).expect("written");
+            tier.write(CacheClass::Standard, key(number), &body(4000)).expect("written");
         }
         for number in 0..200 {
-            tier.write(Class::Variant, key(number), &body(4000)).expect("written");
+            tier.write(CacheClass::Variant, key(number), &body(4000)).expect("written");
         }
         tier.variants.index.run_pending_tasks();
         assert!(tier.bytes() <= 128 << 10);
         assert!(files(&dir.path().join("variants")) <= 16);
         for number in 0..8 {
-            assert_eq!(tier.read(Class::Standard, key(number)), Some(body(4000)), "{number}");
+            assert_eq!(tier.read(CacheClass::Standard, key(number)), Some(body(4000)), "{number}");
         }
     }
 }

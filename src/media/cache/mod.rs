@@ -17,26 +17,26 @@ use std::{
 use moka::sync::Cache;
 
 use super::{
-    plan::{Class, Planned},
+    plan::{CacheClass, PlannedRendition},
     settings::CacheBudget,
 };
 use crate::runtime::error::Error;
 use crate::runtime::error::Result;
 use crate::runtime::limits::SEEN_ONCE_MAX;
 use crate::runtime::telemetry;
-pub use body::{Body, Extent, Part};
+pub use body::{RenditionBody, BlobExtent, BodyPart};
 use disk::DiskTier;
 pub(crate) use disk::check_files;
-use model::Hash;
+use model::ContentHash;
 
 /// A tier's two parts.
 #[derive(Clone, Copy, Debug)]
-struct Shares {
+struct TierShares {
     standard: u64,
     variants: u64,
 }
 
-impl Shares {
+impl TierShares {
     fn of(bytes: u64, crops_share: f32) -> Self {
         // A share in thousandths keeps the arithmetic whole.
         #[expect(
@@ -51,17 +51,17 @@ impl Shares {
 }
 
 struct MemoryTier {
-    standard: Cache<Hash, Body>,
-    variants: Cache<Hash, Body>,
+    standard: Cache<ContentHash, RenditionBody>,
+    variants: Cache<ContentHash, RenditionBody>,
 }
 
 /// Bytes that an entry takes beside its body: key, counters, the map's slot.
 const ENTRY_BYTES: usize = 256;
 
 impl MemoryTier {
-    fn new(shares: Shares) -> Self {
+    fn new(shares: TierShares) -> Self {
         let part = |bytes| {
-            let weigh = |_: &Hash, body: &Body| {
+            let weigh = |_: &ContentHash, body: &RenditionBody| {
                 u32::try_from(body.memory_bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
             };
             Cache::builder().max_capacity(bytes).weigher(weigh).build()
@@ -69,10 +69,10 @@ impl MemoryTier {
         Self { standard: part(shares.standard), variants: part(shares.variants) }
     }
 
-    fn part(&self, class: Class) -> &Cache<Hash, Body> {
+    fn part(&self, class: CacheClass) -> &Cache<ContentHash, RenditionBody> {
         match class {
-            Class::Standard => &self.standard,
-            Class::Variant => &self.variants,
+            CacheClass::Standard => &self.standard,
+            CacheClass::Variant => &self.variants,
         }
     }
 }
@@ -81,17 +81,17 @@ impl MemoryTier {
 pub(super) struct RenditionCache {
     memory: Option<MemoryTier>,
     disk: Option<Arc<DiskTier>>,
-    seen: Cache<Hash, ()>,
+    seen: Cache<ContentHash, ()>,
 }
 
 impl RenditionCache {
     /// Opens the cache with its files in `dir`.
     pub(super) fn open(dir: &Path, budget: CacheBudget) -> Result<Self> {
-        let shares = |bytes| Shares::of(bytes, budget.crops_share);
+        let shares = |bytes| TierShares::of(bytes, budget.crops_share);
         let memory =
             (budget.memory_bytes > 0).then(|| MemoryTier::new(shares(budget.memory_bytes)));
         let disk = if budget.disk_bytes > 0 {
-            let Shares { standard, variants } = shares(budget.disk_bytes);
+            let TierShares { standard, variants } = shares(budget.disk_bytes);
             Some(Arc::new(DiskTier::open(dir, standard, variants).map_err(Error::internal)?))
         } else {
             None
@@ -105,7 +105,7 @@ impl RenditionCache {
     }
 
     /// Whether the disk tier has it, without looking at the disk.
-    pub(super) fn is_on_disk(&self, planned: &Planned) -> bool {
+    pub(super) fn is_on_disk(&self, planned: &PlannedRendition) -> bool {
         let Some(disk) = &self.disk else { return false };
         let found = disk.contains(planned.class, planned.key);
         count("disk", found);
@@ -113,30 +113,30 @@ impl RenditionCache {
     }
 
     /// The body in memory.
-    pub(super) fn find_in_memory(&self, planned: &Planned) -> Option<Body> {
+    pub(super) fn find_in_memory(&self, planned: &PlannedRendition) -> Option<RenditionBody> {
         self.memory.as_ref()?.part(planned.class).get(&planned.key)
     }
 
     /// The body on disk, which then is in memory too; it blocks on the disk.
-    pub(super) fn read_from_disk(&self, planned: &Planned) -> Option<Body> {
+    pub(super) fn read_from_disk(&self, planned: &PlannedRendition) -> Option<RenditionBody> {
         let found = self.disk.as_ref()?.read(planned.class, planned.key)?;
         self.insert(planned, &found);
         Some(found)
     }
 
     /// Keeps a body in memory.
-    pub(super) fn insert(&self, planned: &Planned, body: &Body) {
+    pub(super) fn insert(&self, planned: &PlannedRendition, body: &RenditionBody) {
         if let Some(memory) = &self.memory {
             memory.part(planned.class).insert(planned.key, body.clone());
         }
     }
 
     /// Keeps a freshly rendered body on disk if its kind is admitted; it blocks on the disk.
-    pub(super) fn write_to_disk(&self, planned: &Planned, body: &Body) {
+    pub(super) fn write_to_disk(&self, planned: &PlannedRendition, body: &RenditionBody) {
         let Some(disk) = &self.disk else { return };
         let admitted = match planned.class {
-            Class::Standard => true,
-            Class::Variant => self.seen.contains_key(&planned.key),
+            CacheClass::Standard => true,
+            CacheClass::Variant => self.seen.contains_key(&planned.key),
         };
         if !admitted {
             self.seen.insert(planned.key, ());

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::{Body, Extent, Part};
+use super::{RenditionBody, BlobExtent, BodyPart};
 use crate::runtime::limits::BODY_PARTS_MAX;
-use model::Hash;
+use model::ContentHash;
 
 /// Marks a file of this form; another form is a miss.
 const MAGIC: &[u8; 4] = b"WPc2";
@@ -22,7 +22,7 @@ const STORE_ENTRY_BYTES: usize = 1 + 32 + 8 * 3;
 ///
 /// An entry is its kind and, for bytes in memory, their number, else hash and length of the
 /// original and the start and end of its bytes.
-pub(super) fn encode(body: &Body) -> Vec<u8> {
+pub(super) fn encode(body: &RenditionBody) -> Vec<u8> {
     let parts = body.parts();
     let count = u8::try_from(parts.len()).expect("a body has few parts");
     let room = FIXED_BYTES + parts.len() * STORE_ENTRY_BYTES + body.memory_bytes();
@@ -32,11 +32,11 @@ pub(super) fn encode(body: &Body) -> Vec<u8> {
     bytes.push(count);
     for part in parts {
         match part {
-            Part::Memory(memory) => {
+            BodyPart::Memory(memory) => {
                 bytes.push(IN_MEMORY);
                 bytes.extend_from_slice(&(memory.len() as u64).to_le_bytes());
             }
-            Part::Store(Extent { blob, blob_length, range }) => {
+            BodyPart::Store(BlobExtent { blob, blob_length, range }) => {
                 bytes.push(IN_STORE);
                 bytes.extend_from_slice(&blob.0);
                 for number in [*blob_length, range.start, range.end] {
@@ -47,25 +47,25 @@ pub(super) fn encode(body: &Body) -> Vec<u8> {
     }
     for part in parts {
         match part {
-            Part::Memory(memory) => bytes.extend_from_slice(memory),
-            Part::Store(_) => {}
+            BodyPart::Memory(memory) => bytes.extend_from_slice(memory),
+            BodyPart::Store(_) => {}
         }
     }
-    let checksum = Hash::of(&bytes[20..]);
+    let checksum = ContentHash::of(&bytes[20..]);
     bytes[4..20].copy_from_slice(&checksum.0[..16]);
     bytes
 }
 
 /// An entry of a record.
-enum Entry {
+enum RecordEntry {
     Memory(usize),
-    Store(Extent),
+    Store(BlobExtent),
 }
 
 /// Reads a file's record; `None` for anything that [`encode`] did not write.
-pub(super) fn decode(bytes: Vec<u8>) -> Option<Body> {
+pub(super) fn decode(bytes: Vec<u8>) -> Option<RenditionBody> {
     let (fixed, mut rest) = bytes.split_at_checked(FIXED_BYTES)?;
-    let sum_ok = fixed.starts_with(MAGIC) && fixed[4..20] == Hash::of(&bytes[20..]).0[..16];
+    let sum_ok = fixed.starts_with(MAGIC) && fixed[4..20] == ContentHash::of(&bytes[20..]).0[..16];
     let count = usize::from(fixed[20]);
     if !sum_ok || count > BODY_PARTS_MAX {
         return None;
@@ -79,31 +79,31 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<Body> {
     let mut parts = Vec::with_capacity(count);
     for entry in entries {
         let part = match entry {
-            Entry::Memory(length) => {
+            RecordEntry::Memory(length) => {
                 let end = at.checked_add(length).filter(|end| *end <= bytes.len())?;
-                Part::Memory(bytes.slice(std::mem::replace(&mut at, end)..end))
+                BodyPart::Memory(bytes.slice(std::mem::replace(&mut at, end)..end))
             }
-            Entry::Store(extent) => Part::Store(extent),
+            RecordEntry::Store(extent) => BodyPart::Store(extent),
         };
         total = total.checked_add(part.len())?;
         parts.push(part);
     }
-    (at == bytes.len()).then(|| Body::new(parts))
+    (at == bytes.len()).then(|| RenditionBody::new(parts))
 }
 
 /// Takes an entry off the front of `rest`; `None` when it is torn, empty or leaves its original.
-fn read_entry(rest: &mut &[u8]) -> Option<Entry> {
+fn read_entry(rest: &mut &[u8]) -> Option<RecordEntry> {
     match take::<1>(rest)? {
         [IN_MEMORY] => {
             let length = usize::try_from(take_number(rest)?).ok()?;
-            (length > 0).then_some(Entry::Memory(length))
+            (length > 0).then_some(RecordEntry::Memory(length))
         }
         [IN_STORE] => {
-            let blob = Hash(take(rest)?);
+            let blob = ContentHash(take(rest)?);
             let blob_length = take_number(rest)?;
             let range = take_number(rest)?..take_number(rest)?;
             let inside = range.start < range.end && range.end <= blob_length;
-            inside.then_some(Entry::Store(Extent { blob, blob_length, range }))
+            inside.then_some(RecordEntry::Store(BlobExtent { blob, blob_length, range }))
         }
         _ => None,
     }
@@ -125,19 +125,19 @@ mod tests {
 
     use super::*;
 
-    fn memory(bytes: usize) -> Part {
-        Part::Memory(Bytes::from(vec![7; bytes]))
+    fn memory(bytes: usize) -> BodyPart {
+        BodyPart::Memory(Bytes::from(vec![7; bytes]))
     }
 
-    fn stored(start: u64, end: u64, blob_length: u64) -> Part {
-        Part::Store(Extent { blob: Hash([9; 32]), blob_length, range: start..end })
+    fn stored(start: u64, end: u64, blob_length: u64) -> BodyPart {
+        BodyPart::Store(BlobExtent { blob: ContentHash([9; 32]), blob_length, range: start..end })
     }
 
     /// A record with a right checksum around whatever `change` does to a good one.
-    fn forged(body: &Body, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    fn forged(body: &RenditionBody, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut bytes = encode(body);
         change(&mut bytes);
-        let checksum = Hash::of(&bytes[20..]);
+        let checksum = ContentHash::of(&bytes[20..]);
         bytes[4..20].copy_from_slice(&checksum.0[..16]);
         bytes
     }
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn torn_and_damaged_records_are_nothing() {
         for body in [
-            Body::memory(vec![7; 5]),
-            Body::new([memory(5), stored(10, 90, 100)]),
-            Body::new([memory(3), stored(0, 9, 9), memory(2), stored(1, 2, u64::MAX)]),
+            RenditionBody::memory(vec![7; 5]),
+            RenditionBody::new([memory(5), stored(10, 90, 100)]),
+            RenditionBody::new([memory(3), stored(0, 9, 9), memory(2), stored(1, 2, u64::MAX)]),
         ] {
             let good = encode(&body);
             assert_eq!(decode(good.clone()), Some(body));
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_no_body_can_be_is_nothing_although_its_checksum_is_right() {
-        let body = Body::new([memory(5), stored(10, 90, 100)]);
+        let body = RenditionBody::new([memory(5), stored(10, 90, 100)]);
         let (entry, second) = (FIXED_BYTES, FIXED_BYTES + 9);
         let number = |bytes: &mut Vec<u8>, at: usize, value: u64| {
             bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
@@ -186,7 +186,7 @@ mod tests {
         check("an end before the start", &|bytes| number(bytes, second + 49, 9));
         check("an empty extent", &|bytes| number(bytes, second + 49, 10));
         check("a longer file", &|bytes| bytes.push(7));
-        let endless = Body::new([stored(0, u64::MAX, u64::MAX)]);
+        let endless = RenditionBody::new([stored(0, u64::MAX, u64::MAX)]);
         let twice = forged(&endless, |bytes| {
             bytes[FIXED_BYTES - 1] = 2;
             bytes.extend_from_within(FIXED_BYTES..);
@@ -194,14 +194,14 @@ mod tests {
         assert_eq!(decode(twice), None, "more bytes than can be counted");
     }
 
-    fn part() -> impl Strategy<Value = Part> {
+    fn part() -> impl Strategy<Value = BodyPart> {
         let bytes = proptest::collection::vec(any::<u8>(), 0..50);
         let extent = (any::<[u8; 32]>(), 0u64..1 << 40, 0u64..1 << 40, 0u64..1 << 40);
         prop_oneof![
-            bytes.prop_map(|bytes| Part::Memory(bytes.into())),
+            bytes.prop_map(|bytes| BodyPart::Memory(bytes.into())),
             extent.prop_map(|(blob, start, length, rest)| {
                 let range = start..start + length;
-                Part::Store(Extent { blob: Hash(blob), blob_length: range.end + rest, range })
+                BodyPart::Store(BlobExtent { blob: ContentHash(blob), blob_length: range.end + rest, range })
             }),
         ]
     }
@@ -211,7 +211,7 @@ mod tests {
         fn what_is_encoded_is_decoded_again(
             parts in proptest::collection::vec(part(), 0..=BODY_PARTS_MAX),
         ) {
-            let body = Body::new(parts);
+            let body = RenditionBody::new(parts);
             prop_assert_eq!(decode(encode(&body)), Some(body));
         }
 
@@ -220,7 +220,7 @@ mod tests {
             // Small numbers make counts, kinds and lengths that nearly fit.
             bytes in proptest::collection::vec(prop_oneof![0u8..3, any::<u8>()], 0..200),
         ) {
-            let empty = Body::new([]);
+            let empty = RenditionBody::new([]);
             let forged = forged(&empty, |record| record.splice(20.., bytes).for_each(drop));
             if let Some(body) = decode(forged.clone()) {
                 prop_assert_eq!(encode(&body), forged);

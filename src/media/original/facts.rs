@@ -11,10 +11,10 @@
 //! Numbers are of variable length ([`jpeg::scan::pack`]). A file that is not exactly
 //! this, or of another original, is no side file: it is made again.
 
-use super::sums::{Grain, Sums};
-use jpeg::scan::index::Index;
+use super::sums::{BlockGrain, BlockChecksums};
+use jpeg::scan::index::ScanIndex;
 use jpeg::scan::pack::{put_number, take_number};
-use model::{Hash, Size};
+use model::{ContentHash, Size};
 
 const MAGIC: &[u8; 4] = b"WPix";
 /// Rises when the form changes, or what is made of an original.
@@ -26,34 +26,34 @@ const REASON_BYTES_MAX: usize = 200;
 
 /// How a picture can be entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum WayIn {
+pub(super) enum RandomAccess {
     /// Only as a whole; why.
     None(String),
     /// In the original.
-    Original(Entrance),
+    Original(StoredIndex),
     /// In a working copy.
-    Working(Working),
+    Working(WorkingCopy),
 }
 
 /// An index with what reading it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entrance {
+pub(super) struct StoredIndex {
     pub(super) components: usize,
-    pub(super) index: Index,
+    pub(super) index: ScanIndex,
 }
 
 /// A working copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Working {
+pub(super) struct WorkingCopy {
     /// Bytes.
     pub(super) length: u64,
-    pub(super) sums: Sums,
-    pub(super) entrance: Entrance,
+    pub(super) sums: BlockChecksums,
+    pub(super) entrance: StoredIndex,
 }
 
 /// A smaller copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Level {
+pub(super) struct PreviewLevel {
     /// Bytes.
     pub(super) length: u64,
     /// CRC-32 of them.
@@ -64,8 +64,8 @@ pub(super) struct Level {
 
 /// What is known of an original.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
-    pub(super) source: Hash,
+pub(super) struct OriginalFacts {
+    pub(super) source: ContentHash,
     /// Bytes.
     pub(super) length: u64,
     /// The store's stamp when the bytes last were what the hash says.
@@ -76,15 +76,15 @@ pub(super) struct Facts {
     pub(super) start: u64,
     /// Offset behind the picture's end.
     pub(super) end: u64,
-    pub(super) sums: Sums,
-    pub(super) way_in: WayIn,
-    pub(super) level: Option<Level>,
+    pub(super) sums: BlockChecksums,
+    pub(super) way_in: RandomAccess,
+    pub(super) level: Option<PreviewLevel>,
     /// Whether a derived file is left out that could not be written. Never printed: it is true for
     /// a while, and a side file is for good.
     pub(super) makeshift: bool,
 }
 
-impl Entrance {
+impl StoredIndex {
     fn print(&self, out: &mut Vec<u8>) {
         put_number(out, long(self.components));
         self.index.pack(self.components, out);
@@ -92,7 +92,7 @@ impl Entrance {
 
     fn parse(bytes: &mut &[u8]) -> Option<Self> {
         let components = usize::try_from(take_number(bytes)?).ok()?;
-        let index = Index::unpack(components, bytes)?;
+        let index = ScanIndex::unpack(components, bytes)?;
         Some(Self { components, index })
     }
 }
@@ -101,7 +101,7 @@ fn long(value: usize) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-impl Facts {
+impl OriginalFacts {
     pub(super) fn print(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.source.0);
@@ -110,17 +110,17 @@ impl Facts {
         }
         self.sums.print(&mut out);
         match &self.way_in {
-            WayIn::None(reason) => {
+            RandomAccess::None(reason) => {
                 let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
                 put_number(&mut out, 0);
                 put_number(&mut out, long(reason.len()));
                 out.extend_from_slice(reason);
             }
-            WayIn::Original(entrance) => {
+            RandomAccess::Original(entrance) => {
                 put_number(&mut out, 1);
                 entrance.print(&mut out);
             }
-            WayIn::Working(working) => {
+            RandomAccess::Working(working) => {
                 put_number(&mut out, 2);
                 put_number(&mut out, working.length);
                 working.sums.print(&mut out);
@@ -136,18 +136,18 @@ impl Facts {
         }
         let sum = crc32fast::hash(&out);
         let version = match self.sums.grain() {
-            Grain::Fine => VERSION,
-            Grain::Coarse => VERSION_COARSE,
+            BlockGrain::Fine => VERSION,
+            BlockGrain::Coarse => VERSION_COARSE,
         };
         [MAGIC.as_slice(), &[version], &sum.to_le_bytes(), &out].concat()
     }
 
-    /// Reads a side file; `None` for anything that [`Facts::print`] of these versions did not write.
+    /// Reads a side file; `None` for anything that [`OriginalFacts::print`] of these versions did not write.
     pub(super) fn parse(file: &[u8]) -> Option<Self> {
         let (version, rest) = file.strip_prefix(MAGIC)?.split_first()?;
         let grain = match *version {
-            VERSION => Grain::Fine,
-            VERSION_COARSE => Grain::Coarse,
+            VERSION => BlockGrain::Fine,
+            VERSION_COARSE => BlockGrain::Coarse,
             _ => return None,
         };
         let (sum, mut rest) = rest.split_first_chunk::<4>()?;
@@ -160,15 +160,15 @@ impl Facts {
         let (length, stamp) = (take_number(bytes)?, take_number(bytes)?);
         let preview_px = u32::try_from(take_number(bytes)?).ok()?;
         let (start, end) = (take_number(bytes)?, take_number(bytes)?);
-        let sums = Sums::parse(bytes, length, grain)?;
-        let way_in = WayIn::parse(bytes, grain)?;
+        let sums = BlockChecksums::parse(bytes, length, grain)?;
+        let way_in = RandomAccess::parse(bytes, grain)?;
         let level = match take_number(bytes)? {
             0 => None,
-            1 => Some(Level::parse(bytes)?),
+            1 => Some(PreviewLevel::parse(bytes)?),
             _ => return None,
         };
         let whole = bytes.is_empty() && start <= end && end <= length;
-        let source = Hash(*source);
+        let source = ContentHash(*source);
         whole.then_some(Self {
             source,
             length,
@@ -185,18 +185,18 @@ impl Facts {
 
     /// Bytes that the facts take in memory.
     pub(super) fn weight(&self) -> usize {
-        let entries = |entrance: &Entrance| entrance.index.entries.len() * 16;
+        let entries = |entrance: &StoredIndex| entrance.index.entries.len() * 16;
         let way_in = match &self.way_in {
-            WayIn::None(_) => 0,
-            WayIn::Original(entrance) => entries(entrance),
-            WayIn::Working(working) => entries(&working.entrance) + working.sums.count() * 4,
+            RandomAccess::None(_) => 0,
+            RandomAccess::Original(entrance) => entries(entrance),
+            RandomAccess::Working(working) => entries(&working.entrance) + working.sums.count() * 4,
         };
         way_in + self.sums.count() * 4 + 512
     }
 }
 
-impl WayIn {
-    fn parse(bytes: &mut &[u8], grain: Grain) -> Option<Self> {
+impl RandomAccess {
+    fn parse(bytes: &mut &[u8], grain: BlockGrain) -> Option<Self> {
         match take_number(bytes)? {
             0 => {
                 let length = usize::try_from(take_number(bytes)?).ok()?;
@@ -204,19 +204,19 @@ impl WayIn {
                 *bytes = tail;
                 Some(Self::None(String::from_utf8_lossy(reason).into_owned()))
             }
-            1 => Entrance::parse(bytes).map(Self::Original),
+            1 => StoredIndex::parse(bytes).map(Self::Original),
             2 => {
                 let length = take_number(bytes)?;
-                let sums = Sums::parse(bytes, length, grain)?;
-                let entrance = Entrance::parse(bytes)?;
-                Some(Self::Working(Working { length, sums, entrance }))
+                let sums = BlockChecksums::parse(bytes, length, grain)?;
+                let entrance = StoredIndex::parse(bytes)?;
+                Some(Self::Working(WorkingCopy { length, sums, entrance }))
             }
             _ => None,
         }
     }
 }
 
-impl Level {
+impl PreviewLevel {
     fn parse(bytes: &mut &[u8]) -> Option<Self> {
         let (length, sum) = (take_number(bytes)?, u32::try_from(take_number(bytes)?).ok()?);
         let mut edge = || u32::try_from(take_number(bytes)?).ok();
@@ -227,30 +227,30 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jpeg::scan::index::Entry;
+    use jpeg::scan::index::IndexEntry;
 
-    fn all() -> Vec<Facts> {
+    fn all() -> Vec<OriginalFacts> {
         let entries =
-            vec![Entry { place: 4000, dc: [0; 4] }, Entry { place: 9001, dc: [7, -3, 2, 0] }];
-        let index = Index { every: 64, entries, end: 10_000, marker: 1251 };
-        let entrance = Entrance { components: 3, index };
+            vec![IndexEntry { place: 4000, dc: [0; 4] }, IndexEntry { place: 9001, dc: [7, -3, 2, 0] }];
+        let index = ScanIndex { every: 64, entries, end: 10_000, marker: 1251 };
+        let entrance = StoredIndex { components: 3, index };
         let bytes = vec![5; 40_000];
         let working =
-            Working { length: 40_000, sums: Sums::of(&bytes), entrance: entrance.clone() };
-        let level = Level { length: 700, sum: u32::MAX, size: Size::new(1500, 1000) };
+            WorkingCopy { length: 40_000, sums: BlockChecksums::of(&bytes), entrance: entrance.clone() };
+        let level = PreviewLevel { length: 700, sum: u32::MAX, size: Size::new(1500, 1000) };
         let ways = [
-            WayIn::None("process".to_owned()),
-            WayIn::Original(entrance),
-            WayIn::Working(working),
+            RandomAccess::None("process".to_owned()),
+            RandomAccess::Original(entrance),
+            RandomAccess::Working(working),
         ];
-        let facts = |(way_in, level)| Facts {
-            source: Hash::of(&bytes),
+        let facts = |(way_in, level)| OriginalFacts {
+            source: ContentHash::of(&bytes),
             length: 40_000,
             stamp: u64::MAX,
             preview_px: 1024,
             start: 500,
             end: 39_999,
-            sums: Sums::of(&bytes),
+            sums: BlockChecksums::of(&bytes),
             way_in,
             level,
             makeshift: false,
@@ -261,23 +261,23 @@ mod tests {
     #[test]
     fn what_is_printed_is_parsed() {
         for facts in all() {
-            assert_eq!(Facts::parse(&facts.print()), Some(facts));
+            assert_eq!(OriginalFacts::parse(&facts.print()), Some(facts));
         }
     }
 
     #[test]
     fn a_side_file_of_the_version_before_is_read_as_it_stands() {
         for mut facts in all() {
-            let mut sums = Sums::none(Grain::Coarse);
+            let mut sums = BlockChecksums::none(BlockGrain::Coarse);
             sums.extend(&vec![5; 40_000]);
             assert_eq!(sums.count(), 3);
-            if let WayIn::Working(working) = &mut facts.way_in {
+            if let RandomAccess::Working(working) = &mut facts.way_in {
                 working.sums = sums.clone();
             }
             facts.sums = sums;
             let file = facts.print();
             assert_eq!(file[MAGIC.len()], 1);
-            assert_eq!(Facts::parse(&file), Some(facts));
+            assert_eq!(OriginalFacts::parse(&file), Some(facts));
         }
     }
 
@@ -286,19 +286,19 @@ mod tests {
         for facts in all() {
             let file = facts.print();
             for at in 0..file.len() {
-                assert_eq!(Facts::parse(&file[..at]), None);
+                assert_eq!(OriginalFacts::parse(&file[..at]), None);
                 let mut damaged = file.clone();
                 damaged[at] ^= 0x10;
-                assert_eq!(Facts::parse(&damaged), None, "byte {at}");
+                assert_eq!(OriginalFacts::parse(&damaged), None, "byte {at}");
             }
-            assert_eq!(Facts::parse(&[file, vec![0]].concat()), None);
+            assert_eq!(OriginalFacts::parse(&[file, vec![0]].concat()), None);
         }
     }
 
     #[test]
     fn a_changed_byte_is_found_in_its_block() {
         let mut bytes: Vec<u8> = (0..=255).cycle().take(50_000).collect();
-        let sums = Sums::of(&bytes);
+        let sums = BlockChecksums::of(&bytes);
         let blocks = sums.blocks(&(20_000..30_000), 50_000);
         assert_eq!(blocks, 16_384..32_768);
         assert!(sums.agree(16_384, &bytes[16_384..32_768]));
@@ -306,7 +306,7 @@ mod tests {
         assert!(!sums.agree(16_384, &bytes[16_384..32_768]));
         assert!(sums.agree(32_768, &bytes[32_768..]));
         assert_eq!(sums.blocks(&(49_000..50_000), 50_000), 45_056..50_000);
-        let coarse = Sums::none(Grain::Coarse);
+        let coarse = BlockChecksums::none(BlockGrain::Coarse);
         assert_eq!(coarse.blocks(&(49_000..50_000), 50_000), 32_768..50_000);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An original is never changed. Beside it lie files that can be made again at any time: the *side
 //! file* with the index and the sums of the original's blocks (`facts`), a *working copy* where
-//! the original cannot be entered, and a *level*, a smaller copy for Previews. [`Originals`] makes
+//! the original cannot be entered, and a *level*, a smaller copy for Previews. [`OriginalStore`] makes
 //! them when an original comes in and again whenever one is missing, damaged or of an older
 //! version.
 //!
@@ -21,17 +21,17 @@ use moka::sync::Cache;
 
 use crate::runtime::limits::{DERIVED_AGAIN, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
-use crate::storage::blobs::{BlobReader, Derived, Kind, Store, StoreError};
-use facts::{Facts, WayIn};
-use imaging::{GoOn, ImageFormat, Spread};
-use jpeg::header::{Header, HeaderError, HeaderLimits};
+use crate::storage::blobs::{BlobReader, DerivedStore, DerivedKind, BlobStore, StoreError};
+use facts::{OriginalFacts, RandomAccess};
+use imaging::{ShouldContinue, ImageFormat, ParallelMap};
+use jpeg::header::{JpegHeader, HeaderError, HeaderLimits};
 use jpeg::scan::Scan;
-use model::{Hash, Size};
-pub use picture::{Head, Picture};
-use prepare::Request;
+use model::{ContentHash, Size};
+pub use picture::{JpegHead, IndexedPicture};
+use prepare::PrepareRequest;
 use reading::{hash_and_sums, read_blocks, read_checked};
 pub use sums::BLOCK_BYTES;
-use sums::{Grain, Sums};
+use sums::{BlockGrain, BlockChecksums};
 
 /// Why there is no way into a file that is no JPEG.
 const NO_PICTURE: &str = "it is no picture";
@@ -44,14 +44,14 @@ pub enum OriginalError {
     Store(#[from] StoreError),
     /// Its bytes are not those that came in.
     #[error("original {0} was changed after it came in")]
-    Changed(Hash),
+    Changed(ContentHash),
     /// A derived file is not what was written; it can be made again.
     #[error("the {} file of original {hash} is damaged", kind.as_str())]
     Derived {
         /// Which.
-        kind: Kind,
+        kind: DerivedKind,
         /// Of what.
-        hash: Hash,
+        hash: ContentHash,
     },
     /// The original's markers cannot be read.
     #[error(transparent)]
@@ -103,14 +103,14 @@ pub struct NewOriginal<'a> {
     /// The file.
     pub bytes: &'a [u8],
     /// What was parsed from it.
-    pub header: &'a Header,
+    pub header: &'a JpegHeader,
 }
 
 /// What became of an original that came in.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredOriginal {
     /// Its key.
-    pub hash: Hash,
+    pub hash: ContentHash,
     /// Why it can only be decoded as a whole, if so.
     pub whole: Option<String>,
     /// Whether its picture was decoded on the way, at a part of its size.
@@ -119,35 +119,35 @@ pub struct Stored {
     pub warning: Option<String>,
 }
 
-/// What [`Originals::check`] found wrong.
+/// What [`OriginalStore::check`] found wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum OriginalFault {
     /// No blob of this hash.
     Missing,
     /// The blob's bytes are not those of its hash, or fewer or more.
     Changed,
     /// A derived file is missing, damaged or old.
-    Derived(Kind),
+    Derived(DerivedKind),
 }
 
 /// The originals of a store.
 #[derive(Clone)]
-pub struct Originals {
-    store: Store,
-    derived: Derived,
+pub struct OriginalStore {
+    store: BlobStore,
+    derived: DerivedStore,
     limits: HeaderLimits,
     preview_px: u32,
-    known: Cache<Hash, Arc<Facts>>,
+    known: Cache<ContentHash, Arc<OriginalFacts>>,
     /// Those of originals whose derived files could not be written, for a while.
-    makeshift: Cache<Hash, Arc<Facts>>,
+    makeshift: Cache<ContentHash, Arc<OriginalFacts>>,
 }
 
-impl Originals {
+impl OriginalStore {
     /// `preview_px` is the long side of a Preview, for which levels are made.
     #[must_use]
-    pub fn new(store: Store, derived: Derived, limits: HeaderLimits, preview_px: u32) -> Self {
+    pub fn new(store: BlobStore, derived: DerivedStore, limits: HeaderLimits, preview_px: u32) -> Self {
         let weigh =
-            |_: &Hash, facts: &Arc<Facts>| u32::try_from(facts.weight()).unwrap_or(u32::MAX);
+            |_: &ContentHash, facts: &Arc<OriginalFacts>| u32::try_from(facts.weight()).unwrap_or(u32::MAX);
         let cache = || Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh);
         let (known, makeshift) = (cache().build(), cache().time_to_live(DERIVED_AGAIN).build());
         Self { store, derived, limits, preview_px, known, makeshift }
@@ -155,13 +155,13 @@ impl Originals {
 
     /// The store below.
     #[must_use]
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &BlobStore {
         &self.store
     }
 
     /// The derived files beside it.
     #[must_use]
-    pub fn derived(&self) -> &Derived {
+    pub fn derived(&self) -> &DerivedStore {
         &self.derived
     }
 
@@ -172,14 +172,14 @@ impl Originals {
     pub fn store_new(
         &self,
         new: &NewOriginal<'_>,
-        spread: Spread<'_>,
-        go_on: GoOn<'_>,
-    ) -> Result<Option<Stored>, StoreError> {
+        spread: ParallelMap<'_>,
+        go_on: ShouldContinue<'_>,
+    ) -> Result<Option<StoredOriginal>, StoreError> {
         let length = new.bytes.len() as u64;
         // Hashing and writing wait for the disk; deriving needs a core.
         let (hash, made) = std::thread::scope(|scope| {
             let writing = scope.spawn(|| self.store.write(new.bytes));
-            let made = prepare::make(&self.request(Hash([0; 32]), new, spread, go_on));
+            let made = prepare::make(&self.request(ContentHash([0; 32]), new, spread, go_on));
             let written = writing.join().unwrap_or_else(|_| {
                 let cause = std::io::Error::other("the writer panicked");
                 Err(StoreError::Io { path: "store".to_owned(), cause })
@@ -190,25 +190,25 @@ impl Originals {
         let Some(mut made) = made else { return Ok(None) };
         (made.facts.source, made.facts.stamp) = (hash, stamp);
         let whole = match &made.facts.way_in {
-            WayIn::None(reason) => Some(reason.clone()),
-            WayIn::Original(_) | WayIn::Working(_) => None,
+            RandomAccess::None(reason) => Some(reason.clone()),
+            RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         };
         let (decoded, warning) = (made.level.is_some(), made.warning.clone());
         self.keep(made);
-        Ok(Some(Stored { hash, whole, decoded, warning }))
+        Ok(Some(StoredOriginal { hash, whole, decoded, warning }))
     }
 
-    /// The memory that [`Originals::store_new`] takes at its peak besides a file of `length` bytes.
+    /// The memory that [`OriginalStore::store_new`] takes at its peak besides a file of `length` bytes.
     #[must_use]
-    pub fn memory_bytes(&self, header: &Header, length: u64) -> u64 {
+    pub fn memory_bytes(&self, header: &JpegHeader, length: u64) -> u64 {
         prepare::memory_bytes(header, length, self.preview_px)
     }
 
     /// Stores a file that is no picture, piece by piece.
     ///
     /// When this returns it is on disk.
-    pub fn store_file(&self, source: &Path) -> Result<(Hash, u64), StoreError> {
-        let mut sums = Sums::default();
+    pub fn store_file(&self, source: &Path) -> Result<(ContentHash, u64), StoreError> {
+        let mut sums = BlockChecksums::default();
         let (hash, length) = self.store.copy(source, &mut |piece| sums.extend(piece))?;
         let stamp = self.store.reader(hash, length)?.stamp();
         self.keep(self.opaque(hash, length, stamp, sums));
@@ -216,17 +216,17 @@ impl Originals {
     }
 
     /// The same for bytes in memory.
-    pub fn store_bytes(&self, bytes: &[u8]) -> Result<Hash, StoreError> {
+    pub fn store_bytes(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
         let hash = self.store.write(bytes)?;
         let length = bytes.len() as u64;
         let stamp = self.store.reader(hash, length)?.stamp();
-        self.keep(self.opaque(hash, length, stamp, Sums::of(bytes)));
+        self.keep(self.opaque(hash, length, stamp, BlockChecksums::of(bytes)));
         Ok(hash)
     }
 
     /// What is known of a file that is no picture.
-    fn opaque(&self, source: Hash, length: u64, stamp: u64, sums: Sums) -> prepare::Made {
-        let facts = Facts {
+    fn opaque(&self, source: ContentHash, length: u64, stamp: u64, sums: BlockChecksums) -> prepare::PreparedOriginal {
+        let facts = OriginalFacts {
             source,
             length,
             stamp,
@@ -234,21 +234,21 @@ impl Originals {
             start: 0,
             end: length,
             sums,
-            way_in: WayIn::None(NO_PICTURE.to_owned()),
+            way_in: RandomAccess::None(NO_PICTURE.to_owned()),
             level: None,
             makeshift: false,
         };
-        prepare::Made { facts, working: None, level: None, warning: None }
+        prepare::PreparedOriginal { facts, working: None, level: None, warning: None }
     }
 
     fn request<'a>(
         &'a self,
-        source: Hash,
+        source: ContentHash,
         new: &NewOriginal<'a>,
-        spread: Spread<'a>,
-        go_on: GoOn<'a>,
-    ) -> Request<'a> {
-        Request {
+        spread: ParallelMap<'a>,
+        go_on: ShouldContinue<'a>,
+    ) -> PrepareRequest<'a> {
+        PrepareRequest {
             source,
             stamp: 0,
             bytes: new.bytes,
@@ -263,7 +263,7 @@ impl Originals {
     /// Writes derived files, the side file last, and remembers the facts.
     ///
     /// Where one cannot be written the original is used without it for [`DERIVED_AGAIN`].
-    fn keep(&self, mut made: prepare::Made) -> Arc<Facts> {
+    fn keep(&self, mut made: prepare::PreparedOriginal) -> Arc<OriginalFacts> {
         let hash = made.facts.source;
         let side_file = made.facts.print();
         let put = |kind, file: Option<&[u8]>| {
@@ -277,11 +277,11 @@ impl Originals {
             done.is_ok()
         };
         let mut kept = true;
-        if !put(Kind::Working, made.working.as_deref()) && made.working.is_some() {
-            made.facts.way_in = WayIn::None("its working copy cannot be kept".to_owned());
+        if !put(DerivedKind::Working, made.working.as_deref()) && made.working.is_some() {
+            made.facts.way_in = RandomAccess::None("its working copy cannot be kept".to_owned());
             kept = false;
         }
-        if !put(Kind::Level, made.level.as_deref()) && made.level.is_some() {
+        if !put(DerivedKind::Level, made.level.as_deref()) && made.level.is_some() {
             made.facts.level = None;
             kept = false;
         }
@@ -292,8 +292,8 @@ impl Originals {
             return facts;
         }
         self.makeshift.invalidate(&hash);
-        put(Kind::Index, Some(&side_file));
-        if let WayIn::None(reason) = &made.facts.way_in
+        put(DerivedKind::Index, Some(&side_file));
+        if let RandomAccess::None(reason) = &made.facts.way_in
             && reason != NO_PICTURE
         {
             metrics::counter!(telemetry::NOT_INDEXED).increment(1);
@@ -307,10 +307,10 @@ impl Originals {
     /// Opens an original of `length` bytes; its derived files are made if need be.
     pub fn open(
         &self,
-        hash: Hash,
+        hash: ContentHash,
         length: u64,
-        spread: Spread<'_>,
-    ) -> Result<Original, OriginalError> {
+        spread: ParallelMap<'_>,
+    ) -> Result<OpenOriginal, OriginalError> {
         let reader = self.store.reader(hash, length)?;
         let known = self.known.get(&hash).or_else(|| self.makeshift.get(&hash));
         let facts = match known {
@@ -321,21 +321,21 @@ impl Originals {
             Some(facts) => facts,
             None => self.rebuild(hash, length, spread)?,
         };
-        Ok(Original { originals: self.clone(), facts, reader })
+        Ok(OpenOriginal { originals: self.clone(), facts, reader })
     }
 
     /// The facts in the side file, if it is whole, of this version and these settings.
     ///
     /// Fails when the bucket that has it does not answer.
-    fn read_facts(&self, hash: Hash, length: u64) -> Result<Option<Arc<Facts>>, StoreError> {
-        let fits = |facts: &Facts| {
+    fn read_facts(&self, hash: ContentHash, length: u64) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
+        let fits = |facts: &OriginalFacts| {
             facts.source == hash && facts.length == length && facts.preview_px == self.preview_px
         };
-        let read = || match self.derived.read(Kind::Index, hash, SIDE_FILE_BYTES_MAX) {
+        let read = || match self.derived.read(DerivedKind::Index, hash, SIDE_FILE_BYTES_MAX) {
             Err(away @ StoreError::Away { .. }) => Err(away),
             // One that cannot be read is as good as none.
             Err(_) => Ok(None),
-            Ok(file) => Ok(file.and_then(|file| Facts::parse(&file)).filter(fits)),
+            Ok(file) => Ok(file.and_then(|file| OriginalFacts::parse(&file)).filter(fits)),
         };
         let mut facts = read()?;
         // What is damaged or old may be a copy.
@@ -354,24 +354,24 @@ impl Originals {
     /// Fails with [`OriginalError::Changed`] when its bytes are not those of its hash.
     pub fn rebuild_files(
         &self,
-        hash: Hash,
+        hash: ContentHash,
         length: u64,
-        spread: Spread<'_>,
+        spread: ParallelMap<'_>,
     ) -> Result<(), OriginalError> {
         self.rebuild(hash, length, spread).map(drop)
     }
 
     fn rebuild(
         &self,
-        hash: Hash,
+        hash: ContentHash,
         length: u64,
-        spread: Spread<'_>,
-    ) -> Result<Arc<Facts>, OriginalError> {
+        spread: ParallelMap<'_>,
+    ) -> Result<Arc<OriginalFacts>, OriginalError> {
         self.known.invalidate(&hash);
         let reader = self.store.reader(hash, length)?;
         let stamp = reader.stamp();
         if !starts_like_a_jpeg(&reader)? {
-            let (found, sums) = hash_and_sums(&reader, Grain::default())?;
+            let (found, sums) = hash_and_sums(&reader, BlockGrain::default())?;
             if found != hash {
                 return Err(OriginalError::Changed(hash));
             }
@@ -379,12 +379,12 @@ impl Originals {
             return Ok(self.keep(self.opaque(hash, length, stamp, sums)));
         }
         let bytes = self.store.read(hash, length)?;
-        if Hash::of(&bytes) != hash {
+        if ContentHash::of(&bytes) != hash {
             return Err(OriginalError::Changed(hash));
         }
-        let header = Header::parse(&bytes, &self.limits)?;
+        let header = JpegHeader::parse(&bytes, &self.limits)?;
         let new = NewOriginal { bytes: &bytes, header: &header };
-        let request = Request { stamp, ..self.request(hash, &new, spread, &|| true) };
+        let request = PrepareRequest { stamp, ..self.request(hash, &new, spread, &|| true) };
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
         tracing::info!(original = %hash, "derived files are made again");
         // Nobody says no here.
@@ -392,24 +392,24 @@ impl Originals {
     }
 
     /// Checks an original and its derived files, byte for byte.
-    pub fn check(&self, hash: Hash, length: u64) -> Result<Vec<Finding>, StoreError> {
+    pub fn check(&self, hash: ContentHash, length: u64) -> Result<Vec<OriginalFault>, StoreError> {
         // What lies there is looked at, and not what is remembered of it.
         self.store.forget(hash);
         self.derived.forget(hash);
         match self
             .store
             .reader(hash, length)
-            .and_then(|reader| hash_and_sums(&reader, Grain::default()))
+            .and_then(|reader| hash_and_sums(&reader, BlockGrain::default()))
         {
-            Err(StoreError::Missing(_)) => return Ok(vec![Finding::Missing]),
-            Err(StoreError::Length { .. }) => return Ok(vec![Finding::Changed]),
+            Err(StoreError::Missing(_)) => return Ok(vec![OriginalFault::Missing]),
+            Err(StoreError::Length { .. }) => return Ok(vec![OriginalFault::Changed]),
             Err(other) => return Err(other),
-            Ok((found, _)) if found != hash => return Ok(vec![Finding::Changed]),
+            Ok((found, _)) if found != hash => return Ok(vec![OriginalFault::Changed]),
             Ok(_) => {}
         }
         self.known.invalidate(&hash);
         let Some(facts) = self.read_facts(hash, length)? else {
-            return Ok(vec![Finding::Derived(Kind::Index)]);
+            return Ok(vec![OriginalFault::Derived(DerivedKind::Index)]);
         };
         let mut found = Vec::new();
         let whole = |kind, length, agrees: &dyn Fn(&[u8]) -> bool| {
@@ -418,23 +418,23 @@ impl Originals {
                 file.is_some_and(|file| file.len() as u64 == length && agrees(&file)),
             )
         };
-        if let WayIn::Working(working) = &facts.way_in
-            && !whole(Kind::Working, working.length, &|file| working.sums.agree(0, file))?
+        if let RandomAccess::Working(working) = &facts.way_in
+            && !whole(DerivedKind::Working, working.length, &|file| working.sums.agree(0, file))?
         {
-            found.push(Finding::Derived(Kind::Working));
+            found.push(OriginalFault::Derived(DerivedKind::Working));
         }
         if let Some(level) = &facts.level
-            && !whole(Kind::Level, level.length, &|file| crc32fast::hash(file) == level.sum)?
+            && !whole(DerivedKind::Level, level.length, &|file| crc32fast::hash(file) == level.sum)?
         {
-            found.push(Finding::Derived(Kind::Level));
+            found.push(OriginalFault::Derived(DerivedKind::Level));
         }
         Ok(found)
     }
 
     /// The derived files that are there.
-    pub fn list_derived(&self) -> Result<Vec<(Kind, Hash)>, StoreError> {
+    pub fn list_derived(&self) -> Result<Vec<(DerivedKind, ContentHash)>, StoreError> {
         let mut found = Vec::new();
-        for kind in Kind::ALL {
+        for kind in DerivedKind::ALL {
             found.extend(self.derived.list(kind)?.into_iter().map(|hash| (kind, hash)));
         }
         Ok(found)
@@ -444,8 +444,8 @@ impl Originals {
     /// there were. What came in after they were listed stays.
     pub fn sweep_derived(
         &self,
-        listed: &[(Kind, Hash)],
-        wanted: &dyn Fn(Hash) -> bool,
+        listed: &[(DerivedKind, ContentHash)],
+        wanted: &dyn Fn(ContentHash) -> bool,
     ) -> Result<usize, StoreError> {
         let mut removed = 0;
         for (kind, hash) in listed.iter().copied().filter(|(_, hash)| !wanted(*hash)) {
@@ -458,9 +458,9 @@ impl Originals {
     /// What is known of an original without looking: whether it can be entered, and the size of
     /// its level. `None` if nothing is.
     #[must_use]
-    pub fn known(&self, hash: Hash) -> Option<(bool, Option<Size>)> {
+    pub fn known(&self, hash: ContentHash) -> Option<(bool, Option<Size>)> {
         let facts = self.known.get(&hash).or_else(|| self.makeshift.get(&hash))?;
-        let enters = !matches!(facts.way_in, WayIn::None(_));
+        let enters = !matches!(facts.way_in, RandomAccess::None(_));
         Some((enters, facts.level.map(|level| level.size)))
     }
 
@@ -469,7 +469,7 @@ impl Originals {
     /// Nothing is read for nothing where the range ends at a multiple of [`BLOCK_BYTES`].
     pub fn read(
         &self,
-        hash: Hash,
+        hash: ContentHash,
         length: u64,
         range: Range<u64>,
     ) -> Result<bytes::Bytes, OriginalError> {
@@ -486,7 +486,7 @@ impl Originals {
     /// It follows from the sums of its blocks; only those that `range` cuts are read.
     pub fn crc32(
         &self,
-        hash: Hash,
+        hash: ContentHash,
         length: u64,
         range: &Range<u64>,
     ) -> Result<crc32fast::Hasher, OriginalError> {
@@ -511,7 +511,7 @@ impl Originals {
 
     /// Checks that an original is what it was before any of it is sent: by its stamp, or if that
     /// is another one, by its bytes.
-    pub fn verify(&self, hash: Hash, length: u64) -> Result<(), OriginalError> {
+    pub fn verify(&self, hash: ContentHash, length: u64) -> Result<(), OriginalError> {
         let original = self.open(hash, length, &serially)?;
         if original.reader.stamp() == original.facts.stamp {
             return Ok(());
@@ -520,12 +520,12 @@ impl Originals {
         if sums != original.facts.sums {
             return Err(OriginalError::Changed(hash));
         }
-        let facts = Facts { stamp: original.reader.stamp(), ..Facts::clone(&original.facts) };
+        let facts = OriginalFacts { stamp: original.reader.stamp(), ..OriginalFacts::clone(&original.facts) };
         if facts.makeshift {
             self.makeshift.insert(hash, Arc::new(facts));
             return Ok(());
         }
-        if let Err(cause) = self.derived.write(Kind::Index, hash, &facts.print()) {
+        if let Err(cause) = self.derived.write(DerivedKind::Index, hash, &facts.print()) {
             tracing::warn!("derived file is not kept: {cause}");
         }
         self.known.insert(hash, Arc::new(facts));
@@ -544,27 +544,27 @@ pub fn serially(count: usize, work: &(dyn Fn(usize) + Sync)) {
 }
 
 /// An open original.
-pub struct Original {
-    originals: Originals,
-    facts: Arc<Facts>,
+pub struct OpenOriginal {
+    originals: OriginalStore,
+    facts: Arc<OriginalFacts>,
     reader: BlobReader,
 }
 
-impl Original {
+impl OpenOriginal {
     /// Its key.
     #[must_use]
-    pub fn hash(&self) -> Hash {
+    pub fn hash(&self) -> ContentHash {
         self.facts.source
     }
 
     /// The bytes before the first scan's data, and what they say.
-    pub fn head(&self) -> Result<Head, OriginalError> {
+    pub fn head(&self) -> Result<JpegHead, OriginalError> {
         let (start, end) = (self.facts.start, self.facts.end);
         let bytes = read_checked(&self.reader, &self.facts.sums, 0..start)?;
         let bytes = bytes.ok_or(OriginalError::Changed(self.hash()))?;
         let end = usize::try_from(end).unwrap_or(usize::MAX);
-        let header = Header::parse_start(&bytes, &self.originals.limits, end)?;
-        Ok(Head { bytes, header })
+        let header = JpegHeader::parse_start(&bytes, &self.originals.limits, end)?;
+        Ok(JpegHead { bytes, header })
     }
 
     /// All of its bytes.
@@ -584,8 +584,8 @@ impl Original {
     #[must_use]
     pub fn only_whole(&self) -> Option<&str> {
         match &self.facts.way_in {
-            WayIn::None(reason) => Some(reason),
-            WayIn::Original(_) | WayIn::Working(_) => None,
+            RandomAccess::None(reason) => Some(reason),
+            RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         }
     }
 
@@ -598,9 +598,9 @@ impl Original {
     /// The level's bytes; the original has one.
     pub fn level(&self) -> Result<Vec<u8>, OriginalError> {
         let hash = self.hash();
-        let damaged = OriginalError::Derived { kind: Kind::Level, hash };
+        let damaged = OriginalError::Derived { kind: DerivedKind::Level, hash };
         let Some(level) = self.facts.level else { return Err(damaged) };
-        let file = match self.originals.derived.read(Kind::Level, hash, level.length) {
+        let file = match self.originals.derived.read(DerivedKind::Level, hash, level.length) {
             Err(away @ StoreError::Away { .. }) => return Err(away.into()),
             // One that cannot be read is as good as none.
             Err(_) => None,
@@ -611,15 +611,15 @@ impl Original {
 
     /// The picture, open for reading parts of it; `None` if it can only be decoded as a whole.
     /// `head` is the original's own.
-    pub fn picture(&self, head: &Head) -> Result<Option<Picture<'_>>, OriginalError> {
+    pub fn picture(&self, head: &JpegHead) -> Result<Option<IndexedPicture<'_>>, OriginalError> {
         let hash = self.hash();
         let (scan, entrance, working) = match &self.facts.way_in {
-            WayIn::None(_) => return Ok(None),
-            WayIn::Original(entrance) => (Scan::read(&head.header, &head.bytes), entrance, None),
-            WayIn::Working(working) => {
-                let damaged = || OriginalError::Derived { kind: Kind::Working, hash };
+            RandomAccess::None(_) => return Ok(None),
+            RandomAccess::Original(entrance) => (Scan::read(&head.header, &head.bytes), entrance, None),
+            RandomAccess::Working(working) => {
+                let damaged = || OriginalError::Derived { kind: DerivedKind::Working, hash };
                 let derived = &self.originals.derived;
-                let reader = derived.reader(Kind::Working, hash, working.length);
+                let reader = derived.reader(DerivedKind::Working, hash, working.length);
                 let reader = reader.map_err(|cause| match cause {
                     StoreError::Away { .. } => cause.into(),
                     StoreError::Missing(_)
@@ -633,18 +633,18 @@ impl Original {
                 let head = read_checked(&reader, &working.sums, 0..start.min(working.length));
                 let head = head.ok().flatten().ok_or_else(damaged)?;
                 let end = usize::try_from(working.length).unwrap_or(usize::MAX);
-                let header = Header::parse_start(&head, &self.originals.limits, end)?;
+                let header = JpegHeader::parse_start(&head, &self.originals.limits, end)?;
                 let scan = Scan::read(&header, &head);
-                let head = Head { bytes: head, header };
+                let head = JpegHead { bytes: head, header };
                 (scan, &working.entrance, Some((reader, &working.sums, head)))
             }
         };
         let length = working.as_ref().map_or(self.facts.length, |working| working.0.length());
-        let damaged = || OriginalError::Derived { kind: Kind::Index, hash };
+        let damaged = || OriginalError::Derived { kind: DerivedKind::Index, hash };
         let scan = scan.map_err(|_| damaged())?;
         if !entrance.index.fits(&scan, length) {
             return Err(damaged());
         }
-        Ok(Some(Picture { original: self, scan, entrance, working }))
+        Ok(Some(IndexedPicture { original: self, scan, entrance, working }))
     }
 }

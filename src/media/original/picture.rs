@@ -2,32 +2,32 @@
 
 use std::ops::Range;
 
-use super::facts::Entrance;
+use super::facts::StoredIndex;
 use super::reading::{read_checked, read_many};
-use super::sums::Sums;
-use super::{Original, OriginalError};
-use crate::storage::blobs::{BlobReader, Kind, StoreError};
-use jpeg::header::Header;
-use jpeg::scan::index::Index;
-use jpeg::scan::{Bytes, Scan, ScanError};
+use super::sums::BlockChecksums;
+use super::{OpenOriginal, OriginalError};
+use crate::storage::blobs::{BlobReader, DerivedKind, StoreError};
+use jpeg::header::JpegHeader;
+use jpeg::scan::index::ScanIndex;
+use jpeg::scan::{ByteRanges, Scan, ScanError};
 
 /// A file's bytes before the first scan's data.
-pub struct Head {
+pub struct JpegHead {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// What they say.
-    pub header: Header,
+    pub header: JpegHeader,
 }
 
 /// A picture that can be entered: the original or its working copy.
-pub struct Picture<'a> {
-    pub(super) original: &'a Original,
+pub struct IndexedPicture<'a> {
+    pub(super) original: &'a OpenOriginal,
     pub(super) scan: Scan,
-    pub(super) entrance: &'a Entrance,
-    pub(super) working: Option<(BlobReader, &'a Sums, Head)>,
+    pub(super) entrance: &'a StoredIndex,
+    pub(super) working: Option<(BlobReader, &'a BlockChecksums, JpegHead)>,
 }
 
-impl Picture<'_> {
+impl IndexedPicture<'_> {
     /// What its headers say.
     #[must_use]
     pub fn scan(&self) -> &Scan {
@@ -36,7 +36,7 @@ impl Picture<'_> {
 
     /// Where it can be entered.
     #[must_use]
-    pub fn index(&self) -> &Index {
+    pub fn index(&self) -> &ScanIndex {
         &self.entrance.index
     }
 
@@ -48,13 +48,13 @@ impl Picture<'_> {
 
     /// The head of the file that the picture is read from; `own` is the original's.
     #[must_use]
-    pub fn head<'b>(&'b self, own: &'b Head) -> &'b Head {
+    pub fn head<'b>(&'b self, own: &'b JpegHead) -> &'b JpegHead {
         self.working.as_ref().map_or(own, |(_, _, head)| head)
     }
 
     /// The bytes at `ranges`, which rise, checked.
-    pub fn read(&self, ranges: &[Range<u64>]) -> Result<Bytes<'static>, OriginalError> {
-        let mut bytes = Bytes::default();
+    pub fn read(&self, ranges: &[Range<u64>]) -> Result<ByteRanges<'static>, OriginalError> {
+        let mut bytes = ByteRanges::default();
         let read = match &self.working {
             None => read_many(&self.original.reader, &self.original.facts.sums, ranges)?,
             Some((reader, sums, _)) => self.of_working(read_many(reader, sums, ranges))?,
@@ -91,7 +91,7 @@ impl Picture<'_> {
         let hash = self.original.hash();
         match &self.working {
             None => OriginalError::Changed(hash),
-            Some(_) => OriginalError::Derived { kind: Kind::Working, hash },
+            Some(_) => OriginalError::Derived { kind: DerivedKind::Working, hash },
         }
     }
 
@@ -106,6 +106,6 @@ impl Picture<'_> {
     #[must_use]
     pub fn contradicted(&self, error: ScanError) -> OriginalError {
         tracing::warn!(original = %self.original.hash(), "the index does not fit: {error}");
-        OriginalError::Derived { kind: Kind::Index, hash: self.original.hash() }
+        OriginalError::Derived { kind: DerivedKind::Index, hash: self.original.hash() }
     }
 }

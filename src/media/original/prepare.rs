@@ -1,14 +1,14 @@
 //! Making an original's derived files: index, working copy, level.
 
-use super::facts::{Entrance, Facts, Level, WayIn, Working};
-use super::sums::Sums;
-use imaging::{GoOn, Spread, decode_bands};
-use jpeg::codec::{self, Chroma, Encoding, Pixels, Scale, Space};
-use jpeg::header::{Header, HeaderLimits, Process};
+use super::facts::{StoredIndex, OriginalFacts, PreviewLevel, RandomAccess, WorkingCopy};
+use super::sums::BlockChecksums;
+use imaging::{ShouldContinue, ParallelMap, decode_bands};
+use jpeg::codec::{self, ChromaSubsampling, EncodeOptions, Pixels, DecodeScale, ColourSpace};
+use jpeg::header::{JpegHeader, HeaderLimits, CodingProcess};
 use jpeg::rewrite::colour_segments;
-use jpeg::scan::index::Index;
-use jpeg::scan::{Bytes, Scan, ScanError};
-use model::{Hash, Size};
+use jpeg::scan::index::ScanIndex;
+use jpeg::scan::{ByteRanges, Scan, ScanError};
+use model::{ContentHash, Size};
 
 /// How much longer than a Preview's long side that of its level is at least, in percent: scaling
 /// down needs more pixels than it gives.
@@ -19,8 +19,8 @@ const LEVEL_QUALITIES: [u8; 4] = [92, 88, 82, 75];
 const LEVEL_SHARE_PERCENT: u64 = 14;
 
 /// What is made of an original.
-pub(super) struct Made {
-    pub(super) facts: Facts,
+pub(super) struct PreparedOriginal {
+    pub(super) facts: OriginalFacts,
     pub(super) working: Option<Vec<u8>>,
     pub(super) level: Option<Vec<u8>>,
     /// What the decoder found odd while it made the level; `None` also if it made none.
@@ -28,21 +28,21 @@ pub(super) struct Made {
 }
 
 /// What the facts are made for.
-pub(super) struct Request<'a> {
-    pub(super) source: Hash,
+pub(super) struct PrepareRequest<'a> {
+    pub(super) source: ContentHash,
     pub(super) stamp: u64,
     pub(super) bytes: &'a [u8],
-    pub(super) header: &'a Header,
+    pub(super) header: &'a JpegHeader,
     pub(super) limits: &'a HeaderLimits,
     pub(super) preview_px: u32,
-    pub(super) spread: Spread<'a>,
+    pub(super) spread: ParallelMap<'a>,
     /// Asked between the steps; once it says no, nothing is made.
-    pub(super) go_on: GoOn<'a>,
+    pub(super) go_on: ShouldContinue<'a>,
 }
 
 /// The memory that [`make`] takes at its peak besides a file of `length` bytes, and so does a look
 /// at whether a picture that it cannot enter can be decoded.
-pub(super) fn memory_bytes(header: &Header, length: u64, preview_px: u32) -> u64 {
+pub(super) fn memory_bytes(header: &JpegHeader, length: u64, preview_px: u32) -> u64 {
     let components = u64::try_from(header.components.len()).unwrap_or(u64::MAX);
     let samples = |size: Size| size.pixels().saturating_mul(components);
     // Coefficients of all scans, two bytes each, and the copy with the room that it grows into.
@@ -52,7 +52,7 @@ pub(super) fn memory_bytes(header: &Header, length: u64, preview_px: u32) -> u64
         0
     };
     // In bands, put together, and the level itself. A look decodes at an eighth.
-    let scale = level_scale(header.size, preview_px).unwrap_or(Scale::eighths(1));
+    let scale = level_scale(header.size, preview_px).unwrap_or(DecodeScale::eighths(1));
     let level = samples(scale.of(header.size)).saturating_mul(3);
     // The scan without stuffing, then its bands.
     length.saturating_mul(2).saturating_add(rewritten).saturating_add(level)
@@ -61,14 +61,14 @@ pub(super) fn memory_bytes(header: &Header, length: u64, preview_px: u32) -> u64
 /// Makes everything that can be derived from an original; `None` once it is not to go on.
 ///
 /// Memory: that of [`memory_bytes`].
-pub(super) fn make(request: &Request<'_>) -> Option<Made> {
-    let Request { source, stamp, bytes, header, preview_px, .. } = *request;
+pub(super) fn make(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
+    let PrepareRequest { source, stamp, bytes, header, preview_px, .. } = *request;
     let mut working = None;
     let way_in = match enter(header, bytes) {
         Ok(way) => Ok(way),
         Err(ScanError::Process | ScanError::Scans) if can_be_rewritten(header) => {
             codec::to_baseline(bytes).map_err(|cause| cause.to_string()).and_then(|copy| {
-                let header = Header::parse(&copy, request.limits).map_err(|e| e.to_string())?;
+                let header = JpegHeader::parse(&copy, request.limits).map_err(|e| e.to_string())?;
                 let way = enter(&header, &copy).map_err(|e| e.to_string())?;
                 working = Some((copy, header));
                 Ok(way)
@@ -88,58 +88,58 @@ pub(super) fn make(request: &Request<'_>) -> Option<Made> {
         Err(_) => (None, None),
     };
     let entrance =
-        |(scan, index): (Scan, Index)| Entrance { components: scan.components.len(), index };
+        |(scan, index): (Scan, ScanIndex)| StoredIndex { components: scan.components.len(), index };
     let way_in = match (way_in, &working) {
-        (Err(reason), _) => WayIn::None(reason),
-        (Ok(way), None) => WayIn::Original(entrance(way)),
-        (Ok(way), Some((copy, _))) => WayIn::Working(Working {
+        (Err(reason), _) => RandomAccess::None(reason),
+        (Ok(way), None) => RandomAccess::Original(entrance(way)),
+        (Ok(way), Some((copy, _))) => RandomAccess::Working(WorkingCopy {
             length: copy.len() as u64,
-            sums: Sums::of(copy),
+            sums: BlockChecksums::of(copy),
             entrance: entrance(way),
         }),
     };
-    let described = level.as_ref().map(|(file, size)| Level {
+    let described = level.as_ref().map(|(file, size)| PreviewLevel {
         length: file.len() as u64,
         sum: crc32fast::hash(file),
         size: *size,
     });
-    let facts = Facts {
+    let facts = OriginalFacts {
         source,
         length: bytes.len() as u64,
         stamp,
         preview_px,
         start: scan_data(header, bytes),
         end: header.end as u64,
-        sums: Sums::of(bytes),
+        sums: BlockChecksums::of(bytes),
         way_in,
         level: described,
         makeshift: false,
     };
     let (working, level) = (working.map(|(copy, _)| copy), level.map(|(file, _)| file));
-    (request.go_on)().then_some(Made { facts, working, level, warning })
+    (request.go_on)().then_some(PreparedOriginal { facts, working, level, warning })
 }
 
-fn enter(header: &Header, bytes: &[u8]) -> Result<(Scan, Index), ScanError> {
+fn enter(header: &JpegHeader, bytes: &[u8]) -> Result<(Scan, ScanIndex), ScanError> {
     let scan = Scan::read(header, bytes)?;
-    let index = Index::build(&scan, bytes)?;
+    let index = ScanIndex::build(&scan, bytes)?;
     Ok((scan, index))
 }
 
 /// Whether libjpeg-turbo can hold the coefficients and write them in one scan.
-fn can_be_rewritten(header: &Header) -> bool {
+fn can_be_rewritten(header: &JpegHeader) -> bool {
     let huffman_or_arithmetic = match header.process {
-        Process::Baseline
-        | Process::Extended
-        | Process::Progressive
-        | Process::ArithmeticSequential
-        | Process::ArithmeticProgressive => true,
-        Process::Lossless | Process::ArithmeticLossless | Process::Hierarchical => false,
+        CodingProcess::Baseline
+        | CodingProcess::Extended
+        | CodingProcess::Progressive
+        | CodingProcess::ArithmeticSequential
+        | CodingProcess::ArithmeticProgressive => true,
+        CodingProcess::Lossless | CodingProcess::ArithmeticLossless | CodingProcess::Hierarchical => false,
     };
     huffman_or_arithmetic && header.precision == 8
 }
 
 /// Offset of the first scan's data.
-fn scan_data(header: &Header, bytes: &[u8]) -> u64 {
+fn scan_data(header: &JpegHeader, bytes: &[u8]) -> u64 {
     let at = header.first_scan;
     let length = bytes.get(at + 2..at + 4).unwrap_or(&[0, 2]);
     (at + 2 + usize::from(length[0]) * 256 + usize::from(length[1])) as u64
@@ -147,15 +147,15 @@ fn scan_data(header: &Header, bytes: &[u8]) -> u64 {
 
 /// A smaller copy for Previews, if the picture is large enough to be worth one.
 fn make_level(
-    request: &Request<'_>,
+    request: &PrepareRequest<'_>,
     scan: &Scan,
-    index: &Index,
+    index: &ScanIndex,
     bytes: &[u8],
-    header: &Header,
+    header: &JpegHeader,
 ) -> (Option<(Vec<u8>, Size)>, Option<String>) {
     let Some(scale) = level_scale(header.size, request.preview_px) else { return (None, None) };
     let colour = colour_segments(header, bytes);
-    let bytes = Bytes::whole(bytes).watched(request.go_on);
+    let bytes = ByteRanges::whole(bytes).watched(request.go_on);
     let decoded = decode_bands(scan, index, &colour, &bytes, scale, request.spread);
     let Ok(decoded) = decoded else { return (None, None) };
     let most = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
@@ -167,19 +167,19 @@ fn make_level(
 
 fn encode_level(pixels: &Pixels, quality: u8) -> Option<Vec<u8>> {
     let (space, chroma) = match pixels.channels {
-        1 => (Space::Grey, Chroma::Full),
-        3 => (Space::YCbCr, Chroma::Quarter),
+        1 => (ColourSpace::Grey, ChromaSubsampling::Full),
+        3 => (ColourSpace::YCbCr, ChromaSubsampling::Quarter),
         _ => return None,
     };
-    codec::encode(pixels, Encoding { quality, space, chroma }).ok()
+    codec::encode(pixels, EncodeOptions { quality, space, chroma }).ok()
 }
 
 /// The least scale that is enough for a Preview; `None` if that is not much less than the picture.
-fn level_scale(size: Size, preview_px: u32) -> Option<Scale> {
-    let long = |scale: Scale| {
+fn level_scale(size: Size, preview_px: u32) -> Option<DecodeScale> {
+    let long = |scale: DecodeScale| {
         let size = scale.of(size);
         u64::from(size.width.max(size.height))
     };
     let wanted = u64::from(preview_px) * LEVEL_PERCENT_MIN / 100;
-    [1, 2, 4].map(Scale::eighths).into_iter().find(|scale| long(*scale) >= wanted)
+    [1, 2, 4].map(DecodeScale::eighths).into_iter().find(|scale| long(*scale) >= wanted)
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::sums::{Grain, Sums};
+use super::sums::{BlockGrain, BlockChecksums};
 use crate::storage::blobs::{BlobReader, StoreError};
-use model::Hash;
+use model::ContentHash;
 
 /// Where a piece of a blob starts, and its bytes.
 pub(super) type Piece = (u64, Vec<u8>);
@@ -12,9 +12,9 @@ pub(super) type Piece = (u64, Vec<u8>);
 /// The hash of a blob and the sums of its blocks of this size, piece by piece.
 pub(super) fn hash_and_sums(
     reader: &BlobReader,
-    grain: Grain,
-) -> Result<(Hash, Sums), StoreError> {
-    let (mut hash, mut sums) = (Hash::begin(), Sums::none(grain));
+    grain: BlockGrain,
+) -> Result<(ContentHash, BlockChecksums), StoreError> {
+    let (mut hash, mut sums) = (ContentHash::begin(), BlockChecksums::none(grain));
     for range in reader.pieces() {
         let piece = reader.read(range)?;
         hash.update(&piece);
@@ -27,7 +27,7 @@ pub(super) fn hash_and_sums(
 /// is not what it was.
 pub(super) fn read_blocks(
     reader: &BlobReader,
-    sums: &Sums,
+    sums: &BlockChecksums,
     range: &Range<u64>,
 ) -> Result<Option<Piece>, StoreError> {
     let blocks = sums.blocks(range, reader.length());
@@ -38,7 +38,7 @@ pub(super) fn read_blocks(
 /// Reads `range`; `None` if a block of it is not what it was.
 pub(super) fn read_checked(
     reader: &BlobReader,
-    sums: &Sums,
+    sums: &BlockChecksums,
     range: Range<u64>,
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let Some((start, mut bytes)) = read_blocks(reader, sums, &range)? else { return Ok(None) };
@@ -52,7 +52,7 @@ pub(super) fn read_checked(
 /// block, or lie in neighbouring ones, are one piece. `None` if a block is not what it was.
 pub(super) fn read_many(
     reader: &BlobReader,
-    sums: &Sums,
+    sums: &BlockChecksums,
     ranges: &[Range<u64>],
 ) -> Result<Option<Vec<Piece>>, StoreError> {
     let mut pieces: Vec<Range<u64>> = Vec::new();

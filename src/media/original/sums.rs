@@ -13,7 +13,7 @@ const FINE_BYTES: u64 = 4 << 10;
 
 /// How large the blocks are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Grain {
+pub(super) enum BlockGrain {
     /// [`BLOCK_BYTES`], as in side files of version 1.
     Coarse,
     /// [`FINE_BYTES`].
@@ -21,7 +21,7 @@ pub(super) enum Grain {
     Fine,
 }
 
-impl Grain {
+impl BlockGrain {
     fn bytes(self) -> u64 {
         match self {
             Self::Coarse => BLOCK_BYTES,
@@ -36,12 +36,12 @@ impl Grain {
 
 /// The CRC-32 of each block of a file; the last block may be shorter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
-    grain: Grain,
+pub(super) struct BlockChecksums {
+    grain: BlockGrain,
     sums: Vec<u32>,
 }
 
-impl Sums {
+impl BlockChecksums {
     pub(super) fn of(bytes: &[u8]) -> Self {
         let mut sums = Self::default();
         sums.extend(bytes);
@@ -49,11 +49,11 @@ impl Sums {
     }
 
     /// None yet, of blocks of this size.
-    pub(super) fn none(grain: Grain) -> Self {
+    pub(super) fn none(grain: BlockGrain) -> Self {
         Self { grain, sums: Vec::new() }
     }
 
-    pub(super) fn grain(&self) -> Grain {
+    pub(super) fn grain(&self) -> BlockGrain {
         self.grain
     }
 
@@ -108,7 +108,7 @@ impl Sums {
     }
 
     /// Takes the sums of a file of `length` bytes.
-    pub(super) fn parse(bytes: &mut &[u8], length: u64, grain: Grain) -> Option<Self> {
+    pub(super) fn parse(bytes: &mut &[u8], length: u64, grain: BlockGrain) -> Option<Self> {
         let count = take_number(bytes)?;
         if count != length.div_ceil(grain.bytes()) {
             return None;
@@ -126,10 +126,10 @@ impl Sums {
 /// Joining the sums of two pieces means to carry the first over the length of the second. For one
 /// fixed length that is four look-ups; a general joining takes microseconds, and a photograph has
 /// some thousand blocks.
-struct Shift(Box<[[u32; 256]; 4]>);
+struct ChecksumShift(Box<[[u32; 256]; 4]>);
 
-impl Shift {
-    fn new(grain: Grain) -> Self {
+impl ChecksumShift {
+    fn new(grain: BlockGrain) -> Self {
         let carried = |sum: u32| {
             let mut crc = crc32fast::Hasher::new_with_initial_len(sum, 0);
             // The sum of a piece enters the joined one as it is, so zero leaves what was carried.
@@ -154,14 +154,14 @@ impl Shift {
     }
 }
 
-fn shift(grain: Grain) -> &'static Shift {
-    static COARSE: OnceLock<Shift> = OnceLock::new();
-    static FINE: OnceLock<Shift> = OnceLock::new();
+fn shift(grain: BlockGrain) -> &'static ChecksumShift {
+    static COARSE: OnceLock<ChecksumShift> = OnceLock::new();
+    static FINE: OnceLock<ChecksumShift> = OnceLock::new();
     let shift = match grain {
-        Grain::Coarse => &COARSE,
-        Grain::Fine => &FINE,
+        BlockGrain::Coarse => &COARSE,
+        BlockGrain::Fine => &FINE,
     };
-    shift.get_or_init(|| Shift::new(grain))
+    shift.get_or_init(|| ChecksumShift::new(grain))
 }
 
 #[cfg(test)]
@@ -172,8 +172,8 @@ mod tests {
     fn the_sum_of_a_range_follows_from_those_of_its_blocks() {
         let bytes: Vec<u8> = (0..=250).cycle().take(100_000).collect();
         let length = bytes.len() as u64;
-        for grain in [Grain::Coarse, Grain::Fine] {
-            let mut sums = Sums::none(grain);
+        for grain in [BlockGrain::Coarse, BlockGrain::Fine] {
+            let mut sums = BlockChecksums::none(grain);
             sums.extend(&bytes);
             for (start, end) in
                 [(0, length), (0, 3 * BLOCK_BYTES), (2 * BLOCK_BYTES, length), (0, 0)]

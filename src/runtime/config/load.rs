@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Config, ConfigError, NAMES, Origin};
+use super::{Config, ConfigError, NAMES, SettingOrigin};
 
 const PREFIX: &str = "WIREPHOTO_";
 const DEFAULT_FILE: &str = "wirephoto.toml";
 
 /// What a command knows of settings.
 #[derive(Clone, Debug, Default)]
-pub struct Sources {
+pub struct SettingSources {
     /// `--config FILE`; without it `wirephoto.toml` is read when it exists.
     pub file: Option<PathBuf>,
     /// `section.key` and value of flags, the last one wins.
@@ -22,15 +22,15 @@ pub struct Sources {
 
 /// The values that were given, by name, with their origin.
 #[derive(Clone, Debug, Default)]
-pub struct Values(BTreeMap<String, (String, Origin)>);
+pub struct RawSettings(BTreeMap<String, (String, SettingOrigin)>);
 
-impl Values {
+impl RawSettings {
     /// The value of `name` and where it came from.
-    pub(super) fn find(&self, name: &str, default: &str) -> (String, Origin) {
-        self.0.get(name).cloned().unwrap_or_else(|| (default.to_owned(), Origin::Default))
+    pub(super) fn find(&self, name: &str, default: &str) -> (String, SettingOrigin) {
+        self.0.get(name).cloned().unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default))
     }
 
-    fn set(&mut self, name: String, value: String, origin: Origin) -> Result<(), ConfigError> {
+    fn set(&mut self, name: String, value: String, origin: SettingOrigin) -> Result<(), ConfigError> {
         if !NAMES.contains(&name.as_str()) {
             let place = origin.as_str();
             return Err(ConfigError(format!(
@@ -47,8 +47,8 @@ impl Values {
 ///
 /// Fails on a file that cannot be read or is not TOML, on an unknown name and on a bad value; the
 /// message names it.
-pub fn load(sources: &Sources) -> Result<(Config, Values), ConfigError> {
-    let mut values = Values::default();
+pub fn load(sources: &SettingSources) -> Result<(Config, RawSettings), ConfigError> {
+    let mut values = RawSettings::default();
     match &sources.file {
         Some(file) => read_file(file, &mut values)?,
         None if Path::new(DEFAULT_FILE).exists() => {
@@ -58,17 +58,17 @@ pub fn load(sources: &Sources) -> Result<(Config, Values), ConfigError> {
     }
     read_environment(&mut values)?;
     for (name, value) in &sources.flags {
-        values.set(name.clone(), value.clone(), Origin::Flag)?;
+        values.set(name.clone(), value.clone(), SettingOrigin::Flag)?;
     }
     let config = Config::from_values(&values)?;
     Ok((config, values))
 }
 
 /// The error for a value that does not parse or is out of bounds; `quoted` is what it repeats of it.
-pub(super) fn bad_value(name: &str, quoted: &str, origin: &Origin, expected: &str) -> ConfigError {
+pub(super) fn bad_value(name: &str, quoted: &str, origin: &SettingOrigin, expected: &str) -> ConfigError {
     let place = match origin {
-        Origin::Environment => variable(name),
-        Origin::Default | Origin::File | Origin::Flag => origin.as_str().to_owned(),
+        SettingOrigin::Environment => variable(name),
+        SettingOrigin::Default | SettingOrigin::File | SettingOrigin::Flag => origin.as_str().to_owned(),
     };
     ConfigError(format!("bad value {quoted} for {name} ({place}): {expected}"))
 }
@@ -78,7 +78,7 @@ fn variable(name: &str) -> String {
     format!("{PREFIX}{}", name.replacen('.', "__", 1).to_ascii_uppercase())
 }
 
-fn read_file(path: &Path, values: &mut Values) -> Result<(), ConfigError> {
+fn read_file(path: &Path, values: &mut RawSettings) -> Result<(), ConfigError> {
     let shown = path.display();
     let text =
         fs::read_to_string(path).map_err(|cause| ConfigError(format!("{shown}: {cause}")))?;
@@ -92,7 +92,7 @@ fn read_file(path: &Path, values: &mut Values) -> Result<(), ConfigError> {
         for (key, value) in entries {
             let name = format!("{section}.{key}");
             let text = scalar(&name, &value).map_err(in_file)?;
-            values.set(name, text, Origin::File).map_err(in_file)?;
+            values.set(name, text, SettingOrigin::File).map_err(in_file)?;
         }
     }
     Ok(())
@@ -130,7 +130,7 @@ pub fn find_program(name: &Path) -> Option<PathBuf> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
-fn read_environment(values: &mut Values) -> Result<(), ConfigError> {
+fn read_environment(values: &mut RawSettings) -> Result<(), ConfigError> {
     let mut named: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| name.starts_with(PREFIX))
@@ -145,7 +145,7 @@ fn read_environment(values: &mut Values) -> Result<(), ConfigError> {
             .into_string()
             .map_err(|_| ConfigError(format!("{variable} is not valid UTF-8")))?;
         values
-            .set(name, value, Origin::Environment)
+            .set(name, value, SettingOrigin::Environment)
             .map_err(|error| ConfigError(format!("{variable}: {}", error.0)))?;
     }
     Ok(())
@@ -184,14 +184,14 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().expect("temporary file");
         file.write_all(toml.as_bytes()).expect("written");
         let flags = flags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let sources = Sources { file: Some(file.path().to_owned()), flags };
+        let sources = SettingSources { file: Some(file.path().to_owned()), flags };
         load(&sources).map(|(config, _)| config).map_err(|error| error.0)
     }
 
     #[test]
     fn defaults_are_within_their_bounds_and_print_as_they_stand() {
         let config = check("", &[]).expect("defaults");
-        for row in config.rows(&Values::default()) {
+        for row in config.rows(&RawSettings::default()) {
             assert_eq!(row.value, row.default, "{}", row.name);
         }
     }
@@ -200,7 +200,7 @@ mod tests {
     fn a_password_is_never_shown() {
         let config = check("[mail]\npassword = \"hunter2\"", &[]).expect("valid");
         assert_eq!(config.mail.password.0, "hunter2");
-        let rows = config.rows(&Values::default());
+        let rows = config.rows(&RawSettings::default());
         let row = rows.iter().find(|row| row.name == "mail.password").expect("row");
         assert_eq!(row.value, "***");
         assert!(!format!("{config:?}").contains("hunter2"));

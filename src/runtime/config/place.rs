@@ -2,11 +2,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::value::{BaseUrl, Value};
+use super::value::{BaseUrl, SettingValue};
 
 /// Where originals lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum OriginalsLocation {
     /// In the data directory.
     Data,
     /// In a folder of their own.
@@ -37,7 +37,7 @@ fn is_prefix(prefix: &str) -> bool {
     prefix.is_empty() || (prefix.len() <= PREFIX_BYTES_MAX && prefix.split('/').all(part))
 }
 
-impl Value for Place {
+impl SettingValue for OriginalsLocation {
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Ok(Self::Data);
@@ -80,7 +80,7 @@ pub enum AddressStyle {
 impl AddressStyle {
     /// Whether the bucket is the first part of the path at these endpoints.
     #[must_use]
-    pub fn is_path(self, endpoints: &Endpoints) -> bool {
+    pub fn is_path(self, endpoints: &ServiceEndpoints) -> bool {
         match self {
             Self::Auto => !endpoints.0.is_empty(),
             Self::Path => true,
@@ -89,7 +89,7 @@ impl AddressStyle {
     }
 }
 
-impl Value for AddressStyle {
+impl SettingValue for AddressStyle {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(Self::Auto),
@@ -110,12 +110,12 @@ impl Value for AddressStyle {
 
 /// Addresses of one service, each a base without a slash at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Endpoints(pub Vec<String>);
+pub struct ServiceEndpoints(pub Vec<String>);
 
 /// Addresses of one service at most: as many as a database has hosts.
 const ENDPOINTS_MAX: usize = 16;
 
-impl Value for Endpoints {
+impl SettingValue for ServiceEndpoints {
     fn parse(text: &str) -> Result<Self, String> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         let read = |part: &str| BaseUrl::parse(part).map(|base| base.0);
@@ -141,7 +141,7 @@ pub enum BucketCredentials {
     Instance,
 }
 
-impl Value for BucketCredentials {
+impl SettingValue for BucketCredentials {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "key" => Ok(Self::Key),
@@ -177,17 +177,17 @@ impl ScrubPeriod {
 
     /// The time for originals that lie at `place`; `None` where none are read.
     #[must_use]
-    pub fn of(self, place: &Place) -> Option<Duration> {
+    pub fn of(self, place: &OriginalsLocation) -> Option<Duration> {
         let days = match (self, place) {
             (Self::Days(days), _) => days,
-            (Self::Auto, Place::Data | Place::Folder(_)) => Self::FOLDER_DAYS,
-            (Self::Auto, Place::Bucket { .. }) => 0.0,
+            (Self::Auto, OriginalsLocation::Data | OriginalsLocation::Folder(_)) => Self::FOLDER_DAYS,
+            (Self::Auto, OriginalsLocation::Bucket { .. }) => 0.0,
         };
         (days > 0.0).then(|| Duration::from_secs_f32(days * 86_400.0))
     }
 }
 
-impl Value for ScrubPeriod {
+impl SettingValue for ScrubPeriod {
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text == "auto" {
@@ -214,16 +214,16 @@ mod tests {
     fn ok_places_print_as_they_are_read() {
         for text in ["", "/srv/originals", "originals", "s3://pictures", "s3://pictures/a/b-c_1.x"]
         {
-            assert_eq!(Place::parse(text).unwrap().print(), text);
+            assert_eq!(OriginalsLocation::parse(text).unwrap().print(), text);
         }
-        assert_eq!(Place::parse("s3://pictures/a/").unwrap().print(), "s3://pictures/a");
-        let bucket = Place::Bucket { bucket: "pictures".to_owned(), prefix: "a".to_owned() };
-        assert_eq!(Place::parse("s3://pictures/a"), Ok(bucket));
+        assert_eq!(OriginalsLocation::parse("s3://pictures/a/").unwrap().print(), "s3://pictures/a");
+        let bucket = OriginalsLocation::Bucket { bucket: "pictures".to_owned(), prefix: "a".to_owned() };
+        assert_eq!(OriginalsLocation::parse("s3://pictures/a"), Ok(bucket));
     }
 
     #[test]
     fn several_endpoints_are_read_in_their_order() {
-        let read = |text: &str| Endpoints::parse(text).map(|read| read.print());
+        let read = |text: &str| ServiceEndpoints::parse(text).map(|read| read.print());
         assert_eq!(read("").unwrap(), "");
         assert_eq!(read("https://a:1/, http://b").unwrap(), "https://a:1,http://b");
         assert!(read("https://a,b").is_err());
@@ -244,22 +244,22 @@ mod tests {
             "gs://pictures",
             "https://pictures",
         ] {
-            assert!(Place::parse(text).is_err(), "{text}");
+            assert!(OriginalsLocation::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn originals_in_a_folder_are_read_once_a_month_and_those_in_a_bucket_where_it_is_set() {
-        let bucket = Place::parse("s3://pictures").unwrap();
-        let days = |text: &str, place: &Place| {
+        let bucket = OriginalsLocation::parse("s3://pictures").unwrap();
+        let days = |text: &str, place: &OriginalsLocation| {
             let period = ScrubPeriod::parse(text).unwrap();
             assert_eq!(period.print(), text);
             period.of(place).map(|time| time.as_secs_f32() / 86_400.0)
         };
-        assert_eq!(days("auto", &Place::Data), Some(30.0));
+        assert_eq!(days("auto", &OriginalsLocation::Data), Some(30.0));
         assert_eq!(days("auto", &bucket), None);
         assert_eq!(days("0.5", &bucket), Some(0.5));
-        assert_eq!(days("0", &Place::Data), None);
+        assert_eq!(days("0", &OriginalsLocation::Data), None);
         for text in ["", "-1", "4000", "NaN", "monthly"] {
             assert!(ScrubPeriod::parse(text).is_err(), "{text}");
         }

@@ -47,7 +47,7 @@ pub const RELOADABLE: &[&str] = &[
 
 /// What became of settings that were read anew. The values are not told: some are secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct SettingChanges {
     /// Names of those that changed.
     pub taken: Vec<&'static str>,
     /// Names of those that need a restart to change.
@@ -57,7 +57,7 @@ pub struct Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::config::{NAMES, Sources, load};
+    use crate::runtime::config::{NAMES, SettingSources, load};
 
     #[test]
     fn every_reloadable_setting_exists() {
@@ -70,7 +70,7 @@ mod tests {
     fn what_can_change_is_taken_over_and_what_cannot_is_named_each_time() {
         let config = |flags: &[(&str, &str)]| {
             let flags = flags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            load(&Sources { file: None, flags }).unwrap().0
+            load(&SettingSources { file: None, flags }).unwrap().0
         };
         let mut running = config(&[]);
         let next = config(&[("media.max_age_s", "7"), ("mail.password", "new")]);

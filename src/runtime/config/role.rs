@@ -1,10 +1,10 @@
 //! What a process of several over one database does.
 
-use super::value::Value;
+use super::value::SettingValue;
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum NodeRole {
     /// Everything.
     All,
     /// Answers requests, and leaves the work beside them to others.
@@ -15,7 +15,7 @@ pub enum Role {
     Edge,
 }
 
-impl Role {
+impl NodeRole {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::All, Self::Web, Self::Worker, Self::Edge];
 
@@ -49,7 +49,7 @@ impl Role {
     }
 }
 
-impl Value for Role {
+impl SettingValue for NodeRole {
     fn parse(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|role| role.as_str() == text);
         found.ok_or_else(|| "expected all, web, worker or edge".to_owned())

@@ -13,24 +13,24 @@ const BYTES_MAX: u64 = 64 * 1024;
 /// A secret as the settings give it: the text itself, or a file that holds it, which is read again each
 /// time that the secret is used. So one that is rotated counts without a restart.
 #[derive(Clone)]
-pub struct Secret {
+pub struct SecretSource {
     setting: &'static str,
-    given: Given,
+    given: SecretLocation,
 }
 
 #[derive(Clone)]
-enum Given {
+enum SecretLocation {
     Text(String),
     File(PathBuf),
 }
 
-impl Secret {
+impl SecretSource {
     /// The secret `text`, or what is in `file` where the setting `setting` names one.
     #[must_use]
     pub fn new(text: &str, setting: &'static str, file: &Path) -> Self {
         let given = match file.as_os_str().is_empty() {
-            true => Given::Text(text.to_owned()),
-            false => Given::File(file.to_owned()),
+            true => SecretLocation::Text(text.to_owned()),
+            false => SecretLocation::File(file.to_owned()),
         };
         Self { setting, given }
     }
@@ -38,7 +38,7 @@ impl Secret {
     /// A secret that stands in the settings.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        Self { setting: "", given: Given::Text(text.to_owned()) }
+        Self { setting: "", given: SecretLocation::Text(text.to_owned()) }
     }
 
     /// The secret as it is now, without the end of its line.
@@ -46,8 +46,8 @@ impl Secret {
     /// Fails with the names of setting and file where the file cannot be read, is too long or no UTF-8.
     pub fn read(&self) -> io::Result<String> {
         let file = match &self.given {
-            Given::Text(text) => return Ok(text.clone()),
-            Given::File(file) => file,
+            SecretLocation::Text(text) => return Ok(text.clone()),
+            SecretLocation::File(file) => file,
         };
         let named = |cause: &dyn fmt::Display| {
             io::Error::other(format!("{} {}: {cause}", self.setting, file.display()))
@@ -66,8 +66,8 @@ impl Secret {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.given {
-            Given::Text(text) => text.is_empty(),
-            Given::File(_) => false,
+            SecretLocation::Text(text) => text.is_empty(),
+            SecretLocation::File(_) => false,
         }
     }
 
@@ -75,18 +75,18 @@ impl Secret {
     #[must_use]
     pub fn setting(&self, name: &'static str) -> &'static str {
         match &self.given {
-            Given::Text(_) => name,
-            Given::File(_) => self.setting,
+            SecretLocation::Text(_) => name,
+            SecretLocation::File(_) => self.setting,
         }
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.given {
-            Given::Text(text) if text.is_empty() => f.write_str("none"),
-            Given::Text(_) => f.write_str("***"),
-            Given::File(file) => write!(f, "{}", file.display()),
+            SecretLocation::Text(text) if text.is_empty() => f.write_str("none"),
+            SecretLocation::Text(_) => f.write_str("***"),
+            SecretLocation::File(file) => write!(f, "{}", file.display()),
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
     fn a_file_is_read_each_time_and_named_where_it_cannot_be() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("password");
-        let secret = Secret::new("ignored", "database.password_file", &file);
+        let secret = SecretSource::new("ignored", "database.password_file", &file);
         let told = secret.read().unwrap_err().to_string();
         assert!(
             told.starts_with("database.password_file ") && told.contains("No such file"),
@@ -112,6 +112,6 @@ mod tests {
         assert!(!format!("{secret:?}").contains("second"));
         std::fs::write(&file, vec![b'x'; 70_000]).unwrap();
         assert!(secret.read().unwrap_err().to_string().contains("65536 bytes"));
-        assert_eq!(Secret::new("text", "x", &PathBuf::new()).read().unwrap(), "text");
+        assert_eq!(SecretSource::new("text", "x", &PathBuf::new()).read().unwrap(), "text");
     }
 }

@@ -10,10 +10,10 @@ use std::{
 use crate::runtime::telemetry::LogFormat;
 
 /// A setting's type.
-pub trait Value: Sized {
+pub trait SettingValue: Sized {
     /// Reads the value as it stands in the file, the environment or a flag.
     fn parse(text: &str) -> Result<Self, String>;
-    /// Prints the value in the form that [`Value::parse`] reads.
+    /// Prints the value in the form that [`SettingValue::parse`] reads.
     fn print(&self) -> String;
     /// What a message about a value that cannot be read repeats of it.
     fn quote(text: &str) -> String {
@@ -22,21 +22,21 @@ pub trait Value: Sized {
 }
 
 /// The values that a setting allows.
-pub trait Bounds<T> {
+pub trait SettingBounds<T> {
     /// Says what is expected when `value` is outside.
     fn check(&self, value: &T) -> Result<(), String>;
 }
 
 /// No bounds.
-pub struct Any;
+pub struct AnyValue;
 
-impl<T> Bounds<T> for Any {
+impl<T> SettingBounds<T> for AnyValue {
     fn check(&self, _: &T) -> Result<(), String> {
         Ok(())
     }
 }
 
-impl<T: PartialOrd + fmt::Display> Bounds<T> for RangeInclusive<T> {
+impl<T: PartialOrd + fmt::Display> SettingBounds<T> for RangeInclusive<T> {
     fn check(&self, value: &T) -> Result<(), String> {
         if self.contains(value) {
             return Ok(());
@@ -47,7 +47,7 @@ impl<T: PartialOrd + fmt::Display> Bounds<T> for RangeInclusive<T> {
 
 macro_rules! value_from_str {
     ($($kind:ty: $expected:literal),* $(,)?) => {$(
-        impl Value for $kind {
+        impl SettingValue for $kind {
             fn parse(text: &str) -> Result<Self, String> {
                 text.trim().parse().map_err(|_| format!("expected {}", $expected))
             }
@@ -73,7 +73,7 @@ value_from_str! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdminAddress(pub Option<SocketAddr>);
 
-impl Value for AdminAddress {
+impl SettingValue for AdminAddress {
     fn parse(text: &str) -> Result<Self, String> {
         match text.trim() {
             "" => Ok(Self(None)),
@@ -85,7 +85,7 @@ impl Value for AdminAddress {
     }
 }
 
-impl Value for String {
+impl SettingValue for String {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(text.to_owned())
     }
@@ -94,7 +94,7 @@ impl Value for String {
     }
 }
 
-impl Value for PathBuf {
+impl SettingValue for PathBuf {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(Self::from(text))
     }
@@ -107,7 +107,7 @@ impl Value for PathBuf {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BaseUrl(pub String);
 
-impl Value for BaseUrl {
+impl SettingValue for BaseUrl {
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim().trim_end_matches('/');
         let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
@@ -194,9 +194,9 @@ fn number(address: IpAddr) -> u128 {
 
 /// Addresses and networks separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Addresses(pub Vec<Network>);
+pub struct NetworkList(pub Vec<Network>);
 
-impl Addresses {
+impl NetworkList {
     /// Whether `address` is one of them or lies in one.
     #[must_use]
     pub fn contain(&self, address: IpAddr) -> bool {
@@ -204,7 +204,7 @@ impl Addresses {
     }
 }
 
-impl std::str::FromStr for Addresses {
+impl std::str::FromStr for NetworkList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -213,7 +213,7 @@ impl std::str::FromStr for Addresses {
     }
 }
 
-impl Value for Addresses {
+impl SettingValue for NetworkList {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()
     }
@@ -222,7 +222,7 @@ impl Value for Addresses {
     }
 }
 
-impl Value for LogFormat {
+impl SettingValue for LogFormat {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(Self::Auto),
@@ -254,7 +254,7 @@ impl FieldName {
     }
 }
 
-impl Value for FieldName {
+impl SettingValue for FieldName {
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() || Self::is_one(text) {
@@ -269,19 +269,19 @@ impl Value for FieldName {
 
 /// A text that others must not see. It is shown as `***`, in lists of settings too.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Hidden(pub String);
+pub struct HiddenText(pub String);
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for HiddenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.print())
     }
 }
 
-impl Value for Hidden {
+impl SettingValue for HiddenText {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(Self(text.to_owned()))
     }
-    /// Not what [`Value::parse`] reads: a list of settings is for everybody's eyes.
+    /// Not what [`SettingValue::parse`] reads: a list of settings is for everybody's eyes.
     fn print(&self) -> String {
         if self.0.is_empty() { String::new() } else { "***".to_owned() }
     }
@@ -324,7 +324,7 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-impl Value for DatabaseUrl {
+impl SettingValue for DatabaseUrl {
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let known = ["postgres://", "postgresql://"];
@@ -352,7 +352,7 @@ pub enum MailTls {
     Tls,
 }
 
-impl Value for MailTls {
+impl SettingValue for MailTls {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::None),
@@ -380,7 +380,7 @@ pub enum PdfActiveContent {
     Refuse,
 }
 
-impl Value for PdfActiveContent {
+impl SettingValue for PdfActiveContent {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "warn" => Ok(Self::Warn),
@@ -399,9 +399,9 @@ impl Value for PdfActiveContent {
 
 /// A time zone name of the IANA database.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Zone(pub jiff::tz::TimeZone);
+pub struct TimeZoneName(pub jiff::tz::TimeZone);
 
-impl Value for Zone {
+impl SettingValue for TimeZoneName {
     fn parse(text: &str) -> Result<Self, String> {
         jiff::tz::TimeZone::get(text)
             .map(Self)
@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn ok_a_network_holds_the_addresses_that_begin_like_it() {
         let check = |list: &str, inside: &[&str], outside: &[&str]| {
-            let list: Addresses = list.parse().unwrap();
+            let list: NetworkList = list.parse().unwrap();
             let found = |text: &&str| list.contain(text.parse().unwrap());
             assert!(inside.iter().all(found), "{list:?}");
             assert!(!outside.iter().any(found), "{list:?}");
@@ -437,8 +437,8 @@ mod tests {
     #[test]
     fn ok_networks_print_as_they_are_read() {
         let text = "10.0.0.0/8,192.0.2.7,::1,fd00::/8,0.0.0.0/0";
-        assert_eq!(Addresses::parse(text).unwrap().print(), text);
-        assert_eq!(Addresses::parse(" ::ffff:192.0.2.7 ,").unwrap().print(), "192.0.2.7");
+        assert_eq!(NetworkList::parse(text).unwrap().print(), text);
+        assert_eq!(NetworkList::parse(" ::ffff:192.0.2.7 ,").unwrap().print(), "192.0.2.7");
     }
 
     #[test]
@@ -468,7 +468,7 @@ mod tests {
             ("10.0.0.0/8/8", "is no IP address"),
             ("localhost", "localhost is no IP address"),
         ] {
-            let message = Addresses::parse(text).unwrap_err();
+            let message = NetworkList::parse(text).unwrap_err();
             assert!(message.contains(part), "{text} gives {message}");
         }
     }

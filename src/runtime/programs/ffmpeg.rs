@@ -3,15 +3,15 @@
 use std::{ffi::OsString, path::Path};
 
 use super::{
-    ProgramError, Programs,
-    run::{Request, run},
+    ProgramError, ProgramRunner,
+    run::{ProgramRun, run},
 };
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 
 /// Threads of ffmpeg that use the processor at a time: decoder, encoder, sound.
 const THREADS: u64 = 6;
 
-impl Programs {
+impl ProgramRunner {
     /// Writes a Preview of the video at `source` to `target`: H.264 and AAC, at most `long_px` pixels
     /// on the long side, ready to be played while it loads. Blocks.
     pub fn video_preview(
@@ -112,7 +112,7 @@ impl Programs {
         ];
         all.extend(before.map(OsString::from));
         all.extend(words);
-        run(&Request {
+        run(&ProgramRun {
             program: &self.own,
             words: all,
             time: self.limits.time,

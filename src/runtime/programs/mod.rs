@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
-use run::{Request, run};
+use run::{ProgramRun, run};
 
 /// Why a program gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,7 @@ impl ProgramError {
 /// What is done with a PDF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PdfTask {
-    /// Its facts, as the JSON of [`PdfFacts`].
+    /// Its facts, as the JSON of [`PdfSummary`].
     Facts,
     /// The same without colour: a PDF.
     Grey,
@@ -86,7 +86,7 @@ impl PdfTask {
 
 /// What is told of a PDF.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PdfFacts {
+pub struct PdfSummary {
     /// Pages.
     pub pages: u64,
     /// Width of page 1 as it is looked at, in points, 1/72 inch.
@@ -112,14 +112,14 @@ pub struct ProgramLimits {
 
 /// Starts the programs.
 #[derive(Clone, Debug)]
-pub struct Programs {
+pub struct ProgramRunner {
     /// This program itself.
     own: PathBuf,
     ffmpeg: Option<PathBuf>,
     limits: ProgramLimits,
 }
 
-impl Programs {
+impl ProgramRunner {
     /// `own` is the program `wirephoto`; `ffmpeg` is where ffmpeg lies, if it is there.
     #[must_use]
     pub fn new(own: PathBuf, ffmpeg: Option<PathBuf>, limits: ProgramLimits) -> Self {
@@ -141,7 +141,7 @@ impl Programs {
             "--long-px",
             &long,
         ];
-        run(&Request {
+        run(&ProgramRun {
             program: &self.own,
             words: words.map(Into::into).into_iter().chain(["--".into(), file.into()]).collect(),
             time: self.limits.time,
@@ -150,7 +150,7 @@ impl Programs {
     }
 
     /// The facts of the PDF at `file`. Blocks.
-    pub fn pdf_facts(&self, file: &Path) -> Result<PdfFacts, ProgramError> {
+    pub fn pdf_facts(&self, file: &Path) -> Result<PdfSummary, ProgramError> {
         let text = self.pdf(PdfTask::Facts, file, 1)?;
         serde_json::from_slice(&text).map_err(|cause| ProgramError::Answer(cause.to_string()))
     }

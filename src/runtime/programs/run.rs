@@ -15,7 +15,7 @@ use super::ProgramError;
 use crate::runtime::limits::PROGRAM_MESSAGE_BYTES_MAX;
 
 /// What is run.
-pub(super) struct Request<'a> {
+pub(super) struct ProgramRun<'a> {
     pub(super) program: &'a Path,
     pub(super) words: Vec<OsString>,
     /// Time on the clock.
@@ -24,7 +24,7 @@ pub(super) struct Request<'a> {
 }
 
 /// Runs it and gives what it wrote.
-pub(super) fn run(request: &Request<'_>) -> Result<Vec<u8>, ProgramError> {
+pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
     let name = request.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let start = |cause| ProgramError::Start { program: name.clone(), cause };
     let mut child = Command::new(request.program)
@@ -50,7 +50,7 @@ pub(super) fn run(request: &Request<'_>) -> Result<Vec<u8>, ProgramError> {
 }
 
 /// Reads what the program writes until it ends both.
-fn watch(child: &mut Child, request: &Request<'_>) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
+fn watch(child: &mut Child, request: &ProgramRun<'_>) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
     let (done, finished) = mpsc::channel();
     let output = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let message = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);

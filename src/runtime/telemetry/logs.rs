@@ -20,7 +20,7 @@ use tracing_subscriber::{
 
 use super::{LOG_LINES_LOST, LogFormat};
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::modes;
 
 /// Rights of a log file that is made: its owner writes, its group reads. Lines hold addresses of
@@ -85,7 +85,7 @@ impl Logs {
         let writer = match &file {
             Some(file) => {
                 let file = Arc::clone(file);
-                BoxMakeWriter::new(move || Lines(Arc::clone(&file)))
+                BoxMakeWriter::new(move || LogLineWriter(Arc::clone(&file)))
             }
             None => BoxMakeWriter::new(io::stderr),
         };
@@ -120,10 +120,10 @@ impl Logs {
 /// every line up to the moment in which a process is killed.
 struct LogFile {
     path: PathBuf,
-    open: Mutex<Open>,
+    open: Mutex<OpenLog>,
 }
 
-struct Open {
+struct OpenLog {
     file: File,
     /// Device and inode, which tell whether the file still lies under its name.
     id: (u64, u64),
@@ -134,7 +134,7 @@ struct Open {
     lost: u64,
 }
 
-impl Open {
+impl OpenLog {
     fn new(path: &Path) -> io::Result<Self> {
         let file = Self::open_or_create(path)?;
         let facts = file.metadata()?;
@@ -197,14 +197,14 @@ impl Open {
 
 impl LogFile {
     fn open(path: &Path) -> Result<Self> {
-        let open = Mutex::new(Open::new(path).map_err(|cause| unusable(path, &cause))?);
+        let open = Mutex::new(OpenLog::new(path).map_err(|cause| unusable(path, &cause))?);
         Ok(Self { path: path.to_owned(), open })
     }
 
     fn reopen(&self) -> Result<()> {
-        let new = Open::new(&self.path).map_err(|cause| unusable(&self.path, &cause))?;
+        let new = OpenLog::new(&self.path).map_err(|cause| unusable(&self.path, &cause))?;
         let mut open = self.open.lock();
-        *open = Open { lost: open.lost, ..new };
+        *open = OpenLog { lost: open.lost, ..new };
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl LogFile {
 
 fn unusable(path: &Path, cause: &io::Error) -> Error {
     let message = format!("telemetry.log_file: {}: {cause}", path.display());
-    Error::new(Kind::Unavailable, message)
+    Error::new(ErrorKind::Unavailable, message)
 }
 
 /// Says on standard error what the file cannot take; a closed one leaves nobody to tell.
@@ -241,9 +241,9 @@ fn complain(message: &str) {
 }
 
 /// The writer of one line.
-struct Lines(Arc<LogFile>);
+struct LogLineWriter(Arc<LogFile>);
 
-impl Write for Lines {
+impl Write for LogLineWriter {
     /// Takes all of `line`, which is a whole one.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.append(line);
@@ -278,7 +278,7 @@ mod tests {
     fn a_line_behind_half_a_line_begins_anew() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let mut open = Open::new(&path).unwrap();
+        let mut open = OpenLog::new(&path).unwrap();
         open.append(b"half").unwrap();
         open.torn = true;
         open.append(b"whole\n").unwrap();

@@ -4,13 +4,13 @@ use opentelemetry::trace::{SpanId, TraceId};
 
 /// What a caller says of the trace that its request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parent {
+pub(super) struct TraceParent {
     pub(super) trace: TraceId,
     pub(super) span: SpanId,
     pub(super) sampled: bool,
 }
 
-impl Parent {
+impl TraceParent {
     /// Reads `00-<trace>-<span>-<flags>`; a later version may have more behind that.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('-');
@@ -44,7 +44,7 @@ mod tests {
             (format!("00-{TRACE}-{SPAN}-03"), true),
             (format!("cc-{TRACE}-{SPAN}-01-more"), true),
         ] {
-            let parent = Parent::parse(&text).expect("valid");
+            let parent = TraceParent::parse(&text).expect("valid");
             assert_eq!(
                 (parent.trace.to_string(), parent.span.to_string()),
                 (TRACE.into(), SPAN.into())
@@ -69,7 +69,7 @@ mod tests {
             format!("00-{TRACE}+{SPAN}-01"),
             format!("00-{TRACE}-{SPAN}é-01"),
         ] {
-            assert_eq!(Parent::parse(&text), None, "{text}");
+            assert_eq!(TraceParent::parse(&text), None, "{text}");
         }
     }
 }

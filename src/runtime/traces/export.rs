@@ -20,7 +20,7 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 
-use super::Setup;
+use super::TraceSetup;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
     TRACES_ANSWER_BYTES_MAX, TRACES_BATCH_SPANS, TRACES_BEAT, TRACES_LAST_TIME, TRACES_SEND_TIME,
@@ -28,21 +28,21 @@ use crate::runtime::limits::{
 use crate::runtime::telemetry;
 
 /// Sends what waits.
-pub struct Export {
+pub struct TraceExporter {
     exporter: SpanExporter,
     waiting: mpsc::Receiver<Vec<SpanData>>,
     failing: bool,
 }
 
-impl Export {
-    pub(super) fn new(setup: Setup<'_>, waiting: mpsc::Receiver<Vec<SpanData>>) -> Result<Self> {
+impl TraceExporter {
+    pub(super) fn new(setup: TraceSetup<'_>, waiting: mpsc::Receiver<Vec<SpanData>>) -> Result<Self> {
         let wrong = |cause: String| {
             let message = format!("telemetry.otlp_url: {cause}");
             Error::invalid("body", "telemetry.otlp_url", "format", message)
         };
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(Sender(client()?))
+            .with_http_client(ExportClient(client()?))
             .with_endpoint(format!("{}/v1/traces", setup.url))
             .with_headers(headers(setup.headers)?)
             .with_protocol(Protocol::HttpBinary)
@@ -155,15 +155,15 @@ fn client() -> Result<Client> {
 }
 
 /// The HTTP client that the exporter sends with.
-struct Sender(Client);
+struct ExportClient(Client);
 
-impl fmt::Debug for Sender {
+impl fmt::Debug for ExportClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sender")
     }
 }
 
-impl Sender {
+impl ExportClient {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         // The address may carry a token.
         let request = reqwest::Request::try_from(request).map_err(reqwest::Error::without_url)?;
@@ -182,7 +182,7 @@ impl Sender {
     }
 }
 
-impl HttpClient for Sender {
+impl HttpClient for ExportClient {
     // What `async fn` in a trait of async-trait becomes.
     fn send_bytes<'a, 'b>(
         &'a self,

@@ -27,17 +27,17 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-pub use export::Export;
+pub use export::TraceExporter;
 
 use crate::runtime::error::Result;
 use crate::runtime::limits::TRACES_WAITING_MAX;
-use crate::runtime::live::Live;
+use crate::runtime::live::HotSwap;
 use crate::runtime::telemetry;
-use context::Parent;
+use context::TraceParent;
 
 /// Where traces go.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup<'a> {
+pub struct TraceSetup<'a> {
     /// Base of the collector's addresses.
     pub url: &'a str,
     /// Headers for it, `NAME=VALUE` separated by commas.
@@ -48,21 +48,21 @@ pub struct Setup<'a> {
 
 /// Takes the traces of requests; cheap to clone.
 #[derive(Clone)]
-pub struct Traces {
+pub struct RequestTracer {
     queue: mpsc::Sender<Vec<SpanData>>,
-    ratio: Live<f32>,
+    ratio: HotSwap<f32>,
     drawn: Arc<AtomicU64>,
 }
 
 /// A request that is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct RequestTrace {
     id: TraceId,
     span: SpanId,
     parent: Option<SpanId>,
 }
 
-impl Trace {
+impl RequestTrace {
     /// The id as logs tell it, 32 hexadecimal digits.
     #[must_use]
     pub fn id(&self) -> String {
@@ -72,7 +72,7 @@ impl Trace {
 
 /// A traced request that was answered.
 #[derive(Debug)]
-pub struct Done<'a> {
+pub struct TracedRequest<'a> {
     /// Its method.
     pub method: &'a str,
     /// The pattern of its address.
@@ -93,15 +93,15 @@ pub struct Done<'a> {
     pub took: Duration,
 }
 
-impl Traces {
-    /// Prepares to send; nothing is sent before [`Export::run`].
+impl RequestTracer {
+    /// Prepares to send; nothing is sent before [`TraceExporter::run`].
     ///
     /// Fails with the setting's name when the address or the headers are none.
-    pub fn start(setup: Setup<'_>) -> Result<(Self, Export)> {
+    pub fn start(setup: TraceSetup<'_>) -> Result<(Self, TraceExporter)> {
         let (queue, waiting) = mpsc::channel(TRACES_WAITING_MAX);
-        let export = Export::new(setup, waiting)?;
+        let export = TraceExporter::new(setup, waiting)?;
         let drawn = Arc::new(AtomicU64::new(Uuid::new_v4().as_u64_pair().0));
-        Ok((Self { queue, ratio: Live::new(setup.ratio), drawn }, export))
+        Ok((Self { queue, ratio: HotSwap::new(setup.ratio), drawn }, export))
     }
 
     /// Traces another part of the requests from now on.
@@ -115,14 +115,14 @@ impl Traces {
     /// request is then traced exactly if the caller traces it, as a part of the caller's trace.
     /// Otherwise chance decides.
     #[must_use]
-    pub fn begin(&self, caller: Option<&str>) -> Option<Trace> {
+    pub fn begin(&self, caller: Option<&str>) -> Option<RequestTrace> {
         let new_span = || SpanId::from(Uuid::new_v4().as_u64_pair().1);
-        if let Some(parent) = caller.and_then(Parent::parse) {
-            let trace = Trace { id: parent.trace, span: new_span(), parent: Some(parent.span) };
+        if let Some(parent) = caller.and_then(TraceParent::parse) {
+            let trace = RequestTrace { id: parent.trace, span: new_span(), parent: Some(parent.span) };
             return parent.sampled.then_some(trace);
         }
         let id = || TraceId::from(Uuid::new_v4().as_u128());
-        self.draw().then(|| Trace { id: id(), span: new_span(), parent: None })
+        self.draw().then(|| RequestTrace { id: id(), span: new_span(), parent: None })
     }
 
     /// Chance: a counter whose bits are mixed (SplitMix64), since asking the system for random bits
@@ -136,7 +136,7 @@ impl Traces {
     }
 
     /// Hands the spans of a request on.
-    pub fn end(&self, trace: Trace, done: &Done<'_>) {
+    pub fn end(&self, trace: RequestTrace, done: &TracedRequest<'_>) {
         let spans = spans(trace, done);
         let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
         if self.queue.try_send(spans).is_err() {
@@ -146,7 +146,7 @@ impl Traces {
 }
 
 /// The span of a request and those of the stages of its render.
-fn spans(trace: Trace, done: &Done<'_>) -> Vec<SpanData> {
+fn spans(trace: RequestTrace, done: &TracedRequest<'_>) -> Vec<SpanData> {
     let text = |name: &'static str, value: &str| KeyValue::new(name, value.to_owned());
     let end = SystemTime::from(done.end);
     let start = end.checked_sub(done.took).unwrap_or(end);
@@ -206,9 +206,9 @@ fn span(trace: TraceId, id: SpanId, name: String) -> SpanData {
 mod tests {
     use super::*;
 
-    fn traces(ratio: f32) -> Traces {
+    fn traces(ratio: f32) -> RequestTracer {
         let (queue, _nobody) = mpsc::channel(1);
-        Traces { queue, ratio: Live::new(ratio), drawn: Arc::default() }
+        RequestTracer { queue, ratio: HotSwap::new(ratio), drawn: Arc::default() }
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
     fn stages_follow_one_another_within_their_request() {
         let trace = traces(1.0).begin(None).unwrap();
         let stages = [("queue", 1.0), ("decode", 20.0), ("encode", 4.0)];
-        let done = Done {
+        let done = TracedRequest {
             method: "GET",
             route: "/media/{*path}",
             path: "/media/image/x",

@@ -1,7 +1,7 @@
 //! An event of the audit log: who did what to which object, and how it ended.
 //!
 //! The words of the enums are stable: they stand in the table, in log lines and in filters. A new
-//! kind of event is one line in [`Action`].
+//! kind of event is one line in [`AuditAction`].
 
 use std::{fmt::Display, net::IpAddr};
 
@@ -45,7 +45,7 @@ macro_rules! words {
 
 words! {
     /// What was done, or tried.
-    Action {
+    AuditAction {
         /// A password was checked.
         Login = "login",
         /// A login was refused unchecked after too many failures.
@@ -115,7 +115,7 @@ words! {
 
 words! {
     /// How it ended.
-    Outcome {
+    AuditOutcome {
         /// It was done.
         Done = "done",
         /// It was not allowed, or the credentials were wrong.
@@ -197,13 +197,13 @@ impl Actor {
 
 /// One event. It holds no secret: neither passwords nor keys nor tokens enter it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct AuditEvent {
     /// When.
     pub at: Timestamp,
     /// What.
-    pub action: Action,
+    pub action: AuditAction,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: AuditOutcome,
     /// Who.
     pub actor: Actor,
     /// The object, `kind/id`.
@@ -214,11 +214,11 @@ pub struct Event {
     pub count: u32,
 }
 
-impl Event {
+impl AuditEvent {
     /// An event of this moment that was done.
     #[must_use]
-    pub fn new(action: Action, actor: Actor) -> Self {
-        let (outcome, count) = (Outcome::Done, 1);
+    pub fn new(action: AuditAction, actor: Actor) -> Self {
+        let (outcome, count) = (AuditOutcome::Done, 1);
         Self { at: clock::now(), action, outcome, actor, object: None, detail: None, count }
     }
 
@@ -237,7 +237,7 @@ impl Event {
 
     /// Says how it ended.
     #[must_use]
-    pub fn ended(self, outcome: Outcome) -> Self {
+    pub fn ended(self, outcome: AuditOutcome) -> Self {
         Self { outcome, ..self }
     }
 
@@ -280,22 +280,22 @@ mod tests {
 
     #[test]
     fn every_word_finds_its_value_and_no_two_are_alike() {
-        for (action, _) in Action::ALL {
-            assert_eq!(Action::find(action.as_str()), Some(*action));
+        for (action, _) in AuditAction::ALL {
+            assert_eq!(AuditAction::find(action.as_str()), Some(*action));
         }
-        for (outcome, _) in Outcome::ALL {
-            assert_eq!(Outcome::find(outcome.as_str()), Some(*outcome));
+        for (outcome, _) in AuditOutcome::ALL {
+            assert_eq!(AuditOutcome::find(outcome.as_str()), Some(*outcome));
         }
         for (kind, _) in CredentialKind::ALL {
             assert_eq!(CredentialKind::find(kind.as_str()), Some(*kind));
         }
-        assert_eq!(Action::find("Login"), None);
+        assert_eq!(AuditAction::find("Login"), None);
     }
 
     #[test]
     fn what_a_caller_chose_is_cut_and_cannot_break_a_line() {
         let long = "x".repeat(AUDIT_ID_CHARS_MAX + 50);
-        let event = Event::new(Action::ChannelCreated, Actor::UNKNOWN)
+        let event = AuditEvent::new(AuditAction::ChannelCreated, Actor::UNKNOWN)
             .about(ObjectKind::Channel, &long)
             .with("a\nb\u{1b}[2J");
         let object = event.object.unwrap();

@@ -26,12 +26,12 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-pub use event::{Action, Actor, CredentialKind, Event, ObjectKind, Outcome};
+pub use event::{AuditAction, Actor, CredentialKind, AuditEvent, ObjectKind, AuditOutcome};
 
 use crate::runtime::limits::{AUDIT_BATCH_EVENTS, AUDIT_QUEUE_MAX};
 use crate::runtime::telemetry;
 use model::account::{Account, UserId};
-use throttled::Throttled;
+use throttled::ThrottledLogins;
 
 /// Whether events are stored in the table, which the setting `audit.retention_days` says.
 static STORES_ROWS: AtomicBool = AtomicBool::new(true);
@@ -71,7 +71,7 @@ impl CredentialId {
 
 /// The caller of a request, or who runs a command.
 #[derive(Clone)]
-struct Caller {
+struct RequestCaller {
     account: Option<Arc<Account>>,
     /// The name in the operating system.
     system_user: Option<String>,
@@ -81,41 +81,41 @@ struct Caller {
 
 /// What is known of the request that a task works for.
 #[derive(Clone)]
-struct Context {
-    audit: Audit,
+struct AuditContext {
+    audit: AuditLog,
     address: Option<IpAddr>,
-    caller: RefCell<Option<Caller>>,
+    caller: RefCell<Option<RequestCaller>>,
     /// Whether the password that is checked came by HTTP Basic.
     is_basic: Cell<bool>,
 }
 
 tokio::task_local! {
-    static CONTEXT: Context;
+    static CONTEXT: AuditContext;
 }
 
 /// Queues events for the table; cheap to clone.
 #[derive(Clone)]
-pub struct Audit {
-    inner: Arc<Inner>,
+pub struct AuditLog {
+    inner: Arc<AuditInner>,
 }
 
-struct Inner {
+struct AuditInner {
     /// None in a process that never writes to the database.
-    queue: Option<mpsc::Sender<Event>>,
+    queue: Option<mpsc::Sender<AuditEvent>>,
     /// The other end of the queue until it is taken.
-    pending: Mutex<Option<mpsc::Receiver<Event>>>,
-    throttled: Mutex<Throttled>,
+    pending: Mutex<Option<mpsc::Receiver<AuditEvent>>>,
+    throttled: Mutex<ThrottledLogins>,
     /// Events that the queue had no room for since the writer last looked.
     lost: AtomicU64,
 }
 
 /// Events that wait to be written, for the one task that writes them.
 pub struct PendingEvents {
-    audit: Audit,
-    queue: mpsc::Receiver<Event>,
+    audit: AuditLog,
+    queue: mpsc::Receiver<AuditEvent>,
 }
 
-impl Audit {
+impl AuditLog {
     /// A queue of at most [`AUDIT_QUEUE_MAX`] events.
     #[must_use]
     pub fn start() -> Self {
@@ -129,9 +129,9 @@ impl Audit {
         Self::over(None, None)
     }
 
-    fn over(queue: Option<mpsc::Sender<Event>>, pending: Option<mpsc::Receiver<Event>>) -> Self {
+    fn over(queue: Option<mpsc::Sender<AuditEvent>>, pending: Option<mpsc::Receiver<AuditEvent>>) -> Self {
         let (pending, lost) = (Mutex::new(pending), AtomicU64::new(0));
-        Self { inner: Arc::new(Inner { queue, pending, throttled: Mutex::default(), lost }) }
+        Self { inner: Arc::new(AuditInner { queue, pending, throttled: Mutex::default(), lost }) }
     }
 
     /// The other end of the queue; `None` where there is no queue, and at every further call.
@@ -143,7 +143,7 @@ impl Audit {
 
     /// Records an event: as a log line, and in the table soon. Never waits: an event that the queue
     /// has no room for is counted and stays a log line.
-    pub fn record(&self, event: Event) {
+    pub fn record(&self, event: AuditEvent) {
         event.log();
         let Some(queue) = &self.inner.queue else { return };
         if stores_rows() && queue.try_send(event).is_err() {
@@ -159,14 +159,14 @@ impl Audit {
 
 impl PendingEvents {
     /// Waits for events and takes a batch of them; an empty one when none can come any more.
-    pub async fn next(&mut self) -> Vec<Event> {
+    pub async fn next(&mut self) -> Vec<AuditEvent> {
         let mut batch = Vec::new();
         self.queue.recv_many(&mut batch, AUDIT_BATCH_EVENTS).await;
         batch
     }
 
     /// Takes a batch of what waits already.
-    pub fn take(&mut self) -> Vec<Event> {
+    pub fn take(&mut self) -> Vec<AuditEvent> {
         let mut batch = Vec::new();
         while batch.len() < AUDIT_BATCH_EVENTS {
             match self.queue.try_recv() {
@@ -199,12 +199,12 @@ impl PendingEvents {
 /// Runs the work of a request that came from `address`. Gives its output and the user that was
 /// found to be its caller.
 pub async fn scope<T>(
-    audit: Audit,
+    audit: AuditLog,
     address: Option<IpAddr>,
     work: impl Future<Output = T>,
 ) -> (T, Option<UserId>) {
     let context =
-        Context { audit, address, caller: RefCell::new(None), is_basic: Cell::new(false) };
+        AuditContext { audit, address, caller: RefCell::new(None), is_basic: Cell::new(false) };
     let work = async {
         let output = work.await;
         let user = CONTEXT.with(|context| {
@@ -219,28 +219,28 @@ pub async fn scope<T>(
 /// Runs a command of the operator, whose name in the operating system is `system_user`, if it is known,
 /// and whose number is `user_id`.
 pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -> T) -> T {
-    let caller = Caller {
+    let caller = RequestCaller {
         account: None,
         system_user: Some(system_user.to_owned()).filter(|name| !name.is_empty()),
         credential: CredentialKind::CommandLine,
         id: CredentialId::Number(user_id.into()),
     };
     let caller = RefCell::new(Some(caller));
-    let audit = Audit::lines_only();
-    let context = Context { audit, address: None, caller, is_basic: Cell::new(false) };
+    let audit = AuditLog::lines_only();
+    let context = AuditContext { audit, address: None, caller, is_basic: Cell::new(false) };
     CONTEXT.sync_scope(context, work)
 }
 
 /// What is known of a request, on its way to another thread.
-pub struct Carried(Option<Context>);
+pub struct CapturedContext(Option<AuditContext>);
 
 /// Takes along what is known of the request that this task works for.
 #[must_use]
-pub fn carry() -> Carried {
-    Carried(CONTEXT.try_with(Context::clone).ok())
+pub fn carry() -> CapturedContext {
+    CapturedContext(CONTEXT.try_with(AuditContext::clone).ok())
 }
 
-impl Carried {
+impl CapturedContext {
     /// Runs a part of the request's work on this thread.
     pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
         match self.0 {
@@ -251,14 +251,14 @@ impl Carried {
 }
 
 /// Changes what is known of the request; nothing outside of one, where nothing asks for it.
-fn change(change: impl FnOnce(&Context)) {
+fn change(change: impl FnOnce(&AuditContext)) {
     CONTEXT.try_with(change).unwrap_or_default();
 }
 
 /// Notes who calls, for the events of this request and its log line.
 pub fn note_caller(account: &Arc<Account>, credential: CredentialKind, id: CredentialId) {
     let account = Some(Arc::clone(account));
-    let caller = Caller { account, system_user: None, credential, id };
+    let caller = RequestCaller { account, system_user: None, credential, id };
     change(|context| *context.caller.borrow_mut() = Some(caller));
 }
 
@@ -269,7 +269,7 @@ pub fn note_client(client_id: &str, has_secret: bool) {
         false => CredentialKind::None,
     };
     let id = CredentialId::Client(client_id.to_owned());
-    let caller = Caller { account: None, system_user: None, credential, id };
+    let caller = RequestCaller { account: None, system_user: None, credential, id };
     change(|context| *context.caller.borrow_mut() = Some(caller));
 }
 
@@ -281,7 +281,7 @@ pub fn note_basic() {
 /// An event of this moment by the caller of the request that this task works for; by nobody where
 /// it works for none.
 #[must_use]
-pub fn event(action: Action) -> Event {
+pub fn event(action: AuditAction) -> AuditEvent {
     let actor = CONTEXT.try_with(|context| {
         let caller = context.caller.borrow();
         let address = context.address;
@@ -294,11 +294,11 @@ pub fn event(action: Action) -> Event {
             address,
         };
         match &caller.account {
-            Some(account) => Event::new(action, actor).by_user(&account.user).actor,
+            Some(account) => AuditEvent::new(action, actor).by_user(&account.user).actor,
             None => actor,
         }
     });
-    Event::new(action, actor.unwrap_or(Actor::UNKNOWN))
+    AuditEvent::new(action, actor.unwrap_or(Actor::UNKNOWN))
 }
 
 /// An event about a user name and password of this request; `user` is whose they are, if there is
@@ -306,11 +306,11 @@ pub fn event(action: Action) -> Event {
 ///
 /// The name that was typed is not recorded where there is no such user: it may be a password.
 #[must_use]
-pub fn login_event(action: Action, user: Option<&model::account::User>) -> Event {
+pub fn login_event(action: AuditAction, user: Option<&model::account::User>) -> AuditEvent {
     let is_basic = CONTEXT.try_with(|context| context.is_basic.get()).unwrap_or(false);
     let credential = if is_basic { CredentialKind::Basic } else { CredentialKind::Password };
     let address = event(action).actor.address;
-    let event = Event::new(action, Actor { credential, address, ..Actor::UNKNOWN });
+    let event = AuditEvent::new(action, Actor { credential, address, ..Actor::UNKNOWN });
     match user {
         Some(user) => event.by_user(user).about(ObjectKind::User, user.id),
         None => event.with("no such user"),
@@ -318,7 +318,7 @@ pub fn login_event(action: Action, user: Option<&model::account::User>) -> Event
 }
 
 /// Records an event that belongs to no transaction.
-pub fn record(event: Event) {
+pub fn record(event: AuditEvent) {
     let queued = CONTEXT.try_with(|context| context.audit.clone());
     match queued {
         Ok(audit) => audit.record(event),
@@ -346,12 +346,12 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_has_the_address_and_the_caller_of_its_request() {
-        let audit = Audit::start();
+        let audit = AuditLog::start();
         let mut pending = audit.pending().unwrap();
         let work = async {
-            record(event(Action::Logout));
+            record(event(AuditAction::Logout));
             note_client("app", true);
-            record(event(Action::TokenRevoked));
+            record(event(AuditAction::TokenRevoked));
         };
         let ((), user) = scope(audit, address(), work).await;
         let batch = pending.next().await;
@@ -359,19 +359,19 @@ mod tests {
         assert_eq!(batch[0].actor, Actor { address: address(), ..Actor::UNKNOWN });
         assert_eq!(batch[1].actor.credential, CredentialKind::ClientSecret);
         assert_eq!(batch[1].actor.credential_id.as_deref(), Some("app"));
-        assert_eq!(event(Action::Logout).actor, Actor::UNKNOWN);
+        assert_eq!(event(AuditAction::Logout).actor, Actor::UNKNOWN);
     }
 
     #[tokio::test]
     async fn what_is_known_of_a_request_goes_to_another_thread() {
         let work = async {
             let carried = carry();
-            let thread = std::thread::spawn(|| carried.run(|| event(Action::ItemStored).actor));
+            let thread = std::thread::spawn(|| carried.run(|| event(AuditAction::ItemStored).actor));
             thread.join().unwrap()
         };
-        let (actor, _) = scope(Audit::lines_only(), address(), work).await;
+        let (actor, _) = scope(AuditLog::lines_only(), address(), work).await;
         assert_eq!(actor.address, address());
-        let actor = run_as_operator("anna", 1000, || event(Action::Command).actor);
+        let actor = run_as_operator("anna", 1000, || event(AuditAction::Command).actor);
         assert_eq!(actor.user_name.as_deref(), Some("anna"));
         assert_eq!(actor.credential, CredentialKind::CommandLine);
         assert_eq!(actor.credential_id.as_deref(), Some("1000"));
@@ -379,10 +379,10 @@ mod tests {
 
     #[test]
     fn a_full_queue_counts_what_it_does_not_take() {
-        let audit = Audit::start();
+        let audit = AuditLog::start();
         let mut pending = audit.pending().unwrap();
         for _ in 0..AUDIT_QUEUE_MAX + 3 {
-            audit.record(Event::new(Action::Login, Actor::UNKNOWN));
+            audit.record(AuditEvent::new(AuditAction::Login, Actor::UNKNOWN));
         }
         assert_eq!((pending.lost(), pending.lost()), (3, 0));
         assert_eq!(pending.take().len(), AUDIT_BATCH_EVENTS);
@@ -390,8 +390,8 @@ mod tests {
 
     #[test]
     fn a_process_that_never_writes_queues_nothing() {
-        let audit = Audit::lines_only();
-        audit.record(Event::new(Action::Login, Actor::UNKNOWN));
+        let audit = AuditLog::lines_only();
+        audit.record(AuditEvent::new(AuditAction::Login, Actor::UNKNOWN));
         assert_eq!(audit.inner.lost.load(Ordering::Relaxed), 0);
     }
 }

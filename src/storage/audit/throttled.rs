@@ -4,14 +4,14 @@ use std::{collections::HashMap, net::IpAddr};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::event::{Action, Actor, Event, Outcome};
+use super::event::{AuditAction, Actor, AuditEvent, AuditOutcome};
 use crate::runtime::limits::{AUDIT_THROTTLED_KEYS_MAX, AUDIT_THROTTLED_WINDOW_S};
 use model::network;
 
 /// Whose attempts are counted together; `None` for all that find no room of their own.
 type Key = Option<IpAddr>;
 
-struct Window {
+struct ThrottleWindow {
     since: Timestamp,
     /// Attempts behind the first one.
     more: u32,
@@ -19,11 +19,11 @@ struct Window {
 
 /// Throttled logins by network, in windows of [`AUDIT_THROTTLED_WINDOW_S`] seconds.
 #[derive(Default)]
-pub(super) struct Throttled {
-    windows: HashMap<Key, Window>,
+pub(super) struct ThrottledLogins {
+    windows: HashMap<Key, ThrottleWindow>,
 }
 
-impl Throttled {
+impl ThrottledLogins {
     /// Counts an attempt; whether it is the first of its window, which is recorded by itself.
     pub(super) fn count(&mut self, address: Option<IpAddr>, now: Timestamp) -> bool {
         let mut key = address.map(network);
@@ -36,7 +36,7 @@ impl Throttled {
                 false
             }
             None => {
-                self.windows.insert(key, Window { since: now, more: 0 });
+                self.windows.insert(key, ThrottleWindow { since: now, more: 0 });
                 true
             }
         }
@@ -44,7 +44,7 @@ impl Throttled {
 
     /// Ends the windows that are over at `now`, or all; an event for each that had more attempts
     /// than the first.
-    pub(super) fn end(&mut self, now: Timestamp, is_last: bool) -> Vec<Event> {
+    pub(super) fn end(&mut self, now: Timestamp, is_last: bool) -> Vec<AuditEvent> {
         let mut events = Vec::new();
         let length = SignedDuration::from_secs(AUDIT_THROTTLED_WINDOW_S);
         self.windows.retain(|key, window| {
@@ -55,10 +55,10 @@ impl Throttled {
             }
             if window.more > 0 {
                 let actor = Actor { address: *key, ..Actor::UNKNOWN };
-                let event = Event::new(Action::LoginThrottled, actor);
+                let event = AuditEvent::new(AuditAction::LoginThrottled, actor);
                 let detail = format!("further attempts since {}", window.since);
-                let event = event.ended(Outcome::Refused).with(detail);
-                events.push(Event { at: now, count: window.more, ..event });
+                let event = event.ended(AuditOutcome::Refused).with(detail);
+                events.push(AuditEvent { at: now, count: window.more, ..event });
             }
             false
         });
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_one_event_and_its_number() {
-        let mut throttled = Throttled::default();
+        let mut throttled = ThrottledLogins::default();
         let home = "2001:db8::1".parse().ok();
         let other = "2001:db8::2".parse().ok();
         assert!(throttled.count(home, at(0)));
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn attempts_from_everywhere_are_bounded() {
-        let mut throttled = Throttled::default();
+        let mut throttled = ThrottledLogins::default();
         let count = u32::try_from(AUDIT_THROTTLED_KEYS_MAX).unwrap() + 1_000;
         let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
         let first = (0..count).filter(|one| throttled.count(Some(address(*one)), at(0))).count();

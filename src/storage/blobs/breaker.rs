@@ -24,11 +24,11 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What is known of a bucket from the answers to its requests.
 #[derive(Debug)]
-pub(super) struct Breaker {
+pub(super) struct CircuitBreaker {
     /// The bucket, as messages name it.
     place: String,
     watch: Stopwatch,
-    state: Mutex<State>,
+    state: Mutex<BreakerState>,
     opened: Notify,
     /// Ends what is under way when that begins.
     leaving: Notify,
@@ -36,16 +36,16 @@ pub(super) struct Breaker {
 
 /// Times are since the start.
 #[derive(Debug, Default)]
-struct State {
+struct BreakerState {
     /// When the last good answer came.
     good: Option<Duration>,
-    failing: Option<Failing>,
-    left_alone: Option<LeftAlone>,
+    failing: Option<FailureStreak>,
+    left_alone: Option<OpenCircuit>,
 }
 
 /// Requests of which none was answered well.
 #[derive(Clone, Copy, Debug)]
-struct Failing {
+struct FailureStreak {
     /// When the first of them began.
     since: Duration,
     /// When the last of them failed.
@@ -55,7 +55,7 @@ struct Failing {
 
 /// How a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum BucketFault {
     /// There was no answer, or one that says to come again.
     Silent,
     /// Who asks may not.
@@ -64,19 +64,19 @@ pub(super) enum Fault {
 
 /// A bucket that is not asked.
 #[derive(Debug)]
-struct LeftAlone {
+struct OpenCircuit {
     since: Duration,
     /// What it was that went wrong when that began.
-    fault: Fault,
+    fault: BucketFault,
     /// What went wrong last.
     why: String,
     /// Whether the next request is let through, to find out by it whether the bucket is back.
     is_trial_due: bool,
 }
 
-impl State {
+impl BreakerState {
     /// A request that began then has failed now: `true` when the bucket is left alone from now on.
-    fn failed(&mut self, began: Duration, now: Duration, fault: Fault, why: &str) -> bool {
+    fn failed(&mut self, began: Duration, now: Duration, fault: BucketFault, why: &str) -> bool {
         if let Some(left_alone) = &mut self.left_alone {
             why.clone_into(&mut left_alone.why);
             return false;
@@ -86,8 +86,8 @@ impl State {
             return false;
         }
         let joined = self.failing.filter(|known| began <= known.last + FAILING_MAX);
-        let known = joined.unwrap_or(Failing { since: began, last: now, count: 0 });
-        let failing = Failing { since: known.since.min(began), last: now, count: known.count + 1 };
+        let known = joined.unwrap_or(FailureStreak { since: began, last: now, count: 0 });
+        let failing = FailureStreak { since: known.since.min(began), last: now, count: known.count + 1 };
         self.failing = Some(failing);
         let open =
             failing.count >= FAILURES_MIN && now.saturating_sub(failing.since) >= FAILING_MAX;
@@ -97,16 +97,16 @@ impl State {
         open
     }
 
-    fn leave_alone(&mut self, since: Duration, fault: Fault, why: &str) {
+    fn leave_alone(&mut self, since: Duration, fault: BucketFault, why: &str) {
         self.left_alone =
-            Some(LeftAlone { since, fault, why: why.to_owned(), is_trial_due: false });
+            Some(OpenCircuit { since, fault, why: why.to_owned(), is_trial_due: false });
     }
 
     /// It refuses to say whether it is back: `true` when that shows that it is. Where refusals are why it is
     /// left alone, the next request shows it.
     fn is_back_by_refusing(&mut self) -> bool {
         let Some(left_alone) = &mut self.left_alone else { return false };
-        left_alone.is_trial_due = left_alone.fault == Fault::Refused;
+        left_alone.is_trial_due = left_alone.fault == BucketFault::Refused;
         !left_alone.is_trial_due
     }
 
@@ -123,20 +123,20 @@ impl State {
     }
 }
 
-impl Breaker {
+impl CircuitBreaker {
     /// For the bucket that messages call `place`, of which nothing is known.
     pub(super) fn new(place: String) -> Self {
         let (opened, leaving) = (Notify::new(), Notify::new());
         Self { place, watch: Stopwatch::start(), state: Mutex::default(), opened, leaving }
     }
 
-    /// The time at which a request begins, for [`Breaker::failed`].
+    /// The time at which a request begins, for [`CircuitBreaker::failed`].
     pub(super) fn now(&self) -> Duration {
         self.watch.elapsed()
     }
 
     /// A request that began then was not answered, or not as a bucket answers that is well.
-    pub(super) fn failed(&self, began: Duration, fault: Fault, why: &str) {
+    pub(super) fn failed(&self, began: Duration, fault: BucketFault, why: &str) {
         let opened = self.state.lock().failed(began, self.now(), fault, why);
         if opened {
             self.tell(why);
@@ -146,7 +146,7 @@ impl Breaker {
     /// Leaves the bucket alone from now on, whatever was known of it.
     pub(super) fn leave_alone(&self, why: &str) {
         let now = self.now();
-        self.state.lock().leave_alone(now, Fault::Silent, why);
+        self.state.lock().leave_alone(now, BucketFault::Silent, why);
         self.tell(why);
     }
 
@@ -174,7 +174,7 @@ impl Breaker {
     }
 
     /// The bucket refused to say whether it is back. It answers, and whoever may not list may read, unless
-    /// refusals were why it is left alone: then the next request is let through ([`Breaker::takes_trial`]).
+    /// refusals were why it is left alone: then the next request is let through ([`CircuitBreaker::takes_trial`]).
     pub(super) fn refused_to_say(&self) {
         if self.state.lock().is_back_by_refusing() {
             self.answered();
@@ -230,16 +230,16 @@ mod tests {
 
     /// The times of failures, each with its beginning, and at which of them the bucket is left alone.
     fn check(failures: &[(u64, u64)], expected: Option<usize>) {
-        let mut state = State::default();
+        let mut state = BreakerState::default();
         let opened = failures.iter().position(|(began, now)| {
-            state.failed(at(*began), at(*now), Fault::Silent, "it hangs")
+            state.failed(at(*began), at(*now), BucketFault::Silent, "it hangs")
         });
         assert_eq!(opened, expected, "{failures:?}");
     }
 
     #[tokio::test]
     async fn what_is_under_way_ends_when_a_bucket_is_left_alone() {
-        let breaker = Breaker::new("bucket x".to_owned());
+        let breaker = CircuitBreaker::new("bucket x".to_owned());
         let mut waits = std::pin::pin!(breaker.leaving());
         let now = std::future::poll_fn(|context| {
             std::task::Poll::Ready(waits.as_mut().poll(context).is_pending())
@@ -269,16 +269,16 @@ mod tests {
 
     #[test]
     fn an_answer_to_another_request_shows_that_it_is_well() {
-        let mut state = State::default();
-        assert!(!state.failed(at(0), at(10_000), Fault::Silent, "it hangs"));
+        let mut state = BreakerState::default();
+        assert!(!state.failed(at(0), at(10_000), BucketFault::Silent, "it hangs"));
         assert_eq!(state.answered(at(10_500)), None);
         assert!(
-            !state.failed(at(200), at(10_600), Fault::Silent, "it hangs"),
+            !state.failed(at(200), at(10_600), BucketFault::Silent, "it hangs"),
             "it began before the answer"
         );
-        assert!(!state.failed(at(10_700), at(20_700), Fault::Silent, "it hangs"));
-        assert!(state.failed(at(20_800), at(30_800), Fault::Silent, "it hangs"));
-        assert!(!state.failed(at(31_000), at(32_000), Fault::Refused, "it refuses"), "only once");
+        assert!(!state.failed(at(10_700), at(20_700), BucketFault::Silent, "it hangs"));
+        assert!(state.failed(at(20_800), at(30_800), BucketFault::Silent, "it hangs"));
+        assert!(!state.failed(at(31_000), at(32_000), BucketFault::Refused, "it refuses"), "only once");
         assert_eq!(state.left_alone.as_ref().map(|open| open.why.as_str()), Some("it refuses"));
         assert_eq!(state.answered(at(40_000)), Some(at(10_700)));
         assert_eq!(state.answered(at(41_000)), None);
@@ -286,20 +286,20 @@ mod tests {
 
     #[test]
     fn a_refusal_to_say_whether_it_is_back_shows_that_it_answers() {
-        let mut state = State::default();
-        for fault in [Fault::Silent, Fault::Refused] {
+        let mut state = BreakerState::default();
+        for fault in [BucketFault::Silent, BucketFault::Refused] {
             for began in [0, 1000, 6000] {
                 state.failed(at(began), at(began + 1), fault, "it fails");
             }
             // The question itself fails too.
-            state.failed(at(7000), at(7001), Fault::Refused, "it answers 403");
+            state.failed(at(7000), at(7001), BucketFault::Refused, "it answers 403");
             assert!(!state.takes_trial(), "nobody asked yet: {fault:?}");
-            assert_eq!(state.is_back_by_refusing(), fault == Fault::Silent, "{fault:?}");
+            assert_eq!(state.is_back_by_refusing(), fault == BucketFault::Silent, "{fault:?}");
             let trials = [state.takes_trial(), state.takes_trial()];
-            assert_eq!(trials, [fault == Fault::Refused, false], "one: {fault:?}");
+            assert_eq!(trials, [fault == BucketFault::Refused, false], "one: {fault:?}");
             assert_eq!(state.answered(at(8000)), Some(at(0)));
             assert!(!state.is_back_by_refusing() && !state.takes_trial());
-            state = State::default();
+            state = BreakerState::default();
         }
     }
 }

@@ -9,14 +9,14 @@ use std::{
 
 use uuid::Uuid;
 
-use super::folder::{Folder, failed};
-use super::{BlobReader, Store, StoreError};
+use super::folder::{BlobFolder, failed};
+use super::{BlobReader, BlobStore, StoreError};
 use crate::runtime::modes;
-use model::Hash;
+use model::ContentHash;
 
 /// What became of a blob that was to be taken over.
 #[derive(Debug)]
-pub enum Taken {
+pub enum CopyOutcome {
     /// It was copied.
     Copied,
     /// One of its length was there.
@@ -25,8 +25,8 @@ pub enum Taken {
     Refused(StoreError),
 }
 
-impl Folder {
-    pub(super) fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
+impl BlobFolder {
+    pub(super) fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
         let path = self.path(hash);
         match fs::metadata(&path).and_then(|facts| facts.modified()) {
             // One that was written in the future was written just now.
@@ -38,38 +38,38 @@ impl Folder {
 
     pub(super) fn take_over(
         &self,
-        from: &Store,
-        hash: Hash,
+        from: &BlobStore,
+        hash: ContentHash,
         length: u64,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<CopyOutcome, StoreError> {
         let path = self.path(hash);
         if fs::metadata(&path).is_ok_and(|found| found.len() == length) {
-            return Ok(Taken::There);
+            return Ok(CopyOutcome::There);
         }
         self.replace(from, hash, length)
     }
 
     pub(super) fn replace(
         &self,
-        from: &Store,
-        hash: Hash,
+        from: &BlobStore,
+        hash: ContentHash,
         length: u64,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<CopyOutcome, StoreError> {
         let path = self.path(hash);
         let reader = match from.reader(hash, length) {
             Ok(reader) => reader,
-            Err(why) => return why.refusal().map(Taken::Refused),
+            Err(why) => return why.refusal().map(CopyOutcome::Refused),
         };
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let taken = File::create_new(&tmp)
             .map_err(failed(&tmp))
             .and_then(|file| copy_checked(&reader, hash, &file, &tmp));
         let moved = match taken {
-            Ok(None) => self.put_in_place(&tmp, &path).map(|()| Taken::Copied),
-            Ok(Some(why)) => Ok(Taken::Refused(why)),
+            Ok(None) => self.put_in_place(&tmp, &path).map(|()| CopyOutcome::Copied),
+            Ok(Some(why)) => Ok(CopyOutcome::Refused(why)),
             Err(cause) => Err(cause),
         };
-        if !matches!(moved, Ok(Taken::Copied)) {
+        if !matches!(moved, Ok(CopyOutcome::Copied)) {
             // That the remains of a copy that failed cannot be removed either adds nothing.
             drop(fs::remove_file(&tmp));
         }
@@ -93,7 +93,7 @@ impl Folder {
         File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(failed(&self.dir))
     }
 
-    pub(super) fn remove(&self, hash: Hash) -> Result<(), StoreError> {
+    pub(super) fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
         let path = self.path(hash);
         match fs::remove_file(&path) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
@@ -106,11 +106,11 @@ impl Folder {
 /// so.
 fn copy_checked(
     reader: &BlobReader,
-    hash: Hash,
+    hash: ContentHash,
     mut file: &File,
     path: &Path,
 ) -> Result<Option<StoreError>, StoreError> {
-    let mut found = Hash::begin();
+    let mut found = ContentHash::begin();
     for range in reader.pieces() {
         let piece = match reader.read(range) {
             Ok(piece) => piece,

@@ -11,22 +11,22 @@ use parking_lot::Mutex;
 
 use super::{StoreError, s3::bad};
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::config::Secret;
+use crate::runtime::config::SecretSource;
 
 /// Time for which a key that was read from files is used without a look at them.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// Where the key to a bucket comes from.
 #[derive(Clone, Debug)]
-pub enum Credentials {
+pub enum CredentialSource {
     /// The settings, or files that they name.
     Key {
         /// Id of the key.
-        id: Secret,
+        id: SecretSource,
         /// The key.
-        secret: Secret,
+        secret: SecretSource,
         /// What goes with a key that is valid for a while only; empty: nothing.
-        token: Secret,
+        token: SecretSource,
     },
     /// Amazon's token service gives it for a role, to who shows a token of an issuer that it trusts.
     WebIdentity {
@@ -44,11 +44,11 @@ pub enum Credentials {
     },
 }
 
-impl Credentials {
+impl CredentialSource {
     /// A key that stands in the settings.
     #[cfg(test)]
     pub(super) fn key(id: &str, secret: &str) -> Self {
-        let [id, secret, token] = [id, secret, ""].map(Secret::text);
+        let [id, secret, token] = [id, secret, ""].map(SecretSource::text);
         Self::Key { id, secret, token }
     }
 
@@ -67,7 +67,7 @@ impl Credentials {
                     let read = secret.read();
                     read.map_err(|cause| bad(setting, cause.to_string()))?;
                 }
-                let key = Given {
+                let key = SettingsKeyProvider {
                     id: id.clone(),
                     secret: secret.clone(),
                     token: token.clone(),
@@ -101,21 +101,21 @@ fn given(builder: AmazonS3Builder, key: AmazonS3ConfigKey, value: &str) -> Amazo
 }
 
 /// The key of the settings; what stands in files is read again.
-struct Given {
-    id: Secret,
-    secret: Secret,
-    token: Secret,
+struct SettingsKeyProvider {
+    id: SecretSource,
+    secret: SecretSource,
+    token: SecretSource,
     last: Mutex<Option<(Stopwatch, Arc<AwsCredential>)>>,
 }
 
-impl fmt::Debug for Given {
+impl fmt::Debug for SettingsKeyProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("key of the settings")
     }
 }
 
 #[async_trait]
-impl CredentialProvider for Given {
+impl CredentialProvider for SettingsKeyProvider {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
@@ -126,7 +126,7 @@ impl CredentialProvider for Given {
             return Ok(Arc::clone(key));
         }
         // Some small files of the same machine.
-        let read = |secret: &Secret| {
+        let read = |secret: &SecretSource| {
             let failed =
                 |cause| object_store::Error::Generic { store: "S3", source: Box::new(cause) };
             secret.read().map_err(failed)

@@ -17,14 +17,14 @@ use uuid::Uuid;
 
 use super::bucket::Bucket;
 use super::folder::failed;
-use super::near::Near;
+use super::near::SideFileCache;
 use super::{BlobReader, StoreError};
 use crate::runtime::modes;
-use model::Hash;
+use model::ContentHash;
 
 /// What a derived file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DerivedKind {
     /// Where an original can be entered.
     Index,
     /// An original's picture in a form that can be entered.
@@ -33,7 +33,7 @@ pub enum Kind {
     Level,
 }
 
-impl Kind {
+impl DerivedKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Index, Self::Working, Self::Level];
 
@@ -50,20 +50,20 @@ impl Kind {
 
 /// The derived files of a store's blobs.
 #[derive(Clone, Debug)]
-pub struct Derived {
-    place: Place,
+pub struct DerivedStore {
+    place: DerivedLocation,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
-    Folder(Files),
-    Bucket(Bucket, Arc<Near>),
+enum DerivedLocation {
+    Folder(DerivedFolder),
+    Bucket(Bucket, Arc<SideFileCache>),
 }
 
-impl Derived {
+impl DerivedStore {
     /// Opens the folder `dir`, which is made when it is missing.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        Ok(Self { place: Place::Folder(Files::open(dir)?) })
+        Ok(Self { place: DerivedLocation::Folder(DerivedFolder::open(dir)?) })
     }
 
     /// Those in a bucket; `dir` is for copies of side files, `copies_bytes` of them at most.
@@ -72,26 +72,26 @@ impl Derived {
         dir: &Path,
         copies_bytes: u64,
     ) -> Result<Self, StoreError> {
-        let near = Near::open(dir, copies_bytes)?;
-        Ok(Self { place: Place::Bucket(bucket, Arc::new(near)) })
+        let near = SideFileCache::open(dir, copies_bytes)?;
+        Ok(Self { place: DerivedLocation::Bucket(bucket, Arc::new(near)) })
     }
 
     /// Whether each read waits for a network.
     #[must_use]
     pub fn is_far(&self) -> bool {
-        matches!(self.place, Place::Bucket(..))
+        matches!(self.place, DerivedLocation::Bucket(..))
     }
 
     /// Writes a file; one that is there is replaced.
-    pub fn write(&self, kind: Kind, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn write(&self, kind: DerivedKind, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
         let (bucket, near) = match &self.place {
-            Place::Folder(files) => return files.write(kind, hash, bytes),
-            Place::Bucket(bucket, near) => (bucket, near),
+            DerivedLocation::Folder(files) => return files.write(kind, hash, bytes),
+            DerivedLocation::Bucket(bucket, near) => (bucket, near),
         };
         let key = bucket.key(kind.as_str(), hash);
         let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
         bucket.send(&key, hash, bytes.len() as u64, None, &mut part)?;
-        if kind == Kind::Index {
+        if kind == DerivedKind::Index {
             near.keep(hash, bytes);
         }
         Ok(())
@@ -100,15 +100,15 @@ impl Derived {
     /// Reads a file of at most `bytes_max` bytes; `None` if there is none, or a longer one.
     pub fn read(
         &self,
-        kind: Kind,
-        hash: Hash,
+        kind: DerivedKind,
+        hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let (bucket, near) = match &self.place {
-            Place::Folder(files) => return files.read(kind, hash, bytes_max),
-            Place::Bucket(bucket, near) => (bucket, near),
+            DerivedLocation::Folder(files) => return files.read(kind, hash, bytes_max),
+            DerivedLocation::Bucket(bucket, near) => (bucket, near),
         };
-        if kind != Kind::Index {
+        if kind != DerivedKind::Index {
             return bucket.read(bucket.key(kind.as_str(), hash), hash, bytes_max);
         }
         if let Some(copy) = near.read(hash, bytes_max) {
@@ -123,10 +123,10 @@ impl Derived {
 
     /// Forgets the copy of a side file, so that the next read goes to where it lies; `false` where
     /// there are no copies.
-    pub fn forget(&self, hash: Hash) -> bool {
+    pub fn forget(&self, hash: ContentHash) -> bool {
         match &self.place {
-            Place::Folder(_) => false,
-            Place::Bucket(_, near) => {
+            DerivedLocation::Folder(_) => false,
+            DerivedLocation::Bucket(_, near) => {
                 near.forget(hash);
                 true
             }
@@ -134,18 +134,18 @@ impl Derived {
     }
 
     /// Bytes of a file; `None` if there is none.
-    pub fn length(&self, kind: Kind, hash: Hash) -> Result<Option<u64>, StoreError> {
+    pub fn length(&self, kind: DerivedKind, hash: ContentHash) -> Result<Option<u64>, StoreError> {
         match &self.place {
-            Place::Folder(files) => files.length(kind, hash),
-            Place::Bucket(bucket, _) => bucket.length(&bucket.key(kind.as_str(), hash), hash),
+            DerivedLocation::Folder(files) => files.length(kind, hash),
+            DerivedLocation::Bucket(bucket, _) => bucket.length(&bucket.key(kind.as_str(), hash), hash),
         }
     }
 
     /// Opens a file of `length` bytes for reading parts of it.
-    pub fn reader(&self, kind: Kind, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+    pub fn reader(&self, kind: DerivedKind, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
         match &self.place {
-            Place::Folder(files) => files.reader(kind, hash, length),
-            Place::Bucket(bucket, _) => {
+            DerivedLocation::Folder(files) => files.reader(kind, hash, length),
+            DerivedLocation::Bucket(bucket, _) => {
                 let object = bucket.look(bucket.key(kind.as_str(), hash), hash, length)?;
                 Ok(BlobReader::of_object(hash, length, object))
             }
@@ -153,10 +153,10 @@ impl Derived {
     }
 
     /// Removes a file, if it is there.
-    pub fn remove(&self, kind: Kind, hash: Hash) -> Result<(), StoreError> {
+    pub fn remove(&self, kind: DerivedKind, hash: ContentHash) -> Result<(), StoreError> {
         match &self.place {
-            Place::Folder(files) => files.remove(kind, hash),
-            Place::Bucket(bucket, near) => {
+            DerivedLocation::Folder(files) => files.remove(kind, hash),
+            DerivedLocation::Bucket(bucket, near) => {
                 near.forget(hash);
                 bucket.remove(&bucket.key(kind.as_str(), hash), hash)
             }
@@ -166,45 +166,45 @@ impl Derived {
     /// What interrupted writes left on the disk.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         match &self.place {
-            Place::Folder(files) => files.leftovers(),
-            Place::Bucket(_, near) => near.files().leftovers(),
+            DerivedLocation::Folder(files) => files.leftovers(),
+            DerivedLocation::Bucket(_, near) => near.files().leftovers(),
         }
     }
 
     /// The hashes that have a file of `kind`.
-    pub fn list(&self, kind: Kind) -> Result<Vec<Hash>, StoreError> {
+    pub fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
         match &self.place {
-            Place::Folder(files) => files.list(kind),
-            Place::Bucket(bucket, _) => bucket.list(kind.as_str()),
+            DerivedLocation::Folder(files) => files.list(kind),
+            DerivedLocation::Bucket(bucket, _) => bucket.list(kind.as_str()),
         }
     }
 }
 
 /// Derived files in a folder: `index/ab/cdef…`.
 #[derive(Clone, Debug)]
-pub(super) struct Files {
+pub(super) struct DerivedFolder {
     dir: PathBuf,
 }
 
-impl Files {
+impl DerivedFolder {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
-        for kind in Kind::ALL {
+        for kind in DerivedKind::ALL {
             let folder = dir.join(kind.as_str());
             modes::create_private_folder(&folder).map_err(failed(&folder))?;
         }
         Ok(Self { dir: dir.to_owned() })
     }
 
-    pub(super) fn folder(&self, kind: Kind) -> PathBuf {
+    pub(super) fn folder(&self, kind: DerivedKind) -> PathBuf {
         self.dir.join(kind.as_str())
     }
 
-    fn path(&self, kind: Kind, hash: Hash) -> PathBuf {
+    fn path(&self, kind: DerivedKind, hash: ContentHash) -> PathBuf {
         let name = hash.to_string();
         self.dir.join(kind.as_str()).join(&name[..2]).join(&name[2..])
     }
 
-    pub(super) fn write(&self, kind: Kind, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn write(&self, kind: DerivedKind, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.path(kind, hash);
         let tmp = self.dir.join(kind.as_str()).join(format!("tmp-{}", Uuid::now_v7()));
         let written = fs::File::create_new(&tmp).and_then(|mut file| {
@@ -224,8 +224,8 @@ impl Files {
 
     pub(super) fn read(
         &self,
-        kind: Kind,
-        hash: Hash,
+        kind: DerivedKind,
+        hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path(kind, hash);
@@ -239,7 +239,7 @@ impl Files {
         }
     }
 
-    pub(super) fn length(&self, kind: Kind, hash: Hash) -> Result<Option<u64>, StoreError> {
+    pub(super) fn length(&self, kind: DerivedKind, hash: ContentHash) -> Result<Option<u64>, StoreError> {
         let path = self.path(kind, hash);
         match fs::metadata(&path) {
             Ok(facts) => Ok(Some(facts.len())),
@@ -250,14 +250,14 @@ impl Files {
 
     pub(super) fn reader(
         &self,
-        kind: Kind,
-        hash: Hash,
+        kind: DerivedKind,
+        hash: ContentHash,
         length: u64,
     ) -> Result<BlobReader, StoreError> {
         BlobReader::open(&self.path(kind, hash), hash, length)
     }
 
-    pub(super) fn remove(&self, kind: Kind, hash: Hash) -> Result<(), StoreError> {
+    pub(super) fn remove(&self, kind: DerivedKind, hash: ContentHash) -> Result<(), StoreError> {
         let path = self.path(kind, hash);
         match fs::remove_file(&path) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
@@ -267,13 +267,13 @@ impl Files {
 
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
-        for kind in Kind::ALL {
+        for kind in DerivedKind::ALL {
             found.extend(super::folder::abandoned(&self.dir.join(kind.as_str()), "tmp-")?);
         }
         Ok(found)
     }
 
-    pub(super) fn list(&self, kind: Kind) -> Result<Vec<Hash>, StoreError> {
+    pub(super) fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
         let dir = self.dir.join(kind.as_str());
         super::folder::list(&dir)
     }

@@ -33,7 +33,7 @@ use object_store::{
     path::Path,
 };
 
-use super::breaker::{Breaker, Fault};
+use super::breaker::{CircuitBreaker, BucketFault};
 use super::s3;
 
 /// Rest after a round in which no address answered; it doubles with each.
@@ -43,11 +43,11 @@ const REST_MAX: Duration = Duration::from_secs(3);
 
 /// A bucket that several addresses lead to.
 #[derive(Clone)]
-pub(super) struct Endpoints {
-    inner: Arc<Inner>,
+pub(super) struct FailoverStore {
+    inner: Arc<FailoverInner>,
 }
 
-struct Inner {
+struct FailoverInner {
     all: Vec<Arc<AmazonS3>>,
     /// The one that is asked first, of all who ask the bucket.
     first: Arc<AtomicUsize>,
@@ -55,32 +55,32 @@ struct Inner {
     rounds: usize,
     /// Time for each, where there is a limit of its own.
     each: Option<Duration>,
-    breaker: Arc<Breaker>,
+    breaker: Arc<CircuitBreaker>,
 }
 
-impl fmt::Debug for Endpoints {
+impl fmt::Debug for FailoverStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} endpoints", self.inner.all.len())
     }
 }
 
-impl fmt::Display for Endpoints {
+impl fmt::Display for FailoverStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
 }
 
-impl Endpoints {
+impl FailoverStore {
     /// Over these, of which there is one at least; each tries nothing again by itself.
     pub(super) fn new(
         all: Vec<AmazonS3>,
         first: Arc<AtomicUsize>,
         rounds: usize,
         each: Option<Duration>,
-        breaker: Arc<Breaker>,
+        breaker: Arc<CircuitBreaker>,
     ) -> Self {
         let all = all.into_iter().map(Arc::new).collect();
-        Self { inner: Arc::new(Inner { all, first, rounds, each, breaker }) }
+        Self { inner: Arc::new(FailoverInner { all, first, rounds, each, breaker }) }
     }
 
     /// Asks one after the other until one answers, also that it refuses.
@@ -88,7 +88,7 @@ impl Endpoints {
         &self,
         work: impl Fn(Arc<AmazonS3>) -> F,
     ) -> Result<T> {
-        let Inner { all, first, rounds, breaker, .. } = self.inner.as_ref();
+        let FailoverInner { all, first, rounds, breaker, .. } = self.inner.as_ref();
         let (mut rest, mut round, began) = (REST_FIRST, 0, breaker.now());
         loop {
             let start = first.load(Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl Endpoints {
                 }
             }
             if let Some(cause) = failed {
-                breaker.failed(began, Fault::Silent, &s3::words(&cause));
+                breaker.failed(began, BucketFault::Silent, &s3::words(&cause));
                 if round >= *rounds {
                     return Err(cause);
                 }
@@ -131,7 +131,7 @@ impl Endpoints {
 }
 
 #[async_trait]
-impl ObjectStore for Endpoints {
+impl ObjectStore for FailoverStore {
     async fn put_opts(
         &self,
         location: &Path,
@@ -158,7 +158,7 @@ impl ObjectStore for Endpoints {
             .await?;
         let parts = Arc::default();
         let of = Arc::new((self.clone(), location.clone(), id));
-        Ok(Box::new(Parts { of, next: 0, parts }))
+        Ok(Box::new(FailoverUpload { of, next: 0, parts }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
@@ -227,16 +227,16 @@ impl ObjectStore for Endpoints {
 
 /// An upload in parts.
 #[derive(Debug)]
-struct Parts {
+struct FailoverUpload {
     /// The bucket, the key and the number of the upload.
-    of: Arc<(Endpoints, Path, String)>,
+    of: Arc<(FailoverStore, Path, String)>,
     next: usize,
     /// The parts that arrived, by their numbers.
     parts: Arc<parking_lot::Mutex<Vec<(usize, PartId)>>>,
 }
 
 #[async_trait]
-impl MultipartUpload for Parts {
+impl MultipartUpload for FailoverUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let number = self.next;
         self.next += 1;

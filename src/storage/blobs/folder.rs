@@ -14,13 +14,13 @@ use uuid::Uuid;
 
 use super::{BlobReader, COPY_BYTES, StoreError};
 use crate::runtime::modes;
-use model::Hash;
+use model::ContentHash;
 
 /// Files in `tmp/` that nobody has touched for this long belong to a process that is gone.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct BlobFolder {
     pub(super) dir: PathBuf,
 }
 
@@ -42,7 +42,7 @@ fn holds(path: &Path, bytes: &[u8]) -> bool {
     })
 }
 
-impl Folder {
+impl BlobFolder {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
         let tmp = dir.join("tmp");
         modes::create_private_folder(&tmp).map_err(failed(&tmp))?;
@@ -53,12 +53,12 @@ impl Folder {
         Self { dir: dir.to_owned() }
     }
 
-    pub(super) fn path(&self, hash: Hash) -> PathBuf {
+    pub(super) fn path(&self, hash: ContentHash) -> PathBuf {
         let name = hash.to_string();
         self.dir.join(&name[..2]).join(&name[2..])
     }
 
-    pub(super) fn write(&self, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn write(&self, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.path(hash);
         let parent = path.parent().unwrap_or(&self.dir);
         // Also when the blob is there: whoever wrote it may not have come to this yet.
@@ -93,7 +93,7 @@ impl Folder {
         &self,
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
-    ) -> Result<(Hash, u64), StoreError> {
+    ) -> Result<(ContentHash, u64), StoreError> {
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let copied = copy_and_flush(source, &tmp, seen);
         let moved = copied.and_then(|(hash, length)| {
@@ -113,20 +113,20 @@ impl Folder {
         })
     }
 
-    pub(super) fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn read(&self, hash: ContentHash, length: u64) -> Result<Vec<u8>, StoreError> {
         let path = self.path(hash);
         BlobReader::open(&path, hash, length)?.read(0..length)
     }
 
-    pub(super) fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+    pub(super) fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
         BlobReader::open(&self.path(hash), hash, length)
     }
 
-    pub(super) fn list(&self) -> Result<Vec<Hash>, StoreError> {
+    pub(super) fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
         list(&self.dir)
     }
 
-    pub(super) fn sizes(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+    pub(super) fn sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         let size = |hash| {
             let path = self.path(hash);
             match fs::metadata(&path) {
@@ -174,10 +174,10 @@ fn copy_and_flush(
     source: &Path,
     target: &Path,
     seen: &mut dyn FnMut(&[u8]),
-) -> io::Result<(Hash, u64)> {
+) -> io::Result<(ContentHash, u64)> {
     let mut from = File::open(source)?;
     let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
-    let (mut hash, mut length) = (Hash::begin(), 0);
+    let (mut hash, mut length) = (ContentHash::begin(), 0);
     in_pieces(&mut from, &mut |piece| {
         hash.update(piece);
         seen(piece);
@@ -206,7 +206,7 @@ pub(super) fn in_pieces(
 }
 
 /// The hashes whose files lie in `dir` as `ab/cdef…`.
-pub(super) fn list(dir: &Path) -> Result<Vec<Hash>, StoreError> {
+pub(super) fn list(dir: &Path) -> Result<Vec<ContentHash>, StoreError> {
     let mut found = Vec::new();
     for folder in fs::read_dir(dir).map_err(failed(dir))? {
         let folder = folder.map_err(failed(dir))?;
@@ -216,7 +216,7 @@ pub(super) fn list(dir: &Path) -> Result<Vec<Hash>, StoreError> {
         }
         for file in fs::read_dir(folder.path()).map_err(failed(dir))? {
             let name = file.map_err(failed(dir))?.file_name();
-            found.extend(format!("{start}{}", name.to_string_lossy()).parse::<Hash>().ok());
+            found.extend(format!("{start}{}", name.to_string_lossy()).parse::<ContentHash>().ok());
         }
     }
     found.sort_unstable();

@@ -19,8 +19,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::bucket::Bucket;
-use super::folder::{Folder, failed};
-use super::{Place, Store, StoreError};
+use super::folder::{BlobFolder, failed};
+use super::{StoreLocation, BlobStore, StoreError};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::modes;
 
@@ -38,7 +38,7 @@ const REPLACES: &str = "replaces";
 
 /// What a store says of the archive that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct StoreMark {
     /// The id of the archive.
     pub id: String,
     /// Whether it replaces the store that the database knows: a command has brought the originals here.
@@ -47,7 +47,7 @@ pub struct Mark {
 
 /// The archive that a store has to belong to, once that is known.
 #[derive(Debug, Default)]
-pub(super) struct Owner {
+pub(super) struct StoreOwner {
     id: OnceLock<String>,
     /// Since a bucket was last seen to belong to it.
     seen: Mutex<Option<Stopwatch>>,
@@ -57,7 +57,7 @@ pub(super) struct Owner {
     moved_to: Mutex<Option<String>>,
 }
 
-impl Owner {
+impl StoreOwner {
     fn is_believed(&self) -> bool {
         let seen = self.seen.lock();
         seen.is_some_and(|since| since.elapsed() < BELIEVED)
@@ -68,33 +68,33 @@ impl Owner {
     }
 }
 
-impl Store {
+impl BlobStore {
     /// The store, as messages name it.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.place {
-            Place::Folder(folder) => folder.dir.display().to_string(),
-            Place::Bucket(blobs) => blobs.bucket.name(),
+            StoreLocation::Folder(folder) => folder.dir.display().to_string(),
+            StoreLocation::Bucket(blobs) => blobs.bucket.name(),
         }
     }
 
     /// The id of the archive that the store says it belongs to; `None` where it says nothing.
-    pub fn mark(&self) -> Result<Option<Mark>, StoreError> {
+    pub fn mark(&self) -> Result<Option<StoreMark>, StoreError> {
         match &self.place {
-            Place::Folder(folder) => read_file(folder),
-            Place::Bucket(blobs) => blobs.bucket.read_mark(None),
+            StoreLocation::Folder(folder) => read_file(folder),
+            StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(None),
         }
     }
 
     /// Says this from now on, whatever it said before.
-    pub fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
+    pub fn set_mark(&self, mark: &StoreMark) -> Result<(), StoreError> {
         let text = match mark.replaces {
             true => format!("{} {REPLACES}\n", mark.id),
             false => format!("{}\n", mark.id),
         };
         match &self.place {
-            Place::Folder(folder) => write_file(folder, &text),
-            Place::Bucket(blobs) => blobs.bucket.put_small(MARK, Bytes::from(text)),
+            StoreLocation::Folder(folder) => write_file(folder, &text),
+            StoreLocation::Bucket(blobs) => blobs.bucket.put_small(MARK, Bytes::from(text)),
         }
     }
 
@@ -143,8 +143,8 @@ impl Store {
     pub fn look(&self) -> Result<(), StoreError> {
         let since = Stopwatch::start();
         let mark = match &self.place {
-            Place::Folder(folder) => read_file(folder)?,
-            Place::Bucket(blobs) => blobs.bucket.read_mark(Some(LOOK_MAX))?,
+            StoreLocation::Folder(folder) => read_file(folder)?,
+            StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(Some(LOOK_MAX))?,
         };
         self.check_claim()?;
         match self.owner.id.get() {
@@ -158,7 +158,7 @@ impl Store {
     fn compare(
         &self,
         expected: &str,
-        found: Option<Mark>,
+        found: Option<StoreMark>,
         since: Stopwatch,
     ) -> Result<(), StoreError> {
         if found.as_ref().is_some_and(|found| found.id == expected) {
@@ -168,7 +168,7 @@ impl Store {
         }
         self.owner.note(None);
         let why = match found {
-            Some(Mark { id: found, .. }) => format!(
+            Some(StoreMark { id: found, .. }) => format!(
                 "it belongs to the archive {found}, and the database is that of {expected}"
             ),
             None => format!(
@@ -179,15 +179,15 @@ impl Store {
     }
 }
 
-fn parse(bytes: &[u8]) -> Mark {
+fn parse(bytes: &[u8]) -> StoreMark {
     let text = String::from_utf8_lossy(bytes);
     let mut words = text.split_whitespace();
     let clean = |word: &str| word.chars().filter(|c| !c.is_control()).collect();
     let id = words.next().map(clean).unwrap_or_default();
-    Mark { id, replaces: words.next() == Some(REPLACES) }
+    StoreMark { id, replaces: words.next() == Some(REPLACES) }
 }
 
-fn read_file(folder: &Folder) -> Result<Option<Mark>, StoreError> {
+fn read_file(folder: &BlobFolder) -> Result<Option<StoreMark>, StoreError> {
     use std::io::Read;
     let path = folder.dir.join(MARK);
     let mut bytes = Vec::new();
@@ -204,7 +204,7 @@ fn read_file(folder: &Folder) -> Result<Option<Mark>, StoreError> {
     }
 }
 
-fn write_file(folder: &Folder, text: &str) -> Result<(), StoreError> {
+fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
     let path = folder.dir.join(MARK);
     let part = folder.temporary("mark");
     let written = File::create_new(&part).and_then(|mut file| {
@@ -224,7 +224,7 @@ fn write_file(folder: &Folder, text: &str) -> Result<(), StoreError> {
 impl Bucket {
     /// What the mark says; `limit` is for a look that finds out whether the bucket answers, whatever is
     /// known of it.
-    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<Mark>, StoreError> {
+    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
         let bytes = self.small(MARK, MARK_BYTES_MAX, limit)?;
         Ok(bytes.map(|bytes| parse(&bytes)))
     }

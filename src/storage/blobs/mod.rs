@@ -28,31 +28,31 @@ use std::{
     time::Duration,
 };
 
-pub use bucket::Patience;
-use bucket::{Bucket, Object};
-pub use copy::Taken;
-pub use credentials::Credentials;
-pub use derived::{Derived, Kind};
-use folder::Folder;
-pub use mark::Mark;
-use mark::Owner;
-use originals::Blobs;
+pub use bucket::StartPolicy;
+use bucket::{Bucket, BucketObject};
+pub use copy::CopyOutcome;
+pub use credentials::CredentialSource;
+pub use derived::{DerivedStore, DerivedKind};
+use folder::BlobFolder;
+pub use mark::StoreMark;
+use mark::StoreOwner;
+use originals::BucketBlobs;
 pub use s3::BucketSettings;
 
 use crate::runtime::limits::BUCKET_READ_BYTES;
-use model::Hash;
+use model::ContentHash;
 
 /// Why a blob could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// No blob has this key.
     #[error("blob {0} is missing from the store")]
-    Missing(Hash),
+    Missing(ContentHash),
     /// The blob on disk is not as long as it was when it came in.
     #[error("blob {hash} has {found} bytes, expected {expected}")]
     Length {
         /// Its key.
-        hash: Hash,
+        hash: ContentHash,
         /// Bytes found.
         found: u64,
         /// Bytes when it came in.
@@ -60,7 +60,7 @@ pub enum StoreError {
     },
     /// The blob on disk has other bytes than when it came in.
     #[error("blob {0} has other bytes than it had when it came in")]
-    Changed(Hash),
+    Changed(ContentHash),
     /// The disk or folder failed.
     #[error("blob store {path}: {cause}")]
     Io {
@@ -112,95 +112,95 @@ pub const COPY_BYTES: usize = 256 * 1024;
 
 /// A blob store.
 #[derive(Clone, Debug)]
-pub struct Store {
-    place: Place,
-    owner: Arc<Owner>,
+pub struct BlobStore {
+    place: StoreLocation,
+    owner: Arc<StoreOwner>,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
-    Folder(Folder),
-    Bucket(Blobs),
+enum StoreLocation {
+    Folder(BlobFolder),
+    Bucket(BucketBlobs),
 }
 
-impl Store {
+impl BlobStore {
     /// Opens the folder `dir`, which is made when it is missing.
     ///
     /// Fails with [`StoreError::Io`] when it cannot be made or written.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        Ok(Self::new(Place::Folder(Folder::open(dir)?)))
+        Ok(Self::new(StoreLocation::Folder(BlobFolder::open(dir)?)))
     }
 
     /// A store in the folder `dir` as it is, to read from; the folder need not be writable.
     #[must_use]
     pub fn at(dir: &Path) -> Self {
-        Self::new(Place::Folder(Folder::at(dir)))
+        Self::new(StoreLocation::Folder(BlobFolder::at(dir)))
     }
 
-    fn new(place: Place) -> Self {
+    fn new(place: StoreLocation) -> Self {
         Self { place, owner: Arc::default() }
     }
 
     /// Opens a bucket; what is to go into it is made in the folder `scratch`.
     ///
-    /// Fails with [`StoreError::Setting`] when it does not answer or refuses.
+    /// Fails with [`StoreError::ChannelSetting`] when it does not answer or refuses.
     pub fn in_bucket(
         settings: &BucketSettings,
         scratch: &Path,
-        patience: Patience,
+        patience: StartPolicy,
     ) -> Result<Self, StoreError> {
         Self::over(Bucket::open(settings, patience)?, scratch)
     }
 
     fn over(bucket: Bucket, scratch: &Path) -> Result<Self, StoreError> {
-        let scratch = Folder::open(scratch)?;
-        Ok(Self::new(Place::Bucket(Blobs { bucket, scratch })))
+        let scratch = BlobFolder::open(scratch)?;
+        Ok(Self::new(StoreLocation::Bucket(BucketBlobs { bucket, scratch })))
     }
 
     /// The derived files of its blobs: in the folder `dir`, or beside the blobs in their bucket, with
     /// copies of side files in `dir`, `copies_bytes` at most.
-    pub fn derived(&self, dir: &Path, copies_bytes: u64) -> Result<Derived, StoreError> {
+    pub fn derived(&self, dir: &Path, copies_bytes: u64) -> Result<DerivedStore, StoreError> {
         match &self.place {
-            Place::Folder(_) => Derived::open(dir),
-            Place::Bucket(blobs) => Derived::in_bucket(blobs.bucket.clone(), dir, copies_bytes),
+            StoreLocation::Folder(_) => DerivedStore::open(dir),
+            StoreLocation::Bucket(blobs) => DerivedStore::in_bucket(blobs.bucket.clone(), dir, copies_bytes),
         }
     }
 
     /// Proves that it can be written, which an open folder has shown: in a bucket a small object is
     /// written, read and removed.
     ///
-    /// Fails with [`StoreError::Setting`] when the bucket refuses, and with [`StoreError::Away`] when
+    /// Fails with [`StoreError::ChannelSetting`] when the bucket refuses, and with [`StoreError::Away`] when
     /// it does not answer in time.
     pub fn prove(&self) -> Result<(), StoreError> {
         match &self.place {
-            Place::Folder(_) => Ok(()),
-            Place::Bucket(blobs) => blobs.bucket.prove(),
+            StoreLocation::Folder(_) => Ok(()),
+            StoreLocation::Bucket(blobs) => blobs.bucket.prove(),
         }
     }
 
     /// Writes to the metrics what is known of it since before they were kept.
     pub fn report(&self) {
         match &self.place {
-            Place::Folder(_) => {}
-            Place::Bucket(blobs) => blobs.bucket.report(),
+            StoreLocation::Folder(_) => {}
+            StoreLocation::Bucket(blobs) => blobs.bucket.report(),
         }
     }
 
     /// Whether each read waits for a network.
     #[must_use]
     pub fn is_far(&self) -> bool {
-        matches!(self.place, Place::Bucket(_))
+        matches!(self.place, StoreLocation::Bucket(_))
     }
 
     /// Writes `bytes` under their hash; a blob that is there already stays as it is.
     ///
     /// When this returns the blob is on disk, name and all.
-    pub fn write(&self, bytes: &[u8]) -> Result<Hash, StoreError> {
-        let hash = Hash::of(bytes);
+    pub fn write(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
+        let hash = ContentHash::of(bytes);
         self.check_owner()?;
         match &self.place {
-            Place::Folder(folder) => folder.write(hash, bytes)?,
-            Place::Bucket(blobs) => blobs.write(hash, bytes)?,
+            StoreLocation::Folder(folder) => folder.write(hash, bytes)?,
+            StoreLocation::Bucket(blobs) => blobs.write(hash, bytes)?,
         }
         Ok(hash)
     }
@@ -213,11 +213,11 @@ impl Store {
         &self,
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
-    ) -> Result<(Hash, u64), StoreError> {
+    ) -> Result<(ContentHash, u64), StoreError> {
         self.check_owner()?;
         match &self.place {
-            Place::Folder(folder) => folder.copy(source, seen),
-            Place::Bucket(blobs) => blobs.copy(source, seen),
+            StoreLocation::Folder(folder) => folder.copy(source, seen),
+            StoreLocation::Bucket(blobs) => blobs.copy(source, seen),
         }
     }
 
@@ -229,44 +229,44 @@ impl Store {
     }
 
     /// The folder on this machine where files are made.
-    fn local(&self) -> &Folder {
+    fn local(&self) -> &BlobFolder {
         match &self.place {
-            Place::Folder(folder) => folder,
-            Place::Bucket(blobs) => &blobs.scratch,
+            StoreLocation::Folder(folder) => folder,
+            StoreLocation::Bucket(blobs) => &blobs.scratch,
         }
     }
 
     /// Reads a whole blob of `length` bytes.
-    pub fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
+    pub fn read(&self, hash: ContentHash, length: u64) -> Result<Vec<u8>, StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.read(hash, length),
-            Place::Bucket(_) => self.reader(hash, length)?.read(0..length),
+            StoreLocation::Folder(folder) => folder.read(hash, length),
+            StoreLocation::Bucket(_) => self.reader(hash, length)?.read(0..length),
         }
     }
 
     /// Opens a blob of `length` bytes for reading parts of it.
-    pub fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+    pub fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.reader(hash, length),
-            Place::Bucket(blobs) => blobs.reader(hash, length),
+            StoreLocation::Folder(folder) => folder.reader(hash, length),
+            StoreLocation::Bucket(blobs) => blobs.reader(hash, length),
         }
     }
 
     /// The keys of all blobs, sorted.
-    pub fn list(&self) -> Result<Vec<Hash>, StoreError> {
+    pub fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.list(),
-            Place::Bucket(blobs) => blobs.list(),
+            StoreLocation::Folder(folder) => folder.list(),
+            StoreLocation::Bucket(blobs) => blobs.list(),
         }
     }
 
     /// The keys of all blobs with their lengths in bytes, sorted by key.
     ///
     /// Reads no blob: a folder is asked for the facts of each file, a bucket gives them with its listing.
-    pub fn sizes(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+    pub fn sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.sizes(),
-            Place::Bucket(blobs) => blobs.sizes(),
+            StoreLocation::Folder(folder) => folder.sizes(),
+            StoreLocation::Bucket(blobs) => blobs.sizes(),
         }
     }
 
@@ -277,7 +277,7 @@ impl Store {
         self.local().sweep()
     }
 
-    /// The files that [`Store::sweep`] would remove.
+    /// The files that [`BlobStore::sweep`] would remove.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         self.local().leftovers()
     }
@@ -285,61 +285,61 @@ impl Store {
     /// Whether no blob is in it.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         match &self.place {
-            Place::Folder(folder) => Ok(folder.list()?.is_empty()),
-            Place::Bucket(blobs) => blobs.is_empty(),
+            StoreLocation::Folder(folder) => Ok(folder.list()?.is_empty()),
+            StoreLocation::Bucket(blobs) => blobs.is_empty(),
         }
     }
 
     /// How long ago a blob was written; `None` if it is gone.
-    pub fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
+    pub fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.age(hash),
-            Place::Bucket(blobs) => blobs.age(hash),
+            StoreLocation::Folder(folder) => folder.age(hash),
+            StoreLocation::Bucket(blobs) => blobs.age(hash),
         }
     }
 
     /// Takes a blob of `length` bytes over from another store, unless one of this length is there.
     /// Its bytes are checked on the way.
     ///
-    /// When this returns the blob is on disk; [`Store::flush`] does the same for its name. Fails
+    /// When this returns the blob is on disk; [`BlobStore::flush`] does the same for its name. Fails
     /// when this store cannot be written, or the other one is a bucket that does not answer.
-    pub fn take_over(&self, from: &Self, hash: Hash, length: u64) -> Result<Taken, StoreError> {
+    pub fn take_over(&self, from: &Self, hash: ContentHash, length: u64) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
         match &self.place {
-            Place::Folder(folder) => folder.take_over(from, hash, length),
-            Place::Bucket(blobs) => blobs.take_over(from, hash, length),
+            StoreLocation::Folder(folder) => folder.take_over(from, hash, length),
+            StoreLocation::Bucket(blobs) => blobs.take_over(from, hash, length),
         }
     }
 
     /// The same where one that is there is not what it should be: it stays as it is until the
     /// other store's was found whole, which then takes its place.
-    pub fn replace(&self, from: &Self, hash: Hash, length: u64) -> Result<Taken, StoreError> {
+    pub fn replace(&self, from: &Self, hash: ContentHash, length: u64) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
         match &self.place {
-            Place::Folder(folder) => folder.replace(from, hash, length),
-            Place::Bucket(blobs) => blobs.replace(from, hash, length),
+            StoreLocation::Folder(folder) => folder.replace(from, hash, length),
+            StoreLocation::Bucket(blobs) => blobs.replace(from, hash, length),
         }
     }
 
     /// Lets the next reader of a blob look anew: what is known of a bucket may be some seconds old.
-    pub fn forget(&self, hash: Hash) {
+    pub fn forget(&self, hash: ContentHash) {
         match &self.place {
-            Place::Folder(_) => {}
-            Place::Bucket(blobs) => blobs.forget(hash),
+            StoreLocation::Folder(_) => {}
+            StoreLocation::Bucket(blobs) => blobs.forget(hash),
         }
     }
 
     /// Whether the blob is there with the bytes of its hash. One that cannot be read is not.
     #[must_use]
-    pub fn is_whole(&self, hash: Hash, length: u64) -> bool {
+    pub fn is_whole(&self, hash: ContentHash, length: u64) -> bool {
         self.sum(hash, length).is_ok_and(|found| found == hash)
     }
 
     /// The hash of the bytes that a blob has, which all are read.
-    pub fn sum(&self, hash: Hash, length: u64) -> Result<Hash, StoreError> {
+    pub fn sum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
         self.forget(hash);
         let reader = self.reader(hash, length)?;
-        let mut found = Hash::begin();
+        let mut found = ContentHash::begin();
         for range in reader.pieces() {
             found.update(&reader.read(range)?);
         }
@@ -349,18 +349,18 @@ impl Store {
     /// Flushes the names of all blobs to disk.
     pub fn flush(&self) -> Result<(), StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.flush(),
+            StoreLocation::Folder(folder) => folder.flush(),
             // What a bucket has acknowledged is there.
-            Place::Bucket(_) => Ok(()),
+            StoreLocation::Bucket(_) => Ok(()),
         }
     }
 
     /// Removes a blob of a copy of the archive. The archive's own blobs are never removed: who
     /// writes the same bytes again relies on what is there.
-    pub fn remove(&self, hash: Hash) -> Result<(), StoreError> {
+    pub fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.remove(hash),
-            Place::Bucket(blobs) => blobs.remove(hash),
+            StoreLocation::Folder(folder) => folder.remove(hash),
+            StoreLocation::Bucket(blobs) => blobs.remove(hash),
         }
     }
 }
@@ -368,21 +368,21 @@ impl Store {
 /// An open blob or derived file.
 #[derive(Debug)]
 pub struct BlobReader {
-    hash: Hash,
+    hash: ContentHash,
     length: u64,
     stamp: u64,
-    source: Source,
+    source: BlobSource,
 }
 
 #[derive(Debug)]
-enum Source {
+enum BlobSource {
     File(std::fs::File),
-    Object(Object),
+    Object(BucketObject),
 }
 
 impl BlobReader {
     /// Opens the file of `hash` at `path`, which must have `length` bytes.
-    fn open(path: &Path, hash: Hash, length: u64) -> Result<Self, StoreError> {
+    fn open(path: &Path, hash: ContentHash, length: u64) -> Result<Self, StoreError> {
         use std::os::unix::fs::MetadataExt;
         let file = std::fs::File::open(path).map_err(|cause| {
             if cause.kind() == io::ErrorKind::NotFound {
@@ -401,11 +401,11 @@ impl BlobReader {
                 // Any good mixture does: two stamps are compared for being the same.
                 (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
             });
-        Ok(Self { hash, length, stamp, source: Source::File(file) })
+        Ok(Self { hash, length, stamp, source: BlobSource::File(file) })
     }
 
-    fn of_object(hash: Hash, length: u64, object: Object) -> Self {
-        Self { hash, length, stamp: object.stamp(), source: Source::Object(object) }
+    fn of_object(hash: ContentHash, length: u64, object: BucketObject) -> Self {
+        Self { hash, length, stamp: object.stamp(), source: BlobSource::Object(object) }
     }
 
     /// A number that changes when somebody writes the blob or puts another in its place.
@@ -424,8 +424,8 @@ impl BlobReader {
     /// the last one shorter.
     pub fn pieces(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let (length, step) = match &self.source {
-            Source::File(_) => (self.length, COPY_BYTES as u64),
-            Source::Object(_) => (self.length, BUCKET_READ_BYTES),
+            BlobSource::File(_) => (self.length, COPY_BYTES as u64),
+            BlobSource::Object(_) => (self.length, BUCKET_READ_BYTES),
         };
         (0..length.div_ceil(step)).map(move |n| n * step..length.min((n + 1) * step))
     }
@@ -433,16 +433,16 @@ impl BlobReader {
     /// Reads the bytes `range`, which lie inside the blob.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         match &self.source {
-            Source::File(file) => self.read_file(file, &range),
-            Source::Object(object) => object.read(range),
+            BlobSource::File(file) => self.read_file(file, &range),
+            BlobSource::Object(object) => object.read(range),
         }
     }
 
     /// Reads several ranges, at a time where that is faster.
     pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
         match &self.source {
-            Source::File(file) => ranges.iter().map(|range| self.read_file(file, range)).collect(),
-            Source::Object(object) => object.read_many(ranges),
+            BlobSource::File(file) => ranges.iter().map(|range| self.read_file(file, range)).collect(),
+            BlobSource::Object(object) => object.read_many(ranges),
         }
     }
 
@@ -453,7 +453,7 @@ impl BlobReader {
             .map_err(|cause| io(io::Error::other(cause)))?;
         // Memory that is read into need not be cleared first.
         let mut bytes = Vec::with_capacity(length);
-        let from = At { file, at: range.start };
+        let from = FileCursor { file, at: range.start };
         from.take(length as u64).read_to_end(&mut bytes).map_err(io)?;
         if bytes.len() < length {
             return Err(io(io::ErrorKind::UnexpectedEof.into()));
@@ -469,12 +469,12 @@ fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
 }
 
 /// Reads a file from a place of its own, so that threads can share it.
-struct At<'a> {
+struct FileCursor<'a> {
     file: &'a std::fs::File,
     at: u64,
 }
 
-impl io::Read for At<'_> {
+impl io::Read for FileCursor<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         use std::os::unix::fs::FileExt;
         let read = self.file.read_at(bytes, self.at)?;

@@ -10,44 +10,44 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::derived::{Files, Kind};
+use super::derived::{DerivedFolder, DerivedKind};
 use super::{StoreError, folder::failed};
-use model::Hash;
+use model::ContentHash;
 
 /// Copies in a folder.
 #[derive(Debug)]
-pub(super) struct Near {
-    files: Files,
+pub(super) struct SideFileCache {
+    files: DerivedFolder,
     bytes_max: u64,
     /// Bytes of all of them, as far as this process knows; `None` until they were counted.
     bytes: Mutex<Option<u64>>,
 }
 
-impl Near {
+impl SideFileCache {
     /// Copies of `bytes_max` bytes at most; 0 keeps none.
     pub(super) fn open(dir: &Path, bytes_max: u64) -> Result<Self, StoreError> {
-        Ok(Self { files: Files::open(dir)?, bytes_max, bytes: Mutex::new(None) })
+        Ok(Self { files: DerivedFolder::open(dir)?, bytes_max, bytes: Mutex::new(None) })
     }
 
-    pub(super) fn files(&self) -> &Files {
+    pub(super) fn files(&self) -> &DerivedFolder {
         &self.files
     }
 
-    pub(super) fn read(&self, hash: Hash, bytes_max: u64) -> Option<Vec<u8>> {
-        self.files.read(Kind::Index, hash, bytes_max).ok().flatten()
+    pub(super) fn read(&self, hash: ContentHash, bytes_max: u64) -> Option<Vec<u8>> {
+        self.files.read(DerivedKind::Index, hash, bytes_max).ok().flatten()
     }
 
-    pub(super) fn forget(&self, hash: Hash) {
+    pub(super) fn forget(&self, hash: ContentHash) {
         // One that stays is read again, and found to be damaged if it is.
-        drop(self.files.remove(Kind::Index, hash));
+        drop(self.files.remove(DerivedKind::Index, hash));
     }
 
-    pub(super) fn keep(&self, hash: Hash, bytes: &[u8]) {
+    pub(super) fn keep(&self, hash: ContentHash, bytes: &[u8]) {
         let length = bytes.len() as u64;
         if length > self.bytes_max {
             return;
         }
-        if let Err(cause) = self.files.write(Kind::Index, hash, bytes) {
+        if let Err(cause) = self.files.write(DerivedKind::Index, hash, bytes) {
             tracing::warn!("copy of a side file is not kept: {cause}");
             return;
         }
@@ -75,8 +75,8 @@ impl Near {
         left
     }
 
-    fn all(&self) -> Vec<Copy> {
-        let dir = self.files.folder(Kind::Index);
+    fn all(&self) -> Vec<CachedFile> {
+        let dir = self.files.folder(DerivedKind::Index);
         copies(&dir).unwrap_or_else(|cause| {
             tracing::warn!("copies of side files cannot be counted: {cause}");
             Vec::new()
@@ -84,13 +84,13 @@ impl Near {
     }
 }
 
-struct Copy {
+struct CachedFile {
     path: PathBuf,
     bytes: u64,
     written: std::time::SystemTime,
 }
 
-fn copies(dir: &Path) -> Result<Vec<Copy>, StoreError> {
+fn copies(dir: &Path) -> Result<Vec<CachedFile>, StoreError> {
     let mut found = Vec::new();
     for folder in fs::read_dir(dir).map_err(failed(dir))? {
         let folder = folder.map_err(failed(dir))?.path();
@@ -102,7 +102,7 @@ fn copies(dir: &Path) -> Result<Vec<Copy>, StoreError> {
             // Another process may have removed it.
             let Ok(facts) = fs::metadata(&path) else { continue };
             let Ok(written) = facts.modified() else { continue };
-            found.push(Copy { path, bytes: facts.len(), written });
+            found.push(CachedFile { path, bytes: facts.len(), written });
         }
     }
     Ok(found)
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn copies_stay_within_their_room_and_the_first_go_first() {
         let dir = tempfile::tempdir().unwrap();
-        let near = Near::open(dir.path(), 10_000).unwrap();
-        let hash = |n: u8| Hash([n; 32]);
+        let near = SideFileCache::open(dir.path(), 10_000).unwrap();
+        let hash = |n: u8| ContentHash([n; 32]);
         for n in 0..30 {
             near.keep(hash(n), &[n; 1000]);
             assert!(near.all().iter().map(|one| one.bytes).sum::<u64>() <= 10_000);
@@ -127,7 +127,7 @@ mod tests {
         assert!(near.read(hash(29), 5000).is_none());
         near.keep(hash(40), &[1; 20_000]);
         assert!(near.read(hash(40), u64::MAX).is_none(), "it would push out all others");
-        let none = Near::open(dir.path(), 0).unwrap();
+        let none = SideFileCache::open(dir.path(), 0).unwrap();
         none.keep(hash(50), &[1; 10]);
         assert!(none.read(hash(50), 100).is_none());
     }

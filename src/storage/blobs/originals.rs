@@ -12,51 +12,51 @@ use bytes::Bytes;
 use object_store::path::Path as Key;
 
 use super::bucket::Bucket;
-use super::folder::{Folder, failed, in_pieces};
-use super::{BlobReader, Store, StoreError, Taken};
-use model::Hash;
+use super::folder::{BlobFolder, failed, in_pieces};
+use super::{BlobReader, BlobStore, StoreError, CopyOutcome};
+use model::ContentHash;
 
 /// What keys of blobs begin with, behind the prefix.
 const FOLDER: &str = "originals";
 
 /// The blobs of a bucket, and a folder on this machine for files that are being made.
 #[derive(Clone, Debug)]
-pub(super) struct Blobs {
+pub(super) struct BucketBlobs {
     pub(super) bucket: Bucket,
-    pub(super) scratch: Folder,
+    pub(super) scratch: BlobFolder,
 }
 
-impl Blobs {
-    fn key(&self, hash: Hash) -> Key {
+impl BucketBlobs {
+    fn key(&self, hash: ContentHash) -> Key {
         self.bucket.key(FOLDER, hash)
     }
 
-    pub(super) fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+    pub(super) fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
         let object = self.bucket.look(self.key(hash), hash, length)?;
         Ok(BlobReader::of_object(hash, length, object))
     }
 
     /// Lets the next reader look anew.
-    pub(super) fn forget(&self, hash: Hash) {
+    pub(super) fn forget(&self, hash: ContentHash) {
         self.bucket.forget(&self.key(hash));
     }
 
     /// Whether the bucket has the bytes of this hash. One that was damaged since is replaced: sending
     /// a file again mends it. So its bytes are read, which costs what sending them would.
-    fn holds(&self, hash: Hash, length: u64) -> Result<bool, StoreError> {
+    fn holds(&self, hash: ContentHash, length: u64) -> Result<bool, StoreError> {
         if self.bucket.length(&self.key(hash), hash)? != Some(length) {
             return Ok(false);
         }
         self.forget(hash);
         let reader = self.reader(hash, length)?;
-        let mut found = Hash::begin();
+        let mut found = ContentHash::begin();
         for range in reader.pieces() {
             found.update(&reader.read(range)?);
         }
         Ok(found.finish() == hash)
     }
 
-    pub(super) fn write(&self, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn write(&self, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
         let length = bytes.len() as u64;
         if self.holds(hash, length)? {
             return Ok(());
@@ -70,8 +70,8 @@ impl Blobs {
         &self,
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
-    ) -> Result<(Hash, u64), StoreError> {
-        let (mut sum, mut length) = (Hash::begin(), 0);
+    ) -> Result<(ContentHash, u64), StoreError> {
+        let (mut sum, mut length) = (ContentHash::begin(), 0);
         let mut take = |piece: &[u8]| {
             sum.update(piece);
             seen(piece);
@@ -101,11 +101,11 @@ impl Blobs {
         Err(failed(source)(broke.unwrap_or_else(changed)))
     }
 
-    pub(super) fn list(&self) -> Result<Vec<Hash>, StoreError> {
+    pub(super) fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
         self.bucket.list(FOLDER)
     }
 
-    pub(super) fn sizes(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+    pub(super) fn sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         self.bucket.sizes(FOLDER)
     }
 
@@ -113,35 +113,35 @@ impl Blobs {
         self.bucket.is_empty(FOLDER)
     }
 
-    pub(super) fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
+    pub(super) fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
         self.bucket.age(&self.key(hash), hash)
     }
 
-    pub(super) fn remove(&self, hash: Hash) -> Result<(), StoreError> {
+    pub(super) fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
         self.bucket.remove(&self.key(hash), hash)
     }
 
     pub(super) fn take_over(
         &self,
-        from: &Store,
-        hash: Hash,
+        from: &BlobStore,
+        hash: ContentHash,
         length: u64,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<CopyOutcome, StoreError> {
         if self.bucket.length(&self.key(hash), hash)? == Some(length) {
-            return Ok(Taken::There);
+            return Ok(CopyOutcome::There);
         }
         self.replace(from, hash, length)
     }
 
     pub(super) fn replace(
         &self,
-        from: &Store,
-        hash: Hash,
+        from: &BlobStore,
+        hash: ContentHash,
         length: u64,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<CopyOutcome, StoreError> {
         let reader = match from.reader(hash, length) {
             Ok(reader) => reader,
-            Err(why) => return why.refusal().map(Taken::Refused),
+            Err(why) => return why.refusal().map(CopyOutcome::Refused),
         };
         let mut broke = None;
         let mut part = |range| match reader.read(range) {
@@ -153,9 +153,9 @@ impl Blobs {
         };
         let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
         if sent {
-            return Ok(Taken::Copied);
+            return Ok(CopyOutcome::Copied);
         }
-        broke.unwrap_or(StoreError::Changed(hash)).refusal().map(Taken::Refused)
+        broke.unwrap_or(StoreError::Changed(hash)).refusal().map(CopyOutcome::Refused)
     }
 }
 

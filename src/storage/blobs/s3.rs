@@ -31,9 +31,9 @@ use rustls::{
 
 use super::{
     StoreError,
-    breaker::{Breaker, Fault},
-    credentials::Credentials,
-    endpoints::Endpoints,
+    breaker::{CircuitBreaker, BucketFault},
+    credentials::CredentialSource,
+    endpoints::FailoverStore,
 };
 use crate::runtime::limits;
 use crate::runtime::telemetry;
@@ -51,7 +51,7 @@ pub struct BucketSettings {
     /// Its region.
     pub region: String,
     /// Where the key comes from.
-    pub credentials: Credentials,
+    pub credentials: CredentialSource,
     /// Whether the bucket is the first part of the path, and not of the host's name.
     pub path_style: bool,
     /// Whether the endpoint may be `http://`.
@@ -97,7 +97,7 @@ impl BucketSettings {
     /// Fails with the name of the setting that makes no sense.
     pub(super) fn open(
         &self,
-        breaker: &Arc<Breaker>,
+        breaker: &Arc<CircuitBreaker>,
         first: &Arc<AtomicUsize>,
         retries_max: usize,
         each: Option<Duration>,
@@ -110,7 +110,7 @@ impl BucketSettings {
                 let open = |endpoint: &String| self.open_at(Some(endpoint), breaker, 0);
                 let all = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
                 let (first, breaker) = (Arc::clone(first), Arc::clone(breaker));
-                Arc::new(Endpoints::new(all, first, retries_max, each, breaker))
+                Arc::new(FailoverStore::new(all, first, retries_max, each, breaker))
             }
         })
     }
@@ -118,7 +118,7 @@ impl BucketSettings {
     fn open_at(
         &self,
         endpoint: Option<&str>,
-        breaker: &Arc<Breaker>,
+        breaker: &Arc<CircuitBreaker>,
         retries_max: usize,
     ) -> Result<AmazonS3, StoreError> {
         let region = self.region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -132,7 +132,7 @@ impl BucketSettings {
         let breaker = Arc::clone(breaker);
         let is_one_of_many = self.endpoints.len() > 1;
         let connector =
-            Connector { client: self.client()?, answer: self.answer, breaker, is_one_of_many };
+            BucketConnector { client: self.client()?, answer: self.answer, breaker, is_one_of_many };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
             .with_client_options(ClientOptions::new().with_allow_http(self.plain_http))
@@ -362,21 +362,21 @@ fn tidy(said: &str) -> String {
 
 /// Gives the library our own connections.
 #[derive(Clone)]
-struct Connector {
+struct BucketConnector {
     client: Client,
     answer: Duration,
-    breaker: Arc<Breaker>,
+    breaker: Arc<CircuitBreaker>,
     /// Whether there are other addresses that may answer: who asks tells the breaker that none does.
     is_one_of_many: bool,
 }
 
-impl fmt::Debug for Connector {
+impl fmt::Debug for BucketConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connector")
     }
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for BucketConnector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(self.clone()))
     }
@@ -394,7 +394,7 @@ fn failed(error: reqwest::Error) -> HttpError {
     HttpError::new(kind, error.without_url())
 }
 
-impl Connector {
+impl BucketConnector {
     /// Waits for `work`, `limit` at most.
     async fn within<T>(
         &self,
@@ -458,14 +458,14 @@ impl Connector {
             Ok((answer, body)) if is_ill(method, answer.status().as_u16()) => {
                 let status = answer.status().as_u16();
                 let refused = matches!(status, 401 | 403);
-                let fault = if refused { Fault::Refused } else { Fault::Silent };
+                let fault = if refused { BucketFault::Refused } else { BucketFault::Silent };
                 if refused || !self.is_one_of_many {
                     self.breaker.failed(began, fault, &why_ill(status, body));
                 }
             }
             Ok(_) => self.breaker.answered(),
             Err(_) if self.is_one_of_many => {}
-            Err(error) => self.breaker.failed(began, Fault::Silent, &words(error)),
+            Err(error) => self.breaker.failed(began, BucketFault::Silent, &words(error)),
         }
         let outcome =
             answer.as_ref().map_or("failed", |(answer, _)| outcome(answer.status().as_u16()));
@@ -492,7 +492,7 @@ fn is_ill(method: &str, status: u16) -> bool {
     matches!(status, 429 | 500..) || (reads && matches!(status, 401 | 403))
 }
 
-impl HttpService for Connector {
+impl HttpService for BucketConnector {
     fn call<'service, 'future>(
         &'service self,
         request: HttpRequest,
@@ -516,7 +516,7 @@ mod tests {
             prefix: String::new(),
             endpoints: vec!["https://s3.example".to_owned()],
             region: "eu-north-1".to_owned(),
-            credentials: Credentials::key("id", "key"),
+            credentials: CredentialSource::key("id", "key"),
             path_style: true,
             plain_http: false,
             ca: PathBuf::new(),

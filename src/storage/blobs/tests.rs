@@ -13,13 +13,13 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as Key};
 
-use super::breaker::Breaker;
-use super::bucket::{Bucket, Objects};
-use super::credentials::Credentials;
+use super::breaker::CircuitBreaker;
+use super::bucket::{Bucket, ObjectClients};
+use super::credentials::CredentialSource;
 use super::{
-    BlobReader, BucketSettings, Derived, Kind, Patience, Place, Store, StoreError, Taken,
+    BlobReader, BucketSettings, DerivedStore, DerivedKind, StartPolicy, StoreLocation, BlobStore, StoreError, CopyOutcome,
 };
-use model::Hash;
+use model::ContentHash;
 
 /// More than one part, and no multiple of it.
 const LARGE: usize = 9_000_123;
@@ -30,7 +30,7 @@ const SERVER: &str = "WIREPHOTO_TEST_S3";
 
 struct Scene {
     dir: tempfile::TempDir,
-    store: Store,
+    store: BlobStore,
     /// Its objects past the store; none of a folder.
     objects: Arc<dyn ObjectStore>,
     /// What their keys begin with.
@@ -39,7 +39,7 @@ struct Scene {
 
 fn folder() -> Scene {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(&dir.path().join("originals")).unwrap();
+    let store = BlobStore::open(&dir.path().join("originals")).unwrap();
     Scene { dir, store, objects: Arc::new(InMemory::new()), prefix: Key::default() }
 }
 
@@ -47,14 +47,14 @@ fn bucket() -> Scene {
     let (dir, prefix) = (tempfile::tempdir().unwrap(), Key::from("a/b"));
     let place = ("s3://test".to_owned(), prefix.clone());
     let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    let over = Objects {
+    let over = ObjectClients {
         all: Arc::clone(&objects),
         once: Arc::clone(&objects),
-        breaker: Arc::new(Breaker::new(place.0.clone())),
+        breaker: Arc::new(CircuitBreaker::new(place.0.clone())),
         settings: None,
     };
     let bucket = Bucket::over(over, place.0, place.1, Duration::from_secs(20), 8).unwrap();
-    let store = Store::over(bucket, &dir.path().join("scratch")).unwrap();
+    let store = BlobStore::over(bucket, &dir.path().join("scratch")).unwrap();
     Scene { dir, store, objects, prefix }
 }
 
@@ -72,7 +72,7 @@ fn server() -> Option<Scene> {
         // One service behind two addresses, as far as the store can tell.
         endpoints: vec![endpoint.to_owned(); 2],
         region: "eu-north-1".to_owned(),
-        credentials: Credentials::key(id, key),
+        credentials: CredentialSource::key(id, key),
         path_style: true,
         plain_http: true,
         ca: PathBuf::new(),
@@ -80,10 +80,10 @@ fn server() -> Option<Scene> {
         give_up: Duration::from_secs(60),
         requests: 8,
     };
-    let breaker = Arc::new(Breaker::new(settings.place()));
+    let breaker = Arc::new(CircuitBreaker::new(settings.place()));
     let objects = settings.open(&breaker, &Arc::default(), 0, None).unwrap();
     let scratch = dir.path().join("scratch");
-    let store = Store::in_bucket(&settings, &scratch, Patience::None).unwrap();
+    let store = BlobStore::in_bucket(&settings, &scratch, StartPolicy::None).unwrap();
     Some(Scene { dir, store, objects, prefix: Key::from(settings.prefix) })
 }
 
@@ -103,16 +103,16 @@ fn each(check: impl Fn(&Scene)) {
 }
 
 impl Scene {
-    fn derived(&self) -> Derived {
+    fn derived(&self) -> DerivedStore {
         self.store.derived(&self.dir.path().join("derived"), 1 << 20).unwrap()
     }
 
     fn is_bucket(&self) -> bool {
-        matches!(self.store.place, Place::Bucket(_))
+        matches!(self.store.place, StoreLocation::Bucket(_))
     }
 
     /// Puts other bytes in a blob's place, past the store.
-    fn overwrite(&self, hash: Hash, bytes: &[u8]) {
+    fn overwrite(&self, hash: ContentHash, bytes: &[u8]) {
         let name = hash.to_string();
         let (start, rest) = name.split_at(2);
         if self.is_bucket() {
@@ -155,7 +155,7 @@ fn what_is_written_is_read_back_whole_and_in_parts() {
             let bytes = bytes(length);
             let all = bytes.len() as u64;
             let hash = scene.store.write(&bytes).unwrap();
-            assert_eq!(hash, Hash::of(&bytes));
+            assert_eq!(hash, ContentHash::of(&bytes));
             assert!(scene.store.read(hash, all).unwrap() == bytes);
             assert!(scene.store.is_whole(hash, all));
             let reader = scene.store.reader(hash, all).unwrap();
@@ -200,7 +200,7 @@ fn a_blob_that_is_missing_or_of_another_length_is_refused() {
             let found = scene.store.read(hash, expected);
             assert!(matches!(found, Err(StoreError::Length { found: 7, .. })), "{found:?}");
         }
-        let none = Hash([7; 32]);
+        let none = ContentHash([7; 32]);
         assert!(matches!(scene.store.read(none, 8), Err(StoreError::Missing(_))));
         assert!(!scene.store.is_whole(none, 8));
     });
@@ -215,11 +215,11 @@ fn a_file_is_copied_in_under_its_hash() {
             for _ in 0..2 {
                 let mut seen = Vec::new();
                 let copied = scene.store.copy(&source, &mut |piece| seen.push(piece.len()));
-                assert_eq!(copied.unwrap(), (Hash::of(&bytes(length)), length as u64));
+                assert_eq!(copied.unwrap(), (ContentHash::of(&bytes(length)), length as u64));
                 assert_eq!(seen.iter().sum::<usize>(), length);
                 assert!(seen.iter().rev().skip(1).all(|piece| *piece == super::COPY_BYTES));
             }
-            assert!(scene.store.is_whole(Hash::of(&bytes(length)), length as u64));
+            assert!(scene.store.is_whole(ContentHash::of(&bytes(length)), length as u64));
         }
     });
 }
@@ -233,7 +233,7 @@ fn a_blob_is_taken_over_once_and_only_with_its_own_bytes() {
         let large = from.store.write(&bytes(LARGE)).unwrap();
         for to in all() {
             let taken = to.store.take_over(&from.store, large, LARGE as u64);
-            assert!(matches!(taken, Ok(Taken::Copied)));
+            assert!(matches!(taken, Ok(CopyOutcome::Copied)));
             assert!(to.store.is_whole(large, LARGE as u64));
         }
     }
@@ -242,23 +242,23 @@ fn a_blob_is_taken_over_once_and_only_with_its_own_bytes() {
 fn check_taking_over(from: &Scene, to: &Scene) {
     let hash = from.store.write(b"picture").unwrap();
     let refused = |hash, length| match to.store.take_over(&from.store, hash, length).unwrap() {
-        Taken::Refused(why) => why,
-        other @ (Taken::Copied | Taken::There) => panic!("{other:?}"),
+        CopyOutcome::Refused(why) => why,
+        other @ (CopyOutcome::Copied | CopyOutcome::There) => panic!("{other:?}"),
     };
     assert!(matches!(refused(hash, 8), StoreError::Length { .. }));
-    assert!(matches!(refused(Hash([1; 32]), 8), StoreError::Missing(_)));
-    assert!(matches!(to.store.take_over(&from.store, hash, 7), Ok(Taken::Copied)));
-    assert!(matches!(to.store.take_over(&from.store, hash, 7), Ok(Taken::There)));
+    assert!(matches!(refused(ContentHash([1; 32]), 8), StoreError::Missing(_)));
+    assert!(matches!(to.store.take_over(&from.store, hash, 7), Ok(CopyOutcome::Copied)));
+    assert!(matches!(to.store.take_over(&from.store, hash, 7), Ok(CopyOutcome::There)));
     assert!(to.store.is_whole(hash, 7));
     to.overwrite(hash, b"pictuRE");
     assert!(!to.store.is_whole(hash, 7));
-    assert!(matches!(to.store.replace(&from.store, hash, 7), Ok(Taken::Copied)));
+    assert!(matches!(to.store.replace(&from.store, hash, 7), Ok(CopyOutcome::Copied)));
     assert!(to.store.is_whole(hash, 7));
     from.overwrite(hash, b"pictura");
     assert!(!from.store.is_whole(hash, 7));
     // What is there stays until there is a better one.
     let kept = to.store.replace(&from.store, hash, 7);
-    assert!(matches!(kept, Ok(Taken::Refused(StoreError::Changed(_)))));
+    assert!(matches!(kept, Ok(CopyOutcome::Refused(StoreError::Changed(_)))));
     assert!(to.store.is_whole(hash, 7));
     to.store.remove(hash).unwrap();
     assert!(matches!(refused(hash, 7), StoreError::Changed(_)));
@@ -273,18 +273,18 @@ fn what_is_not_sent_to_its_end_does_not_show() {
 }
 
 fn check_sending(scene: &Scene) {
-    let Place::Bucket(blobs) = &scene.store.place else { panic!("a bucket") };
+    let StoreLocation::Bucket(blobs) = &scene.store.place else { panic!("a bucket") };
     let all = bytes(LARGE);
-    let hash = Hash::of(&all);
+    let hash = ContentHash::of(&all);
     let key = blobs.bucket.key("originals", hash);
-    let send = |expected: Hash, until: u64| {
+    let send = |expected: ContentHash, until: u64| {
         let mut part = |range: Range<u64>| {
             (range.start < until).then(|| Bytes::copy_from_slice(&all[within(&range)]))
         };
         blobs.bucket.send(&key, hash, LARGE as u64, Some(expected), &mut part).unwrap()
     };
     assert!(!send(hash, 1), "its source broke off");
-    assert!(!send(Hash([3; 32]), u64::MAX), "it is something else");
+    assert!(!send(ContentHash([3; 32]), u64::MAX), "it is something else");
     assert_eq!(scene.store.list().unwrap(), []);
     assert!(send(hash, u64::MAX));
     assert_eq!(scene.store.list().unwrap(), [hash]);
@@ -311,8 +311,8 @@ fn check_replacing(scene: &Scene) {
 #[test]
 fn derived_files_are_written_read_and_removed() {
     each(|scene| {
-        let (derived, hash) = (scene.derived(), Hash([9; 32]));
-        for kind in Kind::ALL {
+        let (derived, hash) = (scene.derived(), ContentHash([9; 32]));
+        for kind in DerivedKind::ALL {
             assert_eq!(derived.read(kind, hash, 10).unwrap(), None);
             assert_eq!(derived.length(kind, hash).unwrap(), None);
             derived.write(kind, hash, b"first").unwrap();
@@ -342,14 +342,14 @@ fn a_side_file_is_fetched_once() {
 }
 
 fn check_fetching_once(scene: &Scene) {
-    let (derived, hash) = (scene.derived(), Hash([9; 32]));
-    derived.write(Kind::Index, hash, b"index").unwrap();
+    let (derived, hash) = (scene.derived(), ContentHash([9; 32]));
+    derived.write(DerivedKind::Index, hash, b"index").unwrap();
     let key = scene.prefix.clone().join("index").join("09").join("09".repeat(31));
     wait(scene.objects.delete(&key)).unwrap();
-    assert_eq!(derived.read(Kind::Index, hash, 10).unwrap().unwrap(), b"index");
+    assert_eq!(derived.read(DerivedKind::Index, hash, 10).unwrap().unwrap(), b"index");
     derived.forget(hash);
-    derived.remove(Kind::Index, hash).unwrap();
-    assert_eq!(derived.read(Kind::Index, hash, 10).unwrap(), None);
+    derived.remove(DerivedKind::Index, hash).unwrap();
+    assert_eq!(derived.read(DerivedKind::Index, hash, 10).unwrap(), None);
 }
 
 #[test]

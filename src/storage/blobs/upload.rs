@@ -5,24 +5,24 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use object_store::{MultipartUpload, PutPayload, path::Path};
 
-use super::bucket::{Bucket, Failure, Pending};
+use super::bucket::{Bucket, BucketFailure, PendingReply};
 use crate::runtime::limits::BUCKET_PARTS_MAX;
 
-pub(super) struct Upload<'a> {
+pub(super) struct PartUpload<'a> {
     bucket: &'a Bucket,
     /// There until it is finished.
     parts: Option<Box<dyn MultipartUpload>>,
-    under_way: VecDeque<Pending<()>>,
+    under_way: VecDeque<PendingReply<()>>,
 }
 
-impl<'a> Upload<'a> {
-    pub(super) fn begin(bucket: &'a Bucket, key: &Path) -> Result<Self, Failure> {
+impl<'a> PartUpload<'a> {
+    pub(super) fn begin(bucket: &'a Bucket, key: &Path) -> Result<Self, BucketFailure> {
         let parts = Some(bucket.begin_upload(key)?);
         Ok(Self { bucket, parts, under_way: VecDeque::new() })
     }
 
     /// Sends the next part; waits while as many are under way as may be.
-    pub(super) fn push(&mut self, part: Bytes) -> Result<(), Failure> {
+    pub(super) fn push(&mut self, part: Bytes) -> Result<(), BucketFailure> {
         if self.under_way.len() >= BUCKET_PARTS_MAX
             && let Some(first) = self.under_way.pop_front()
         {
@@ -37,7 +37,7 @@ impl<'a> Upload<'a> {
     }
 
     /// Waits for all parts and makes them one object.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    pub(super) fn finish(mut self) -> Result<(), BucketFailure> {
         for part in self.under_way.drain(..) {
             part.wait()?;
         }
@@ -51,12 +51,12 @@ impl<'a> Upload<'a> {
         // What could not be finished is taken back with the rest.
         done.map(drop).map_err(|error| {
             self.parts = Some(parts);
-            Failure::Bucket(error)
+            BucketFailure::Bucket(error)
         })
     }
 }
 
-impl Drop for Upload<'_> {
+impl Drop for PartUpload<'_> {
     /// Parts that belong to nothing cost the bucket's owner money.
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take() else { return };

@@ -1,17 +1,17 @@
 //! What changed in accounts, as a row of their log says it.
 
-use model::Hash;
+use model::ContentHash;
 use model::account::UserId;
 
 /// Something that caches in memory must forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountChange {
     /// An access token ended.
-    Token(Hash),
+    Token(ContentHash),
     /// An API key ended or has another owner.
-    Key(Hash),
+    Key(ContentHash),
     /// A session ended.
-    Session(Hash),
+    Session(ContentHash),
     /// A user changed.
     User(UserId),
     /// A signing key of id tokens was added or removed.
@@ -23,7 +23,7 @@ pub enum AccountChange {
 impl AccountChange {
     /// Reads a row of the log. What this version does not know counts as everything.
     pub(super) fn parse(what: &str, id: &str) -> Self {
-        let hash = |change: fn(Hash) -> Self| id.parse().map(change);
+        let hash = |change: fn(ContentHash) -> Self| id.parse().map(change);
         match what {
             "token" => hash(Self::Token).unwrap_or(Self::Everything),
             "key" => hash(Self::Key).unwrap_or(Self::Everything),

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ClaimTx, ClaimedBy, Db, DbError, NewMessage, NewNode, Sent, WriteTx};
-use model::account::{Lane, Message, MessageContent, MessageState, UserId};
+use super::{ClaimTx, ClaimedBy, Db, DbError, NewMessage, NewNode, MessageOutcome, WriteTx};
+use model::account::{MessageTransport, OutboxMessage, MessageContent, MessageState, UserId};
 
 const SCENE: &str = "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
          service_account, created_ms) VALUES (1, 'a', '[]', FALSE, FALSE, TRUE, FALSE, 0)";
@@ -25,7 +25,7 @@ fn by(life: u128) -> ClaimedBy {
 fn message(item: usize) -> NewMessage {
     NewMessage {
         id: Uuid::now_v7(),
-        lane: Lane::Mail,
+        lane: MessageTransport::Mail,
         number: 1,
         user: UserId(1),
         content: MessageContent::Item { item: format!("image/i{item}") },
@@ -61,8 +61,8 @@ fn prepared(messages: usize) -> (Db, tempfile::TempDir) {
     (db, dir)
 }
 
-fn claim(db: &Db, limit: usize, life: u128) -> Vec<Message> {
-    db.claim_blocking(move |tx| tx.claim_messages(Lane::Mail, limit, by(life))).unwrap()
+fn claim(db: &Db, limit: usize, life: u128) -> Vec<OutboxMessage> {
+    db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, limit, by(life))).unwrap()
 }
 
 fn in_state(db: &Db, state: MessageState) -> usize {
@@ -117,11 +117,11 @@ fn open_write(
     })
 }
 
-fn open_claim(db: &Db, limit: usize, life: u128) -> Open<Vec<Message>> {
+fn open_claim(db: &Db, limit: usize, life: u128) -> Open<Vec<OutboxMessage>> {
     let db = db.clone();
     open(move |stay| {
         let claimed = db.claim_blocking(move |tx: &ClaimTx<'_>| {
-            let claimed = tx.claim_messages(Lane::Mail, limit, by(life))?;
+            let claimed = tx.claim_messages(MessageTransport::Mail, limit, by(life))?;
             stay();
             Ok(claimed)
         });
@@ -272,7 +272,7 @@ fn what_a_dropped_message_was_is_what_it_is_after_the_claim() {
     });
     assert_eq!(claiming.end().len(), 2);
     assert_eq!(dropping.join().unwrap(), (0, 1));
-    let end = |id| db.write_blocking(move |tx| tx.end_message(id, &Sent::Done, by(1))).unwrap();
+    let end = |id| db.write_blocking(move |tx| tx.end_message(id, &MessageOutcome::Done, by(1))).unwrap();
     assert_eq!((end(first), end(second)), (false, true));
 }
 
@@ -285,8 +285,8 @@ fn messages_of_a_claim_without_an_answer_are_freed_and_those_that_are_sent_are_n
     let other = Db::scratch(dir.path()).unwrap();
     let lost = open_claim(&db, 2, 1);
     let freeing = thread::spawn(move || {
-        let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(Lane::Mail, &[sent], by(1));
-        let of_others = |tx: &ClaimTx<'_>| tx.free_lost_messages(Lane::Apple, &[], by(1));
+        let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(MessageTransport::Mail, &[sent], by(1));
+        let of_others = |tx: &ClaimTx<'_>| tx.free_lost_messages(MessageTransport::Apple, &[], by(1));
         (other.claim_blocking(of_others).unwrap(), other.claim_blocking(free).unwrap())
     });
     assert_eq!(lost.end().len(), 2);
@@ -294,6 +294,6 @@ fn messages_of_a_claim_without_an_answer_are_freed_and_those_that_are_sent_are_n
     let waiting = db.read_blocking(|tx| tx.list_messages(Some(MessageState::Waiting), 9)).unwrap();
     assert_eq!(waiting.iter().map(|message| message.attempts).collect::<Vec<_>>(), [0, 0]);
     assert_eq!(in_state(&db, MessageState::Sending), 2);
-    let free = |tx: &ClaimTx<'_>| tx.free_lost_messages(Lane::Mail, &[], by(3));
+    let free = |tx: &ClaimTx<'_>| tx.free_lost_messages(MessageTransport::Mail, &[], by(3));
     assert_eq!(db.claim_blocking(free).unwrap(), 0, "there is no such life");
 }

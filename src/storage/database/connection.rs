@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::engine::{Engine, EngineConnection, EngineTransaction, Purpose, Read, Work, WriteMode};
+use super::engine::{DatabaseEngine, EngineConnection, EngineTransaction, ConnectionPurpose, Read, Work, WriteMode};
 use super::error::DbError;
 use super::transactions::{ClaimTx, WriteTx};
-use crate::storage::audit::Event;
+use crate::storage::audit::AuditEvent;
 
 /// A connection, which one thread owns.
-pub(super) struct Connection(Box<dyn EngineConnection>);
+pub(super) struct DatabaseConnection(Box<dyn EngineConnection>);
 
-impl Connection {
-    pub(super) fn open(engine: &Arc<dyn Engine>, purpose: Purpose) -> Result<Self, DbError> {
+impl DatabaseConnection {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>, purpose: ConnectionPurpose) -> Result<Self, DbError> {
         Arc::clone(engine).open(purpose).map(Self)
     }
 
@@ -32,7 +32,7 @@ impl Connection {
             write(&tx).map(|outcome| (outcome, tx.take_events()))
         };
         let (outcome, events) = run(write, |work| self.0.write(mode, work))?;
-        events.iter().for_each(Event::log);
+        events.iter().for_each(AuditEvent::log);
         Ok(outcome)
     }
 

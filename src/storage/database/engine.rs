@@ -1,18 +1,18 @@
 //! What is needed of a database engine, as traits that `sqlite` and `postgres` implement.
 //!
-//! An [`Engine`] opens an [`EngineConnection`] for each thread, which runs each piece of work as an
+//! An [`DatabaseEngine`] opens an [`EngineConnection`] for each thread, which runs each piece of work as an
 //! [`EngineTransaction`]. Statements are written against that one and name no driver: what differs between
 //! engines is a method of it and nothing else.
 
 use std::{fmt, ops::ControlFlow, sync::Arc};
 
 use super::error::DbError;
-use super::facts::{DatabaseFacts, Flaw};
+use super::facts::{DatabaseFacts, DatabaseFlaw};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum ConnectionPurpose {
     /// It reads.
     Read,
     /// It writes.
@@ -24,9 +24,9 @@ pub(super) enum Purpose {
 }
 
 /// A database: where it is, and how connections to it are opened.
-pub(super) trait Engine: Send + Sync {
+pub(super) trait DatabaseEngine: Send + Sync {
     /// Opens a connection. One to a server is made when it is first used, and again when it broke.
-    fn open(self: Arc<Self>, purpose: Purpose) -> Result<Box<dyn EngineConnection>, DbError>;
+    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> Result<Box<dyn EngineConnection>, DbError>;
 
     /// Whether the database is another program's, perhaps on another machine. Claims run beside writes there, on
     /// a connection of their own.
@@ -49,7 +49,7 @@ pub(super) type Work<'w> =
 /// How a transaction writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteMode {
-    /// Fails with [`DbError::Moved`] where the archive lives elsewhere.
+    /// Fails with [`DbError::MigrationReport`] where the archive lives elsewhere.
     Normal,
     /// Also where the archive lives elsewhere.
     EvenMoved,
@@ -86,7 +86,7 @@ pub(super) trait EngineConnection: Send {
 
 /// The value of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Param<'p> {
+pub(super) enum SqlParam<'p> {
     Null,
     Int(i64),
     Bool(bool),
@@ -94,7 +94,7 @@ pub(super) enum Param<'p> {
     Blob(&'p [u8]),
 }
 
-impl fmt::Debug for Param<'_> {
+impl fmt::Debug for SqlParam<'_> {
     /// A driver writes parameters into the log when all lines of its own are wanted: texts are passwords of
     /// channels, keys and profiles too, so only their lengths are told.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,7 +110,7 @@ impl fmt::Debug for Param<'_> {
 
 /// What a parameter is made of.
 pub(super) trait ToParam {
-    fn to_param(&self) -> Param<'_>;
+    fn to_param(&self) -> SqlParam<'_>;
 }
 
 /// The values of `?1` to `?n`, made by [`params!`].
@@ -123,55 +123,55 @@ macro_rules! params {
 pub(super) use params;
 
 impl ToParam for i64 {
-    fn to_param(&self) -> Param<'_> {
-        Param::Int(*self)
+    fn to_param(&self) -> SqlParam<'_> {
+        SqlParam::Int(*self)
     }
 }
 
 impl ToParam for u32 {
-    fn to_param(&self) -> Param<'_> {
-        Param::Int(i64::from(*self))
+    fn to_param(&self) -> SqlParam<'_> {
+        SqlParam::Int(i64::from(*self))
     }
 }
 
 impl ToParam for bool {
-    fn to_param(&self) -> Param<'_> {
-        Param::Bool(*self)
+    fn to_param(&self) -> SqlParam<'_> {
+        SqlParam::Bool(*self)
     }
 }
 
 impl ToParam for str {
-    fn to_param(&self) -> Param<'_> {
-        Param::Text(self)
+    fn to_param(&self) -> SqlParam<'_> {
+        SqlParam::Text(self)
     }
 }
 
 impl ToParam for String {
-    fn to_param(&self) -> Param<'_> {
-        Param::Text(self)
+    fn to_param(&self) -> SqlParam<'_> {
+        SqlParam::Text(self)
     }
 }
 
 impl ToParam for Vec<u8> {
-    fn to_param(&self) -> Param<'_> {
-        Param::Blob(self)
+    fn to_param(&self) -> SqlParam<'_> {
+        SqlParam::Blob(self)
     }
 }
 
 impl<T: ToParam> ToParam for Option<T> {
-    fn to_param(&self) -> Param<'_> {
-        self.as_ref().map_or(Param::Null, T::to_param)
+    fn to_param(&self) -> SqlParam<'_> {
+        self.as_ref().map_or(SqlParam::Null, T::to_param)
     }
 }
 
 impl<T: ToParam + ?Sized> ToParam for &T {
-    fn to_param(&self) -> Param<'_> {
+    fn to_param(&self) -> SqlParam<'_> {
         T::to_param(self)
     }
 }
 
 /// A row that was found. The first column is 0.
-pub(super) trait Row {
+pub(super) trait ResultRow {
     fn is_null(&self, at: usize) -> Result<bool, DbError>;
     fn int(&self, at: usize) -> Result<i64, DbError>;
     /// A number below 2^32.
@@ -187,37 +187,37 @@ pub(super) trait Row {
     fn lossy(&self, at: usize) -> Result<String, DbError>;
 }
 
-impl dyn Row + '_ {
+impl dyn ResultRow + '_ {
     /// The column at `at` as what it is read as.
-    pub(super) fn get<T: Column>(&self, at: usize) -> Result<T, DbError> {
+    pub(super) fn get<T: ColumnValue>(&self, at: usize) -> Result<T, DbError> {
         T::read(self, at)
     }
 }
 
 /// What a column can be read as.
-pub(super) trait Column: Sized {
-    fn read(row: &dyn Row, at: usize) -> Result<Self, DbError>;
+pub(super) trait ColumnValue: Sized {
+    fn read(row: &dyn ResultRow, at: usize) -> Result<Self, DbError>;
 }
 
-/// Reads a column by the method of [`Row`] for its type.
+/// Reads a column by the method of [`ResultRow`] for its type.
 macro_rules! column {
-    ($($kind:ty: $read:ident),*) => { $(impl Column for $kind {
-        fn read(row: &dyn Row, at: usize) -> Result<Self, DbError> {
+    ($($kind:ty: $read:ident),*) => { $(impl ColumnValue for $kind {
+        fn read(row: &dyn ResultRow, at: usize) -> Result<Self, DbError> {
             row.$read(at)
         }
     })* };
 }
 column!(i64: int, u32: small_int, bool: bool, String: string, Vec<u8>: bytes);
 
-impl<T: Column> Column for Option<T> {
-    fn read(row: &dyn Row, at: usize) -> Result<Self, DbError> {
+impl<T: ColumnValue> ColumnValue for Option<T> {
+    fn read(row: &dyn ResultRow, at: usize) -> Result<Self, DbError> {
         if row.is_null(at)? { Ok(None) } else { T::read(row, at).map(Some) }
     }
 }
 
 /// How rows that a query finds are held until its transaction ends, where others work beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum RowLock {
     /// Nobody else changes or holds them. Those that somebody holds are not found: nobody waits.
     Free,
     /// Nobody removes them; others may change them and hold them so too. Those that are being removed are
@@ -247,7 +247,7 @@ pub(super) trait EngineTransaction {
 
     /// What stands at the end of a query whose rows are held so. Nothing where a transaction that writes is
     /// alone anyway.
-    fn holding(&self, _hold: Hold) -> &'static str {
+    fn holding(&self, _hold: RowLock) -> &'static str {
         ""
     }
 
@@ -264,13 +264,13 @@ pub(super) trait EngineTransaction {
     fn facts(&self) -> Result<DatabaseFacts, DbError>;
 
     /// What is wrong with the engine's own files; nothing where a server and its operator look after them.
-    fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+    fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         Ok(Vec::new())
     }
 
     /// Rows that refer to what is not there although the schema forbids it; none where the engine forbids it
     /// to everybody who writes.
-    fn lost_references(&self) -> Result<Vec<Flaw>, DbError> {
+    fn lost_references(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         Ok(Vec::new())
     }
 
@@ -288,9 +288,9 @@ pub(super) trait EngineTransaction {
 }
 
 /// Reads a row.
-pub(super) type ReadRow<'r> = &'r mut dyn FnMut(&dyn Row) -> Result<(), DbError>;
+pub(super) type ReadRow<'r> = &'r mut dyn FnMut(&dyn ResultRow) -> Result<(), DbError>;
 /// Reads a row, and says whether the next one is wanted.
-pub(super) type VisitRow<'r> = &'r mut dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, DbError>;
+pub(super) type VisitRow<'r> = &'r mut dyn FnMut(&dyn ResultRow) -> Result<ControlFlow<()>, DbError>;
 
 impl dyn EngineTransaction + '_ {
     /// Reads the first row that is found.
@@ -298,7 +298,7 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-        read: impl FnOnce(&dyn Row) -> Result<T, DbError>,
+        read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
     ) -> Result<Option<T>, DbError> {
         let (mut read, mut found) = (Some(read), None);
         self.read_first(sql, params, &mut |row| {
@@ -313,7 +313,7 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-        read: impl FnOnce(&dyn Row) -> Result<T, DbError>,
+        read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         self.find(sql, params, read)?.ok_or_else(|| DbError::Damaged {
             what: sql.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -322,7 +322,7 @@ impl dyn EngineTransaction + '_ {
     }
 
     /// The first column of the first row.
-    pub(super) fn find_value<T: Column>(
+    pub(super) fn find_value<T: ColumnValue>(
         &self,
         sql: &str,
         params: Params<'_>,
@@ -331,7 +331,7 @@ impl dyn EngineTransaction + '_ {
     }
 
     /// The same where there is always a row.
-    pub(super) fn load_value<T: Column>(
+    pub(super) fn load_value<T: ColumnValue>(
         &self,
         sql: &str,
         params: Params<'_>,
@@ -356,7 +356,7 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-        mut each: impl FnMut(&dyn Row) -> Result<ControlFlow<()>, DbError>,
+        mut each: impl FnMut(&dyn ResultRow) -> Result<ControlFlow<()>, DbError>,
     ) -> Result<(), DbError> {
         self.read_each(sql, params, &mut each)
     }
@@ -366,7 +366,7 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         params: Params<'_>,
-        mut read: impl FnMut(&dyn Row) -> Result<T, DbError>,
+        mut read: impl FnMut(&dyn ResultRow) -> Result<T, DbError>,
     ) -> Result<Vec<T>, DbError> {
         let mut found = Vec::new();
         self.read_all(sql, params, &mut |row| {
@@ -377,7 +377,7 @@ impl dyn EngineTransaction + '_ {
     }
 
     /// The first column of all rows.
-    pub(super) fn list_values<T: Column>(
+    pub(super) fn list_values<T: ColumnValue>(
         &self,
         sql: &str,
         params: Params<'_>,
@@ -390,12 +390,12 @@ impl dyn EngineTransaction + '_ {
         &self,
         sql: &str,
         of: &str,
-        flaw: impl Fn(&dyn Row) -> Result<Flaw, DbError>,
-    ) -> Result<Vec<Flaw>, DbError> {
+        flaw: impl Fn(&dyn ResultRow) -> Result<DatabaseFlaw, DbError>,
+    ) -> Result<Vec<DatabaseFlaw>, DbError> {
         let mut flaws = Vec::new();
         self.each(sql, params![], |row| {
             if flaws.len() == CHECK_FLAWS_MAX {
-                flaws.push(Flaw::More(format!("there are more {of}")));
+                flaws.push(DatabaseFlaw::More(format!("there are more {of}")));
                 return Ok(ControlFlow::Break(()));
             }
             flaws.push(flaw(row)?);

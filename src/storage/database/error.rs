@@ -1,6 +1,6 @@
 //! Errors of the database and of its engines.
 
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::telemetry;
 use crate::storage::secrets::SecretError;
 
@@ -156,29 +156,29 @@ impl From<DbError> for Error {
             DbError::Overloaded => {
                 Self::overloaded("database_queue", "The service is busy").because(cause)
             }
-            DbError::Closed => Self::new(Kind::Unavailable, "The service is busy").because(cause),
+            DbError::Closed => Self::new(ErrorKind::Unavailable, "The service is busy").because(cause),
             DbError::Engine(engine) if engine.is_resource() => {
-                Self::new(Kind::Unavailable, "The database cannot be used now").because(cause)
+                Self::new(ErrorKind::Unavailable, "The database cannot be used now").because(cause)
             }
             DbError::InUse(words) | DbError::File(words) => {
-                Self::new(Kind::Unavailable, words.clone())
+                Self::new(ErrorKind::Unavailable, words.clone())
             }
             // Where to is not for everybody who asks.
             DbError::Moved(_) => {
-                Self::new(Kind::Unavailable, "This archive has moved").because(cause)
+                Self::new(ErrorKind::Unavailable, "This archive has moved").because(cause)
             }
-            DbError::Address(words) => Self::new(Kind::InvalidArgument, words.clone()),
+            DbError::Address(words) => Self::new(ErrorKind::InvalidArgument, words.clone()),
             DbError::ReadsOnly => Self::forbidden(
                 "read_only_node",
                 "This node only reads: purchases, deliveries and changes are made at another one",
             ),
             // Another version works on it, or is about to.
             DbError::Schema(_) => {
-                Self::new(Kind::Unavailable, "The database cannot be used now").because(cause)
+                Self::new(ErrorKind::Unavailable, "The database cannot be used now").because(cause)
             }
             // Which key is missing is for the operator's eyes.
             DbError::Secret(_) => {
-                Self::new(Kind::Unavailable, "A stored secret cannot be read now").because(cause)
+                Self::new(ErrorKind::Unavailable, "A stored secret cannot be read now").because(cause)
             }
             DbError::Engine(_) | DbError::Damaged { .. } => Self::internal(cause),
         }

@@ -19,7 +19,7 @@ pub struct DatabaseFacts {
 
 /// Something wrong with the database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flaw {
+pub enum DatabaseFlaw {
     /// A page, table or index of the file is not what it should be.
     Page(String),
     /// A row refers to one that is not there.
@@ -34,7 +34,7 @@ pub enum Flaw {
     More(String),
 }
 
-impl std::fmt::Display for Flaw {
+impl std::fmt::Display for DatabaseFlaw {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Page(text)

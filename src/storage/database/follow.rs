@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::account_change::AccountChange;
-use super::connection::Connection;
-use super::engine::{Engine, EngineTransaction, Purpose, Row, params};
+use super::connection::DatabaseConnection;
+use super::engine::{DatabaseEngine, EngineTransaction, ConnectionPurpose, ResultRow, params};
 use super::error::DbError;
 use super::transactions::ReadTx;
 use crate::runtime::limits::LOG_ROWS_MAX;
@@ -12,7 +12,7 @@ use model::ItemKey;
 
 /// What changed since the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct FollowedChanges {
     /// Items that were written, in the order of the log.
     pub items: Vec<ItemKey>,
     /// What changed in accounts.
@@ -25,14 +25,14 @@ pub struct Change {
 }
 
 /// Notices that something was written, by whichever process, on a connection of its own.
-pub struct Pulse {
-    connection: Connection,
+pub struct CommitWatcher {
+    connection: DatabaseConnection,
     data_version: i64,
 }
 
-impl Pulse {
-    pub(super) fn open(engine: &Arc<dyn Engine>) -> Result<Self, DbError> {
-        Ok(Self { connection: Connection::open(engine, Purpose::Follow)?, data_version: -1 })
+impl CommitWatcher {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
+        Ok(Self { connection: DatabaseConnection::open(engine, ConnectionPurpose::Follow)?, data_version: -1 })
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
@@ -43,11 +43,11 @@ impl Pulse {
 }
 
 /// Reads one consistent state after the other on a connection of its own, for readers that take long.
-pub struct Feed(Pulse);
+pub struct SnapshotReader(CommitWatcher);
 
-impl Feed {
-    pub(super) fn open(engine: &Arc<dyn Engine>) -> Result<Self, DbError> {
-        Pulse::open(engine).map(Self)
+impl SnapshotReader {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
+        CommitWatcher::open(engine).map(Self)
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
@@ -74,16 +74,16 @@ const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log),
      (SELECT coalesce(max(seq), 0) FROM account_log)";
 
 /// Follows the item log and the account log on a connection of its own.
-pub struct Follower {
-    connection: Connection,
+pub struct LogFollower {
+    connection: DatabaseConnection,
     data_version: i64,
     seq: i64,
     account_seq: i64,
 }
 
-impl Follower {
-    pub(super) fn open(engine: &Arc<dyn Engine>) -> Result<Self, DbError> {
-        let mut connection = Connection::open(engine, Purpose::Follow)?;
+impl LogFollower {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
+        let mut connection = DatabaseConnection::open(engine, ConnectionPurpose::Follow)?;
         let (seq, account_seq) = connection.look(ends)?;
         Ok(Self { connection, data_version: -1, seq, account_seq })
     }
@@ -97,14 +97,14 @@ impl Follower {
     /// What was written since the last call; at most [`LOG_ROWS_MAX`] of a kind, the
     /// rest with the next call. Where the logs end before what was read, everything changed: it goes on from
     /// their ends.
-    pub fn changes(&mut self) -> Result<Change, DbError> {
+    pub fn changes(&mut self) -> Result<FollowedChanges, DbError> {
         let data_version = self.connection.data_version()?;
         if data_version == self.data_version {
-            return Ok(Change::default());
+            return Ok(FollowedChanges::default());
         }
         let (after, accounts_after) = (self.seq, self.account_seq);
         let (mut change, items, accounts) = self.connection.look(|tx| {
-            let mut change = Change::default();
+            let mut change = FollowedChanges::default();
             let ends = ends(tx)?;
             if ends.0 < after || ends.1 < accounts_after {
                 change.lost = true;
@@ -147,7 +147,7 @@ fn log_behind(
     tx: &dyn EngineTransaction,
     sql: &str,
     after: i64,
-    mut each: impl FnMut(&dyn Row) -> Result<(), DbError>,
+    mut each: impl FnMut(&dyn ResultRow) -> Result<(), DbError>,
 ) -> Result<(i64, usize), DbError> {
     let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
     let read: Vec<i64> = tx.list(sql, params![after, limit], |row| {
@@ -187,15 +187,15 @@ mod tests {
         assert_eq!((change.items.len(), change.accounts.len(), change.lost), (3, 1, false));
         assert_eq!(follower.seq(), 3);
         let accounts = vec![AccountChange::Everything];
-        let everything = Change { accounts, lost: true, ..Change::default() };
+        let everything = FollowedChanges { accounts, lost: true, ..FollowedChanges::default() };
         // The newest items.
         run("DELETE FROM item_log WHERE seq > 1".to_owned());
         assert_eq!(follower.changes().unwrap(), everything);
-        assert_eq!((follower.seq(), follower.changes().unwrap()), (1, Change::default()));
+        assert_eq!((follower.seq(), follower.changes().unwrap()), (1, FollowedChanges::default()));
         // Their numbers are given again.
         item(2, "d");
         let items = vec!["text/d".parse().unwrap()];
-        assert_eq!(follower.changes().unwrap(), Change { items, ..Change::default() });
+        assert_eq!(follower.changes().unwrap(), FollowedChanges { items, ..FollowedChanges::default() });
         assert_eq!(follower.seq(), 2);
         // What changed in accounts.
         account(2, "user");

@@ -6,17 +6,17 @@ use tokio::sync::oneshot;
 
 use super::engine::WriteMode;
 use super::error::DbError;
-use super::follow::{Feed, Follower, Pulse};
-use super::lock::Lock;
-use super::migrations::{self, LATEST, Standing};
+use super::follow::{SnapshotReader, LogFollower, CommitWatcher};
+use super::lock::DirectoryLock;
+use super::migrations::{self, LATEST, SchemaStatus};
 use super::postgres;
 use super::sqlite::{self, DatabaseFile};
 use super::statements::secrets::SealedCount;
-use super::threads::Threads;
+use super::threads::DatabaseThreads;
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
 use super::written::WrittenItems;
-use crate::runtime::config::Secret;
-use crate::storage::audit::{self, Action};
+use crate::runtime::config::SecretSource;
+use crate::storage::audit::{self, AuditAction};
 use crate::storage::secrets::{KeyId, KeySource, Keyring, SecretKey};
 
 /// Tries to make a database that others may be making, and the time between two.
@@ -27,7 +27,7 @@ pub const DATABASE: &str = "wirephoto.db";
 
 /// Makes a database. Of several processes that find none and begin at once one is the first, and the others
 /// find it half made or made.
-fn make(path: &Path) -> Result<sqlite::Connection, DbError> {
+fn make(path: &Path) -> Result<sqlite::FileConnection, DbError> {
     for _ in 1..MAKE_TRIES_MAX {
         match sqlite::migrate(path) {
             Ok(made) => return Ok(made),
@@ -41,7 +41,7 @@ fn make(path: &Path) -> Result<sqlite::Connection, DbError> {
 /// The database: that of a data directory, or one of a PostgreSQL server.
 #[derive(Clone)]
 pub struct Db {
-    pub(super) threads: Threads,
+    pub(super) threads: DatabaseThreads,
     /// Whether every write is refused.
     only_reads: bool,
     /// The keys of what is stored encrypted.
@@ -55,32 +55,32 @@ impl Db {
     /// Opens `wirephoto.db` in `dir`, makes it when missing and brings its schema up to date.
     ///
     /// An older schema is brought up to date by whoever is alone with the directory: what runs
-    /// there was made for the older one. Fails with [`DbError::Schema`] when a later version of the
+    /// there was made for the older one. Fails with [`DbError::SchemaDescription`] when a later version of the
     /// product made the schema, and leaves the database as it is; with [`DbError::InUse`] when
     /// somebody else works on the directory who must be alone, or must not be there.
     pub fn open(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE);
-        let mut lock = Lock::share(dir)?;
+        let mut lock = DirectoryLock::share(dir)?;
         // What is open stays open until the threads' connections are: whoever closes the last one removes
         // the log, and a full disk has no room for a new one.
         let (standing, looked) = sqlite::look(&path)?;
         let mut upgraded = None;
         let first = match standing {
-            Standing::New => make(&path)?,
-            Standing::Current => sqlite::migrate(&path)?,
-            Standing::Older(found) => {
+            SchemaStatus::New => make(&path)?,
+            SchemaStatus::Current => sqlite::migrate(&path)?,
+            SchemaStatus::Older(found) => {
                 drop(lock);
-                let alone = Lock::alone(dir)?;
+                let alone = DirectoryLock::alone(dir)?;
                 upgraded = Some((found, LATEST));
                 migrations::log_upgrade(found, LATEST, "backup");
                 let first = sqlite::migrate(&path)?;
                 drop(alone);
-                lock = Lock::share(dir)?;
+                lock = DirectoryLock::share(dir)?;
                 first
             }
         };
         let threads =
-            Threads::start(Arc::new(DatabaseFile { path, only_reads: false }), Some(lock))?;
+            DatabaseThreads::start(Arc::new(DatabaseFile { path, only_reads: false }), Some(lock))?;
         drop((looked, first));
         Ok(Self::over(threads, false, upgraded))
     }
@@ -88,16 +88,16 @@ impl Db {
     /// Opens the database in `dir` for a process that only reads: every write through this handle fails
     /// with [`DbError::ReadsOnly`] before it reaches the engine.
     ///
-    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product: who only reads
+    /// Fails with [`DbError::SchemaDescription`] when the schema is not of this version of the product: who only reads
     /// brings nothing up to date.
     pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE);
-        let lock = Lock::share(dir)?;
+        let lock = DirectoryLock::share(dir)?;
         let (standing, looked) = sqlite::look_to_read(&path)?;
         let words = match standing {
-            Standing::Current => None,
-            Standing::New => Some("there is no database".to_owned()),
-            Standing::Older(found) => Some(format!("it has schema {found}, this is {LATEST}")),
+            SchemaStatus::Current => None,
+            SchemaStatus::New => Some("there is no database".to_owned()),
+            SchemaStatus::Older(found) => Some(format!("it has schema {found}, this is {LATEST}")),
         };
         if let Some(words) = words {
             return Err(DbError::Schema(format!(
@@ -106,7 +106,7 @@ impl Db {
             )));
         }
         let threads =
-            Threads::start(Arc::new(DatabaseFile { path, only_reads: true }), Some(lock))?;
+            DatabaseThreads::start(Arc::new(DatabaseFile { path, only_reads: true }), Some(lock))?;
         drop(looked);
         Ok(Self::over(threads, true, None))
     }
@@ -115,14 +115,14 @@ impl Db {
     /// when they are missing and brings its schema up to date; `password` counts where it is not
     /// empty.
     ///
-    /// Fails with [`DbError::Address`] when `url` is none; with [`DbError::Schema`] when a later
+    /// Fails with [`DbError::PostalAddress`] when `url` is none; with [`DbError::SchemaDescription`] when a later
     /// version of the product made the schema, or when it is no database for this; with
     /// [`DbError::InUse`] when the schema is an older one and nodes live on it. To see that takes seconds
     /// where nodes were killed.
-    pub fn connect(url: &str, password: &Secret) -> Result<Self, DbError> {
-        let server = Arc::new(postgres::Server::parse(url)?.with_password(password));
+    pub fn connect(url: &str, password: &SecretSource) -> Result<Self, DbError> {
+        let server = Arc::new(postgres::PostgresServer::parse(url)?.with_password(password));
         let upgraded = postgres::migrate(&server)?;
-        let threads = Threads::start(server, None)?;
+        let threads = DatabaseThreads::start(server, None)?;
         Ok(Self::over(threads, false, upgraded))
     }
 
@@ -130,16 +130,16 @@ impl Db {
     /// no writes: every write through this handle fails with [`DbError::ReadsOnly`] before it reaches the
     /// engine.
     ///
-    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product.
-    pub fn connect_to_read(url: &str, password: &Secret) -> Result<Self, DbError> {
-        let server = postgres::Server::parse(url)?.with_password(password);
+    /// Fails with [`DbError::SchemaDescription`] when the schema is not of this version of the product.
+    pub fn connect_to_read(url: &str, password: &SecretSource) -> Result<Self, DbError> {
+        let server = postgres::PostgresServer::parse(url)?.with_password(password);
         let server = Arc::new(server.for_reading());
         postgres::look(&server)?;
-        let threads = Threads::start(server, None)?;
+        let threads = DatabaseThreads::start(server, None)?;
         Ok(Self::over(threads, true, None))
     }
 
-    pub(super) fn over(threads: Threads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
+    pub(super) fn over(threads: DatabaseThreads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
         let (keys, written) = (Keyring::default(), Arc::default());
         Self { threads, only_reads, keys, upgraded, written }
     }
@@ -354,7 +354,7 @@ impl Db {
             return Err(DbError::ReadsOnly);
         }
         let keys = self.keys.clone();
-        let event = audit::event(Action::SecretsEncrypted).with(format!("with key {with}"));
+        let event = audit::event(AuditAction::SecretsEncrypted).with(format!("with key {with}"));
         let sealed = self.threads.write(WriteMode::Overwriting, move |tx| {
             let count = tx.with(&keys).seal_all(before, with)?;
             // A rotation is an event of its command.
@@ -403,18 +403,18 @@ impl Db {
     }
 
     /// A connection of its own that tells whether something was written.
-    pub fn pulse(&self) -> Result<Pulse, DbError> {
-        Pulse::open(self.threads.engine())
+    pub fn pulse(&self) -> Result<CommitWatcher, DbError> {
+        CommitWatcher::open(self.threads.engine())
     }
 
     /// A connection of its own that reads for as long as it takes.
-    pub fn feed(&self) -> Result<Feed, DbError> {
-        Feed::open(self.threads.engine())
+    pub fn feed(&self) -> Result<SnapshotReader, DbError> {
+        SnapshotReader::open(self.threads.engine())
     }
 
     /// A connection of its own that tells what other processes and this one changed.
-    pub fn follower(&self) -> Result<Follower, DbError> {
-        Follower::open(self.threads.engine())
+    pub fn follower(&self) -> Result<LogFollower, DbError> {
+        LogFollower::open(self.threads.engine())
     }
 }
 

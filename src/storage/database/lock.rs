@@ -17,11 +17,11 @@ const NAME: &str = "wirephoto.lock";
 
 /// A hold on a data directory.
 #[derive(Debug)]
-pub struct Lock {
+pub struct DirectoryLock {
     _file: File,
 }
 
-impl Lock {
+impl DirectoryLock {
     /// Works on `dir` beside others.
     ///
     /// Fails with [`DbError::InUse`] while somebody must be alone with it.
@@ -77,14 +77,14 @@ mod tests {
     #[test]
     fn many_share_a_directory_and_one_has_it_alone() {
         let dir = tempfile::tempdir().expect("folder");
-        let shared = [Lock::share(dir.path()), Lock::share(dir.path())];
+        let shared = [DirectoryLock::share(dir.path()), DirectoryLock::share(dir.path())];
         assert!(shared.iter().all(Result::is_ok));
-        assert!(matches!(Lock::alone(dir.path()), Err(DbError::InUse(_))));
+        assert!(matches!(DirectoryLock::alone(dir.path()), Err(DbError::InUse(_))));
         drop(shared);
-        let alone = Lock::alone(dir.path()).expect("nobody is there");
-        assert!(matches!(Lock::share(dir.path()), Err(DbError::InUse(_))));
-        assert!(matches!(Lock::alone(dir.path()), Err(DbError::InUse(_))));
+        let alone = DirectoryLock::alone(dir.path()).expect("nobody is there");
+        assert!(matches!(DirectoryLock::share(dir.path()), Err(DbError::InUse(_))));
+        assert!(matches!(DirectoryLock::alone(dir.path()), Err(DbError::InUse(_))));
         drop(alone);
-        assert!(Lock::share(dir.path()).is_ok());
+        assert!(DirectoryLock::share(dir.path()).is_ok());
     }
 }

@@ -9,7 +9,7 @@
 //! `Ok` and rolls back on `Err`. Where the engine lets others work beside one that writes, another thread
 //! takes up what waits in queues ([`Db::claim`]). A few threads own a read connection each. Callers wait on
 //! channels, so no async thread ever blocks. Other processes may write the same database; the
-//! [`Follower`] notices.
+//! [`LogFollower`] notices.
 
 mod account_change;
 #[cfg(test)]
@@ -34,39 +34,39 @@ mod written;
 
 pub use account_change::AccountChange;
 pub use error::{DbError, EngineError};
-pub use facts::{DatabaseFacts, Flaw};
-pub use follow::{Change, Feed, Follower, Pulse};
+pub use facts::{DatabaseFacts, DatabaseFlaw};
+pub use follow::{FollowedChanges, SnapshotReader, LogFollower, CommitWatcher};
 pub use handle::{DATABASE, Db};
-pub use lock::Lock;
-pub use moving::{Carry, HearRows, MovedRows, Moving};
-pub use sqlite::Snapshot;
+pub use lock::DirectoryLock;
+pub use moving::{CopyOriginals, ReportRows, MigratedRows, ArchiveMigration};
+pub use sqlite::DatabaseSnapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
-pub use statements::check::{Inspection, Named};
+pub use statements::check::{DatabaseInspection, NamedOriginal};
 pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
-pub use statements::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
+pub use statements::deliveries::{DeliveriesOf, EnqueueOutcome, NewDelivery, DeliveryOutcome, DeliveryBacklog, ClaimTerms};
 pub use statements::failed_logins::{FailedLogins, WindowStart};
-pub use statements::grants::{Code, Family, NewCode, NewConsent, NewFamily, RefreshToken};
+pub use statements::grants::{AuthorizationCode, TokenFamily, NewCode, NewConsent, NewFamily, RefreshToken};
 pub use statements::import::{
-    NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser, Put,
+    NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUserRow, PutOutcome,
 };
-pub use statements::items::{NewItem, StoredItem, Written};
+pub use statements::items::{NewItem, StoredItem, ItemWriteOutcome};
 pub use statements::logins::{
-    Browser, ListedApplication, ListedSession, LoginCount, UsedCredential, session_name,
+    LoginBrowser, ListedApplication, ListedSession, LoginCount, UsedCredential, session_name,
 };
-pub use statements::nodes::{Begun, NewNode, NodeRow};
-pub use statements::notifications::{NewNotification, Watcher, WatchersOf};
+pub use statements::nodes::{IncarnationStart, NewNode, NodeRow};
+pub use statements::notifications::{NewNotification, NotificationWatcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
-pub use statements::orders::{LiveOrder, OrdersOf, Reported};
-pub use statements::outbox::{ClaimedBy, NewMessage, OutboxCount, Sent};
+pub use statements::orders::{LiveOrder, OrdersOf, UsageReport};
+pub use statements::outbox::{ClaimedBy, NewMessage, OutboxCount, MessageOutcome};
 pub use statements::password_links::{PasswordLink, PendingUser};
-pub use statements::purges::{Purge, PurgesWaiting};
-pub use statements::queues::{FoundStream, LogRow, QueuedItem};
+pub use statements::purges::{PendingPurge, PurgeBacklog};
+pub use statements::queues::{StreamRow, LogRow, QueuedItem};
 pub use statements::recipients::MailRecipient;
 pub use statements::removal::RemovedUser;
 pub use statements::search::{IndexChange, IndexedVersion, LogPosition, VersionPage};
 pub use statements::secrets::SealedCount;
-pub use statements::sessions::{ListedSigningKey, LoginOrigin, Session, SigningKey};
-pub use statements::tokens::Token;
+pub use statements::sessions::{ListedSigningKey, LoginOrigin, BrowserSession, SigningKey};
+pub use statements::tokens::AccessToken;
 pub use statements::users::{NewMember, UserRequestLimits};
 pub use transactions::{ClaimTx, ReadTx, WriteTx};

@@ -11,29 +11,29 @@ use std::sync::Arc;
 use super::engine::WriteMode;
 use super::error::DbError;
 use super::handle::Db;
-use super::statements::check::Named;
-use super::statements::moving::{ITEM_LOG, ITEMS, Portion, TABLES, Table};
+use super::statements::check::NamedOriginal;
+use super::statements::moving::{ITEM_LOG, ITEMS, RowBatch, TABLES, MigratedTable};
 use super::transactions::ReadTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS, MOVED_TRIES_MAX};
 
 /// What is heard of rows that go over: the table, and how many rows of it went now.
-pub type HearRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
+pub type ReportRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
 
 /// Takes originals over that became known in the moment in which nobody writes; again where that moment
 /// has to be repeated.
-pub type Carry = Arc<dyn Fn(&[Named]) -> Result<(), DbError> + Send + Sync>;
+pub type CopyOriginals = Arc<dyn Fn(&[NamedOriginal]) -> Result<(), DbError> + Send + Sync>;
 
 /// What came over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MovedRows {
+pub struct MigratedRows {
     /// Rows by table, which both databases have.
     pub tables: Vec<(&'static str, usize)>,
     /// Milliseconds for which nobody could write, or could not have, had the archive moved.
     pub held_ms: u64,
 }
 
-impl MovedRows {
+impl MigratedRows {
     /// Rows of a table.
     #[must_use]
     pub fn of(&self, table: &str) -> usize {
@@ -43,10 +43,10 @@ impl MovedRows {
 
 /// A way from one database into another.
 #[derive(Clone)]
-pub struct Moving {
+pub struct ArchiveMigration {
     from: Db,
     to: Db,
-    hear: HearRows,
+    hear: ReportRows,
 }
 
 fn differs(table: &str, here: usize, there: usize) -> DbError {
@@ -66,11 +66,11 @@ fn lived_in(why: &str) -> DbError {
     DbError::InUse(format!("the archive may be lived in where it moved: {why}"))
 }
 
-impl Moving {
+impl ArchiveMigration {
     /// Begins the way: `to` must be empty, or what an earlier way of this kind left.
     ///
     /// Fails with [`DbError::InUse`] when `to` holds an archive of its own.
-    pub fn begin(from: &Db, to: &Db, hear: HearRows) -> Result<Self, DbError> {
+    pub fn begin(from: &Db, to: &Db, hear: ReportRows) -> Result<Self, DbError> {
         to.write_blocking(|tx| {
             let read = tx.as_read();
             if !read.is_being_filled()? && !read.is_empty()? {
@@ -109,8 +109,8 @@ impl Moving {
     /// were.
     fn follow(
         &self,
-        table: &'static Table,
-        next: &dyn Fn(&'static Table, i64) -> Result<Portion, DbError>,
+        table: &'static MigratedTable,
+        next: &dyn Fn(&'static MigratedTable, i64) -> Result<RowBatch, DbError>,
     ) -> Result<usize, DbError> {
         let mut after = self.to.read_blocking(move |tx| tx.reached(table))?;
         let mut rows = 0;
@@ -122,7 +122,7 @@ impl Moving {
         }
     }
 
-    fn put(&self, portion: Portion) -> Result<(), DbError> {
+    fn put(&self, portion: RowBatch) -> Result<(), DbError> {
         let (name, rows) = (portion.table_name(), portion.len());
         self.to.write_blocking(move |tx| match name == ITEMS.name() {
             true => tx.insert_items(&portion),
@@ -140,9 +140,9 @@ impl Moving {
     pub fn finish(
         &self,
         carried: i64,
-        carry: &Carry,
+        carry: &CopyOriginals,
         switch: Option<&str>,
-    ) -> Result<MovedRows, DbError> {
+    ) -> Result<MigratedRows, DbError> {
         let home = self.from.read_blocking(|tx| tx.moved_to())?;
         let has_moved = home.is_some();
         if let Some(home) = home.filter(|home| switch.is_none_or(|to| home != to)) {
@@ -169,9 +169,9 @@ impl Moving {
     fn bring_rest(
         &self,
         carried: i64,
-        carry: &Carry,
+        carry: &CopyOriginals,
         switch: Option<&str>,
-    ) -> Result<MovedRows, DbError> {
+    ) -> Result<MigratedRows, DbError> {
         // What takes long and may be done before anybody waits. A transaction each, so that no reference is
         // looked for among rows that just went.
         for table in TABLES.iter().rev() {
@@ -181,7 +181,7 @@ impl Moving {
         }
         self.catch_up()?;
         let (way, carry, wanted) = (self.clone(), Arc::clone(carry), switch.map(str::to_owned));
-        let rest = move |here: &ReadTx<'_>| -> Result<(MovedRows, Stopwatch), DbError> {
+        let rest = move |here: &ReadTx<'_>| -> Result<(MigratedRows, Stopwatch), DbError> {
             let held = Stopwatch::start();
             Ok((way.rest(here, carried, &carry)?, held))
         };
@@ -197,7 +197,7 @@ impl Moving {
         Ok(moved)
     }
 
-    fn rest(&self, here: &ReadTx<'_>, carried: i64, carry: &Carry) -> Result<MovedRows, DbError> {
+    fn rest(&self, here: &ReadTx<'_>, carried: i64, carry: &CopyOriginals) -> Result<MigratedRows, DbError> {
         self.follow(&ITEM_LOG, &|table, after| here.portion_behind(table, after))?;
         self.follow(&ITEMS, &|table, after| here.portion_behind(table, after))?;
         self.remove_replaced(here)?;
@@ -259,7 +259,7 @@ impl Moving {
         Ok(())
     }
 
-    fn compare(&self, here: &ReadTx<'_>) -> Result<MovedRows, DbError> {
+    fn compare(&self, here: &ReadTx<'_>) -> Result<MigratedRows, DbError> {
         let mut tables = Vec::with_capacity(TABLES.len() + 2);
         for table in [&ITEMS, &ITEM_LOG].into_iter().chain(TABLES) {
             let rows = here.rows_of(table)?;
@@ -269,7 +269,7 @@ impl Moving {
             }
             tables.push((table.name(), rows));
         }
-        Ok(MovedRows { tables, held_ms: 0 })
+        Ok(MigratedRows { tables, held_ms: 0 })
     }
 }
 
@@ -350,12 +350,12 @@ mod tests {
         db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
     }
 
-    fn begin(from: &Db, to: &Db) -> Result<Moving, DbError> {
-        Moving::begin(from, to, Arc::new(|_, _| {}))
+    fn begin(from: &Db, to: &Db) -> Result<ArchiveMigration, DbError> {
+        ArchiveMigration::begin(from, to, Arc::new(|_, _| {}))
     }
 
-    fn finish(moving: &Moving, switch: Option<&str>) -> Result<MovedRows, DbError> {
-        let carry: Carry = Arc::new(|_| Ok(()));
+    fn finish(moving: &ArchiveMigration, switch: Option<&str>) -> Result<MigratedRows, DbError> {
+        let carry: CopyOriginals = Arc::new(|_| Ok(()));
         moving.finish(i64::MAX, &carry, switch)
     }
 
@@ -449,7 +449,7 @@ mod tests {
         let moving = begin(&from, &to).unwrap();
         // Another process, in the middle of the move.
         let beside = open(&dir.path().join("from"));
-        let carry: Carry = Arc::new(move |_| {
+        let carry: CopyOriginals = Arc::new(move |_| {
             write(&beside, "two", "words");
             Ok(())
         });

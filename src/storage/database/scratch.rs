@@ -2,12 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::engine::Purpose;
+use super::engine::ConnectionPurpose;
 use super::error::DbError;
 use super::handle::Db;
 use super::postgres;
-use super::threads::Threads;
-use model::Hash;
+use super::threads::DatabaseThreads;
+use model::ContentHash;
 
 /// The variable that names a database of locale C in which tests may make schemas.
 const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
@@ -15,16 +15,16 @@ const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
 /// Where PostgreSQL's database of that folder is, without its tables; nothing where tests run on SQLite.
 pub(in crate::storage::database) fn scratch_server(
     dir: &Path,
-) -> Result<Option<Arc<postgres::Server>>, DbError> {
+) -> Result<Option<Arc<postgres::PostgresServer>>, DbError> {
     #[expect(clippy::disallowed_methods, reason = "it says what tests run on")]
     let Ok(url) = std::env::var(SERVER) else { return Ok(None) };
-    let name = Hash::of(dir.as_os_str().as_encoded_bytes()).to_string();
+    let name = ContentHash::of(dir.as_os_str().as_encoded_bytes()).to_string();
     let name = format!("test_{}", &name[..16]);
-    let whole = Arc::new(postgres::Server::parse(&url)?);
-    postgres::run(&whole, Purpose::Write, &format!("CREATE SCHEMA IF NOT EXISTS {name}"))?;
+    let whole = Arc::new(postgres::PostgresServer::parse(&url)?);
+    postgres::run(&whole, ConnectionPurpose::Write, &format!("CREATE SCHEMA IF NOT EXISTS {name}"))?;
     let mark = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{mark}options=-c%20search_path%3D{name}");
-    Ok(Some(Arc::new(postgres::Server::parse(&url)?.looked_at_each_time())))
+    Ok(Some(Arc::new(postgres::PostgresServer::parse(&url)?.looked_at_each_time())))
 }
 
 impl Db {
@@ -32,7 +32,7 @@ impl Db {
     pub(crate) fn scratch(dir: &Path) -> Result<Self, DbError> {
         let Some(server) = scratch_server(dir)? else { return Self::open(dir) };
         let upgraded = postgres::migrate(&server)?;
-        let threads = Threads::start(server, None)?;
+        let threads = DatabaseThreads::start(server, None)?;
         Ok(Self::over(threads, false, upgraded))
     }
 }

@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-use super::connection::Connection;
-use super::engine::{Engine, Purpose, Read, WriteMode};
+use super::connection::DatabaseConnection;
+use super::engine::{DatabaseEngine, ConnectionPurpose, Read, WriteMode};
 use super::error::DbError;
-use super::lock::Lock;
+use super::lock::DirectoryLock;
 use super::transactions::WriteTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{
@@ -25,16 +25,16 @@ use crate::runtime::telemetry;
 /// Time that a connection may take to be opened before others are waited for no longer.
 const OPEN_MAX: Duration = Duration::from_secs(2);
 /// A write, given the connection that it opens its transaction on.
-pub(super) type Write = Box<dyn FnOnce(&mut Connection) + Send>;
+pub(super) type Write = Box<dyn FnOnce(&mut DatabaseConnection) + Send>;
 
 /// A unit of work in the queue of its threads.
-struct Queued<T> {
+struct QueuedWork<T> {
     work: T,
     /// What it is, and since when it waits; nothing of what only wakes a thread.
     waits: Option<(&'static str, Stopwatch)>,
 }
 
-impl<T> Queued<T> {
+impl<T> QueuedWork<T> {
     fn new(kind: &'static str, work: T) -> Self {
         Self { work, waits: Some((kind, Stopwatch::start())) }
     }
@@ -50,30 +50,30 @@ impl<T> Queued<T> {
 }
 
 #[derive(Clone)]
-pub(super) struct Threads {
-    shared: Arc<Shared>,
+pub(super) struct DatabaseThreads {
+    shared: Arc<ThreadsShared>,
 }
 
-struct Shared {
-    engine: Arc<dyn Engine>,
+struct ThreadsShared {
+    engine: Arc<dyn DatabaseEngine>,
     /// Empty once the last handle is dropped.
-    queues: Option<Queues>,
+    queues: Option<WorkQueues>,
     threads: Vec<JoinHandle<()>>,
     /// Let go when all connections are closed. A server's database has its own locks.
-    _lock: Option<Lock>,
+    _lock: Option<DirectoryLock>,
 }
 
-struct Queues {
-    reads: SyncSender<Queued<Read>>,
-    searches: SyncSender<Queued<Read>>,
-    writes: SyncSender<Queued<Write>>,
+struct WorkQueues {
+    reads: SyncSender<QueuedWork<Read>>,
+    searches: SyncSender<QueuedWork<Read>>,
+    writes: SyncSender<QueuedWork<Write>>,
     /// Writes that go before the others.
-    first: SyncSender<Queued<Write>>,
+    first: SyncSender<QueuedWork<Write>>,
     /// None where claims are writes.
-    claims: Option<SyncSender<Queued<Write>>>,
+    claims: Option<SyncSender<QueuedWork<Write>>>,
 }
 
-impl Drop for Shared {
+impl Drop for ThreadsShared {
     /// Ends the threads and waits for them: the last connection to close folds the write-ahead
     /// log into the database.
     fn drop(&mut self) {
@@ -85,10 +85,10 @@ impl Drop for Shared {
     }
 }
 
-impl Threads {
+impl DatabaseThreads {
     /// Opens the connections; the threads end with the last handle, and so does the hold on the
     /// data directory.
-    pub(super) fn start(engine: Arc<dyn Engine>, lock: Option<Lock>) -> Result<Self, DbError> {
+    pub(super) fn start(engine: Arc<dyn DatabaseEngine>, lock: Option<DirectoryLock>) -> Result<Self, DbError> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
         let (reads, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
         threads.extend(readers(&engine, "db-read", DB_READERS, waiting)?);
@@ -96,27 +96,27 @@ impl Threads {
         threads.extend(readers(&engine, "db-search", DB_SEARCHERS, waiting)?);
         let (writes, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
         let (first, pressing) = mpsc::sync_channel(DB_FIRST_MAX);
-        let connection = Connection::open(&engine, Purpose::Write)?;
+        let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Write)?;
         threads.push(writer("db-write", connection, waiting, Some(pressing))?);
         let claims = if engine.is_far() {
             let (claims, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
-            let connection = Connection::open(&engine, Purpose::Claim)?;
+            let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Claim)?;
             threads.push(writer("db-claim", connection, waiting, None)?);
             Some(claims)
         } else {
             None
         };
-        let queues = Some(Queues { reads, searches, writes, first, claims });
-        Ok(Self { shared: Arc::new(Shared { engine, queues, threads, _lock: lock }) })
+        let queues = Some(WorkQueues { reads, searches, writes, first, claims });
+        Ok(Self { shared: Arc::new(ThreadsShared { engine, queues, threads, _lock: lock }) })
     }
 
-    pub(super) fn engine(&self) -> &Arc<dyn Engine> {
+    pub(super) fn engine(&self) -> &Arc<dyn DatabaseEngine> {
         &self.shared.engine
     }
 
     pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        submit(&queues.reads, Queued::new("read", read))
+        submit(&queues.reads, QueuedWork::new("read", read))
     }
 
     /// Has each thread that reads or searches take a turn, and so open its connection. What is wrong with
@@ -151,20 +151,20 @@ impl Threads {
     /// Queues a search without waiting for its turn.
     pub(super) fn submit_search(&self, search: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        submit(&queues.searches, Queued::new("search", search))
+        submit(&queues.searches, QueuedWork::new("search", search))
     }
 
     /// Queues a write without waiting for its turn.
     pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        submit(&queues.writes, Queued::new("write", write))
+        submit(&queues.writes, QueuedWork::new("write", write))
     }
 
     /// Queues a claim without waiting for its turn.
     pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         let claims = queues.claims.as_ref().unwrap_or(&queues.writes);
-        submit(claims, Queued::new("claim", claim))
+        submit(claims, QueuedWork::new("claim", claim))
     }
 
     pub(super) fn write<T, F>(&self, mode: WriteMode, write: F) -> Result<T, DbError>
@@ -196,10 +196,10 @@ impl Threads {
 
     fn submit_first(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        queues.first.send(Queued::new("write", write)).map_err(|_| DbError::Closed)?;
+        queues.first.send(QueuedWork::new("write", write)).map_err(|_| DbError::Closed)?;
         // Wakes a thread that has nothing to do; where this finds no room it has, and looks by itself.
         let wake: Write = Box::new(|_| {});
-        drop(queues.writes.try_send(Queued { work: wake, waits: None }));
+        drop(queues.writes.try_send(QueuedWork { work: wake, waits: None }));
         Ok(())
     }
 
@@ -220,7 +220,7 @@ impl Threads {
 
     fn run<T>(&self, receiver: &Receiver<Result<T, DbError>>, job: Write) -> Result<T, DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        queues.writes.send(Queued::new("write", job)).map_err(|_| DbError::Closed)?;
+        queues.writes.send(QueuedWork::new("write", job)).map_err(|_| DbError::Closed)?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 }
@@ -236,9 +236,9 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
 /// press go first.
 fn writer(
     name: &str,
-    mut connection: Connection,
-    waiting: Receiver<Queued<Write>>,
-    pressing: Option<Receiver<Queued<Write>>>,
+    mut connection: DatabaseConnection,
+    waiting: Receiver<QueuedWork<Write>>,
+    pressing: Option<Receiver<QueuedWork<Write>>>,
 ) -> Result<JoinHandle<()>, DbError> {
     spawn(name, move || {
         for write in waiting {
@@ -257,14 +257,14 @@ fn writer(
 
 /// Starts `count` threads that take reads from one queue, each on a connection of its own.
 fn readers(
-    engine: &Arc<dyn Engine>,
+    engine: &Arc<dyn DatabaseEngine>,
     name: &str,
     count: usize,
-    waiting: Receiver<Queued<Read>>,
+    waiting: Receiver<QueuedWork<Read>>,
 ) -> Result<Vec<JoinHandle<()>>, DbError> {
     let waiting = Arc::new(Mutex::new(waiting));
     let start = |index| {
-        let connection = Connection::open(engine, Purpose::Read)?;
+        let connection = DatabaseConnection::open(engine, ConnectionPurpose::Read)?;
         let waiting = Arc::clone(&waiting);
         spawn(&format!("{name}-{index}"), move || read_loop(connection, &waiting))
     };
@@ -276,11 +276,11 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }
 
-fn read_loop(mut connection: Connection, waiting: &Mutex<Receiver<Queued<Read>>>) {
+fn read_loop(mut connection: DatabaseConnection, waiting: &Mutex<Receiver<QueuedWork<Read>>>) {
     loop {
         // A thread that panicked while it waited leaves a receiver that is whole.
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(read) = next.map(Queued::taken) else { return };
+        let Ok(read) = next.map(QueuedWork::taken) else { return };
         if catch_unwind(AssertUnwindSafe(|| connection.read(read))).is_err() {
             tracing::error!("reading the database panicked");
         }
@@ -296,7 +296,7 @@ mod tests {
     fn what_others_wait_for_is_written_before_what_waits() {
         let dir = tempfile::tempdir().expect("folder");
         let file = DatabaseFile { path: dir.path().join("some.db"), only_reads: false };
-        let threads = Threads::start(Arc::new(file), None).expect("started");
+        let threads = DatabaseThreads::start(Arc::new(file), None).expect("started");
         let order = Arc::new(Mutex::new(Vec::new()));
         let note = |what: &'static str| -> Write {
             let order = Arc::clone(&order);

@@ -10,7 +10,7 @@ use super::account_change::AccountChange;
 use super::engine::EngineTransaction;
 #[cfg(test)]
 use super::error::DbError;
-use crate::storage::audit::Event;
+use crate::storage::audit::AuditEvent;
 use crate::storage::secrets::Keyring;
 
 /// Reads one consistent state of the database.
@@ -40,7 +40,7 @@ pub struct WriteTx<'a> {
     /// What this transaction changed in accounts.
     pub(super) changes: RefCell<Vec<AccountChange>>,
     /// What this transaction recorded in the audit log.
-    pub(super) events: Rc<RefCell<Vec<Event>>>,
+    pub(super) events: Rc<RefCell<Vec<AuditEvent>>>,
     /// The row of the item log that this transaction wrote last; 0 while there is none.
     pub(super) item_row: Cell<i64>,
     /// What secrets are encrypted and decrypted with.

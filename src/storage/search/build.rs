@@ -8,16 +8,16 @@ use jiff::tz::TimeZone;
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::INDEX_BUILD_ITEMS;
-use crate::storage::database::{Db, DbError, Feed, IndexedVersion, LogPosition};
+use crate::storage::database::{Db, DbError, SnapshotReader, IndexedVersion, LogPosition};
 use model::item::Document;
-use query::Indexed;
-use search_index::{ANALYSIS, Adder, Index, Item, Position, Writer};
+use query::IndexedDocument;
+use search_index::{ANALYSIS, VersionAdder, SearchIndex, ItemVersion, CommitPosition, IndexWriter};
 
 /// Pages of items that are read ahead of the one that is being indexed.
 const PAGES_AHEAD: usize = 2;
 
 /// How a build is told of and stopped.
-pub(super) struct BuildWatcher<'a> {
+pub(super) struct BuildControl<'a> {
     /// Hears how many of how many items are done.
     pub(super) report: &'a dyn Fn(u64, u64),
     /// Whether the build is to end early.
@@ -25,8 +25,8 @@ pub(super) struct BuildWatcher<'a> {
 }
 
 /// The position of a commit that holds everything up to a row of the log.
-pub(super) fn position_of(archive: &str, row: &LogPosition) -> Position {
-    Position {
+pub(super) fn position_of(archive: &str, row: &LogPosition) -> CommitPosition {
+    CommitPosition {
         archive: archive.to_owned(),
         analysis: ANALYSIS,
         row: row.row,
@@ -42,13 +42,13 @@ pub(super) fn build(
     db: &Db,
     path: &Path,
     zone: &TimeZone,
-    watcher: &BuildWatcher<'_>,
-) -> Result<Option<Position>> {
+    watcher: &BuildControl<'_>,
+) -> Result<Option<CommitPosition>> {
     let mut feed = db.feed()?;
     let (archive, end, count) =
         feed.read(|tx| Ok((tx.archive_id()?, tx.log_end()?, tx.count_items()?)))?;
     let last = u32::try_from(end.row).unwrap_or(u32::MAX);
-    let index = Index::create(path, 0).map_err(Error::internal)?;
+    let index = SearchIndex::create(path, 0).map_err(Error::internal)?;
     let mut writer = index.building_writer().map_err(Error::internal)?;
     let (mut done, mut finished) = (0, false);
     thread::scope(|scope| -> Result<()> {
@@ -82,7 +82,7 @@ pub(super) fn build(
 /// The next items behind `after`, and the number behind which to go on.
 type PageRead = std::result::Result<(Option<u32>, Vec<IndexedVersion>), DbError>;
 
-fn read_page(feed: &mut Feed, after: u32, last: u32) -> PageRead {
+fn read_page(feed: &mut SnapshotReader, after: u32, last: u32) -> PageRead {
     match feed.read(move |tx| tx.versions_behind(after, last, INDEX_BUILD_ITEMS)) {
         Err(cause) if is_damage(&cause) => {
             let window = u32::try_from(INDEX_BUILD_ITEMS).unwrap_or(u32::MAX);
@@ -96,7 +96,7 @@ fn read_page(feed: &mut Feed, after: u32, last: u32) -> PageRead {
 
 /// The versions with numbers behind `after` up to `last`.
 pub(super) fn read_versions(
-    feed: &mut Feed,
+    feed: &mut SnapshotReader,
     after: u32,
     last: u32,
 ) -> std::result::Result<Vec<IndexedVersion>, DbError> {
@@ -111,7 +111,7 @@ pub(super) fn read_versions(
 
 /// Reads versions one by one, without those that lie on a damaged page of the database.
 pub(super) fn read_each(
-    feed: &mut Feed,
+    feed: &mut SnapshotReader,
     numbers: impl Iterator<Item = u32>,
 ) -> std::result::Result<Vec<IndexedVersion>, DbError> {
     let mut versions = Vec::new();
@@ -146,7 +146,7 @@ fn is_damage(cause: &DbError) -> bool {
 /// Adds pages until there are no more; `false` when `goes_on` ended it.
 fn add_pages(
     pages: &Receiver<PageRead>,
-    writer: &mut Writer,
+    writer: &mut IndexWriter,
     zone: &TimeZone,
     goes_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<bool> {
@@ -163,7 +163,7 @@ fn add_pages(
 /// Adds versions to an index. One whose document is damaged is left out, with a line in the log: it must
 /// not keep the others out.
 pub(super) fn add(
-    writer: &mut Writer,
+    writer: &mut IndexWriter,
     versions: &[IndexedVersion],
     zone: &TimeZone,
 ) -> Result<()> {
@@ -180,7 +180,7 @@ pub(super) fn add(
     })
 }
 
-fn add_each(adder: &mut Adder<'_>, versions: &[IndexedVersion], zone: &TimeZone) -> Result<()> {
+fn add_each(adder: &mut VersionAdder<'_>, versions: &[IndexedVersion], zone: &TimeZone) -> Result<()> {
     for version in versions {
         let document = match Document::from_stored(&version.document) {
             Ok(document) => document,
@@ -189,14 +189,14 @@ fn add_each(adder: &mut Adder<'_>, versions: &[IndexedVersion], zone: &TimeZone)
                 continue;
             }
         };
-        let item = Item {
+        let item = ItemVersion {
             number: version.number,
             key: &version.key,
             stored_ms: version.stored_ms,
             status: version.status,
             order_ms: version.order_ms,
             embargoed_ms: version.embargoed_ms,
-            indexed: &Indexed::of(&version.key, &document, zone),
+            indexed: &IndexedDocument::of(&version.key, &document, zone),
         };
         adder.add(&item).map_err(Error::internal)?;
     }

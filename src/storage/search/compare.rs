@@ -8,14 +8,14 @@ use super::shared::log_position;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use crate::storage::database::{Db, DbError, Feed, Flaw, LogPosition, ReadTx};
-use search_index::{ANALYSIS, Index, IndexError, Snapshot, stamp};
+use crate::storage::database::{Db, DbError, SnapshotReader, DatabaseFlaw, LogPosition, ReadTx};
+use search_index::{ANALYSIS, SearchIndex, IndexError, IndexSnapshot, stamp};
 
 type DbResult<T> = std::result::Result<T, DbError>;
 
 /// Where an index and the items do not agree.
 #[derive(Debug, Default)]
-pub(super) struct Difference {
+pub(super) struct IndexDifference {
     /// Versions of items that the index lacks.
     pub(super) missing: Vec<u32>,
     /// Versions in the index that are no item's, or another item's.
@@ -25,13 +25,13 @@ pub(super) struct Difference {
 }
 
 /// Compares `snapshot` with the items as they are at the end of the item log. Memory: 24 bytes a version.
-pub(super) fn compare(feed: &mut Feed, snapshot: &Snapshot) -> DbResult<Difference> {
+pub(super) fn compare(feed: &mut SnapshotReader, snapshot: &IndexSnapshot) -> DbResult<IndexDifference> {
     let versions: HashMap<u32, u64> = snapshot.versions().collect();
     feed.read(move |tx| differences(tx, versions))
 }
 
-fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<Difference> {
-    let mut found = Difference { end: tx.log_end()?, ..Difference::default() };
+fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<IndexDifference> {
+    let mut found = IndexDifference { end: tx.log_end()?, ..IndexDifference::default() };
     tx.each_version(|number, key, stored_ms| {
         match versions.remove(&number) {
             Some(there) if there == stamp(key, stored_ms) => {}
@@ -51,21 +51,21 @@ fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<Dif
 /// It may be a moment behind the items: what came in since is not asked of it.
 ///
 /// Nothing where there is no index: the next start builds one.
-pub fn check_index(feed: &mut Feed, dir: &Path) -> DbResult<Vec<Flaw>> {
+pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<DatabaseFlaw>> {
     let Some(path) = folder::find(dir) else { return Ok(Vec::new()) };
-    let opened = Index::open(&path, 0);
-    let snapshot = match opened.as_ref().map(Index::snapshot) {
+    let opened = SearchIndex::open(&path, 0);
+    let snapshot = match opened.as_ref().map(SearchIndex::snapshot) {
         Ok(snapshot) => snapshot,
         Err(cause) => return Ok(vec![flaw(cause.to_string())]),
     };
-    let damaged = match opened.as_ref().map(Index::damaged_files) {
+    let damaged = match opened.as_ref().map(SearchIndex::damaged_files) {
         Ok(Ok(damaged)) => damaged,
         // A server removes files of segments that it merged.
         Ok(Err(IndexError::Engine(_) | IndexError::Io(_) | IndexError::TimedOut)) | Err(_) => {
             Vec::new()
         }
     };
-    let mut flaws: Vec<Flaw> = damaged
+    let mut flaws: Vec<DatabaseFlaw> = damaged
         .into_iter()
         .map(|file| flaw(format!("the file {file} of the search index is damaged")))
         .collect();
@@ -110,8 +110,8 @@ fn item_flaws(
     versions: HashMap<u32, u64>,
     row: i64,
     replaced: &[u32],
-) -> DbResult<Vec<Flaw>> {
-    let Difference { missing, mut stale, .. } = differences(tx, versions)?;
+) -> DbResult<Vec<DatabaseFlaw>> {
+    let IndexDifference { missing, mut stale, .. } = differences(tx, versions)?;
     stale.retain(|number| !replaced.contains(number));
     let missing = missing.into_iter().filter(|number| i64::from(*number) <= row);
     let mut flaws = Vec::new();
@@ -124,11 +124,11 @@ fn item_flaws(
         flaws.push(flaw(format!("version {number} in the search index is no item's")));
     }
     if flaws.len() >= CHECK_FLAWS_MAX {
-        flaws.push(Flaw::More("there may be more such items".to_owned()));
+        flaws.push(DatabaseFlaw::More("there may be more such items".to_owned()));
     }
     Ok(flaws)
 }
 
-fn flaw(text: String) -> Flaw {
-    Flaw::Index(text)
+fn flaw(text: String) -> DatabaseFlaw {
+    DatabaseFlaw::Index(text)
 }

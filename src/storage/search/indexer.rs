@@ -14,18 +14,18 @@ use std::thread::{self, JoinHandle};
 
 use jiff::tz::TimeZone;
 
-use super::build::{BuildWatcher, add, build, position_of, read_each, read_versions};
+use super::build::{BuildControl, add, build, position_of, read_each, read_versions};
 use super::compare::compare;
 use super::folder::IndexFolder;
-use super::shared::{Shared, log_position};
-use super::{IndexSettings, Standing};
+use super::shared::{SearchShared, log_position};
+use super::{IndexSettings, IndexStatus};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::step_back;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{INDEX_CHANGES_MAX, INDEX_FOLLOW, INDEX_RETRY};
 use crate::runtime::telemetry;
-use crate::storage::database::{Feed, IndexChange, IndexedVersion, LogPosition};
-use search_index::{ANALYSIS, Index, Position, Writer};
+use crate::storage::database::{SnapshotReader, IndexChange, IndexedVersion, LogPosition};
+use search_index::{ANALYSIS, SearchIndex, CommitPosition, IndexWriter};
 
 /// Seconds between two lines of the log about a build.
 const LOG_EVERY_S: u64 = 10;
@@ -38,13 +38,13 @@ pub(super) struct Indexer {
 
 impl Indexer {
     /// Starts the thread. A folder that cannot be used now is tried again: only searches need it.
-    pub(super) fn start(shared: Arc<Shared>, settings: IndexSettings) -> Result<Self> {
+    pub(super) fn start(shared: Arc<SearchShared>, settings: IndexSettings) -> Result<Self> {
         // What was written before counts as written here: the first searches wait for it.
         let end = shared.db.read_blocking(|tx| tx.log_end())?;
         shared.db.note_written(end.row);
         let feed = shared.db.feed()?;
         let stop = Arc::new(AtomicBool::new(false));
-        let worker = Worker {
+        let worker = IndexerWorker {
             shared,
             settings,
             folder: None,
@@ -74,18 +74,18 @@ impl Drop for Indexer {
 }
 
 /// An index that is open.
-struct Open {
+struct OpenIndex {
     path: PathBuf,
-    index: Index,
+    index: SearchIndex,
     /// None after a failure, until the next try.
-    writer: Option<Writer>,
+    writer: Option<IndexWriter>,
     position: LogPosition,
     /// The archive that it is of.
     archive: String,
 }
 
 /// What taking in rows of the item log came to.
-enum Round {
+enum FollowOutcome {
     /// There were none.
     Idle,
     /// The index went on.
@@ -96,36 +96,36 @@ enum Round {
 }
 
 /// A failure that lasts.
-struct Failure {
+struct IndexerFailure {
     text: String,
     since: Stopwatch,
 }
 
 /// What a thread beside works at, and ends with.
-type Beside<T> = JoinHandle<Result<T>>;
+type SideTask<T> = JoinHandle<Result<T>>;
 
-struct Worker {
-    shared: Arc<Shared>,
+struct IndexerWorker {
+    shared: Arc<SearchShared>,
     settings: IndexSettings,
     /// None until it could be claimed.
     folder: Option<IndexFolder>,
-    feed: Feed,
-    open: Option<Open>,
+    feed: SnapshotReader,
+    open: Option<OpenIndex>,
     /// Whether it was looked for an index that is there.
     has_begun: bool,
     /// A build under way; it gives whether it came to its end.
-    building: Option<Beside<bool>>,
+    building: Option<SideTask<bool>>,
     /// Whether the item log asks for a build.
     wants_build: bool,
     /// A check of all files under way; it gives the names of those that are damaged.
-    checking: Option<Beside<Vec<String>>>,
-    failure: Option<Failure>,
+    checking: Option<SideTask<Vec<String>>>,
+    failure: Option<IndexerFailure>,
     /// The time up to which ended embargoes have woken waiting polls.
     embargoes_ms: i64,
     stop: Arc<AtomicBool>,
 }
 
-impl Worker {
+impl IndexerWorker {
     fn run(mut self) {
         // An index that could not even be begun is not whole either.
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(0);
@@ -168,7 +168,7 @@ impl Worker {
             return self.start_build("there is none yet");
         };
         self.folder()?.remove_others(Some(&path)).map_err(Error::internal)?;
-        let index = match Index::open(&path, self.settings.memory_bytes) {
+        let index = match SearchIndex::open(&path, self.settings.memory_bytes) {
             Ok(index) => index,
             Err(cause) => return self.start_build(&format!("it cannot be opened: {cause}")),
         };
@@ -184,21 +184,21 @@ impl Worker {
     }
 
     /// Brings a whole index up to date and has searches use it in the place of the one before.
-    fn adopt(&mut self, path: PathBuf, index: Index, position: &Position) -> Result<()> {
+    fn adopt(&mut self, path: PathBuf, index: SearchIndex, position: &CommitPosition) -> Result<()> {
         let writer = Some(index.writer().map_err(Error::internal)?);
         let (row, archive) = (log_position(Some(position)), position.archive.clone());
-        let mut open = Open { path, index, writer, position: row, archive };
-        while let Round::Committed { rebuild } = self.take_in(&mut open)? {
+        let mut open = OpenIndex { path, index, writer, position: row, archive };
+        while let FollowOutcome::Committed { rebuild } = self.take_in(&mut open)? {
             self.wants_build |= rebuild;
         }
-        self.shared.publish(Some(open.index.clone()), Standing::Ready);
+        self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
         self.show(&open);
         self.open = Some(open);
         Ok(())
     }
 
     /// Says up to where searches see everything.
-    fn show(&self, open: &Open) {
+    fn show(&self, open: &OpenIndex) {
         self.shared.indexed.send_replace(open.position.row);
         self.shared.note_change();
     }
@@ -206,38 +206,38 @@ impl Worker {
     /// Takes the index away from searches.
     fn close(&mut self) {
         self.open = None;
-        self.shared.publish(None, Standing::Building { done: 0, count: 0 });
+        self.shared.publish(None, IndexStatus::Building { done: 0, count: 0 });
     }
 
     /// Takes the next rows of the item log into an index.
-    fn take_in(&mut self, open: &mut Open) -> Result<Round> {
+    fn take_in(&mut self, open: &mut OpenIndex) -> Result<FollowOutcome> {
         // First, since a writer that is taken again says how far the last commit came.
         open.writer()?;
         let after = open.position.clone();
         let changes = self.feed.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
         let Some(changes) = changes else {
             self.mend(open)?;
-            return Ok(Round::Committed { rebuild: false });
+            return Ok(FollowOutcome::Committed { rebuild: false });
         };
         let Some(last) = changes.last().map(|change| change.position.clone()) else {
-            return Ok(Round::Idle);
+            return Ok(FollowOutcome::Idle);
         };
         let versions = read_versions(&mut self.feed, number(open.position.row), number(last.row))?;
         open.apply(&changes, &versions, &self.settings.zone)?;
         open.commit(&last)?;
-        Ok(Round::Committed { rebuild: changes.iter().any(|change| change.rebuild) })
+        Ok(FollowOutcome::Committed { rebuild: changes.iter().any(|change| change.rebuild) })
     }
 
     /// Compares an index with the items and makes it equal to them: the log does not say what changed. No
     /// search uses it meanwhile: its versions may be other items' by now.
-    fn mend(&mut self, open: &mut Open) -> Result<()> {
+    fn mend(&mut self, open: &mut OpenIndex) -> Result<()> {
         tracing::warn!(
             row = open.position.row,
             "the item log does not hold the row at which the search index stands: was the database restored, \
              or did another server take over? The index is compared with the items"
         );
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "compared").increment(1);
-        self.shared.publish(None, Standing::Building { done: 0, count: 0 });
+        self.shared.publish(None, IndexStatus::Building { done: 0, count: 0 });
         let found = compare(&mut self.feed, &open.index.snapshot())?;
         let writer = open.writer()?;
         found.stale.iter().for_each(|number| writer.remove(*number));
@@ -266,7 +266,7 @@ impl Worker {
             let (watch, logged_s) = (Stopwatch::start(), Cell::new(0));
             let report = |done: u64, count: u64| {
                 if !is_beside {
-                    shared.standing.send_replace(Standing::Building { done, count });
+                    shared.standing.send_replace(IndexStatus::Building { done, count });
                 }
                 metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
                 let seconds = watch.elapsed().as_secs();
@@ -276,7 +276,7 @@ impl Worker {
                 }
             };
             let stops = || stop.load(Ordering::Relaxed);
-            let watcher = BuildWatcher { report: &report, stops: &stops };
+            let watcher = BuildControl { report: &report, stops: &stops };
             let built = build(&shared.db, &path, &zone, &watcher)?;
             if built.is_some() {
                 tracing::info!(seconds = watch.elapsed().as_secs(), "the search index was built");
@@ -288,7 +288,7 @@ impl Worker {
     }
 
     /// Reads every file of the index and compares it with its checksum.
-    fn start_check(&mut self, index: &Index) {
+    fn start_check(&mut self, index: &SearchIndex) {
         let index = index.clone();
         let thread = thread::Builder::new().name("search-check".to_owned());
         let work = move || index.damaged_files().map_err(Error::internal);
@@ -326,7 +326,7 @@ impl Worker {
     /// Puts the index that was built in the place of the old one.
     fn exchange(&mut self) -> Result<()> {
         let path = self.folder()?.publish().map_err(Error::internal)?;
-        let index = Index::open(&path, self.settings.memory_bytes).map_err(Error::internal)?;
+        let index = SearchIndex::open(&path, self.settings.memory_bytes).map_err(Error::internal)?;
         let Some(position) = index.snapshot().position().cloned() else {
             return self.start_build("it was not built to its end");
         };
@@ -348,7 +348,7 @@ impl Worker {
         let damaged = match checking.join() {
             Ok(Ok(damaged)) => damaged,
             // Files of segments that were merged meanwhile are gone; a folder that is gone is another thing.
-            Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(Open::is_there) => Vec::new(),
+            Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(OpenIndex::is_there) => Vec::new(),
             Ok(Err(_)) | Err(_) => vec!["its folder".to_owned()],
         };
         if damaged.is_empty() || self.open.is_none() {
@@ -366,12 +366,12 @@ impl Worker {
 
     /// Takes in what was written since. The index stays open unless that fails in a way that a later try
     /// cannot mend.
-    fn follow(&mut self, mut open: Open) -> Result<()> {
+    fn follow(&mut self, mut open: OpenIndex) -> Result<()> {
         let has_news = self.feed.has_news();
         // After a failure, or where a comparison was cut short, there may be something without news of it.
         let due = open.position.row < self.shared.db.written_row()
             || self.failure.is_some()
-            || *self.shared.standing.borrow() != Standing::Ready;
+            || *self.shared.standing.borrow() != IndexStatus::Ready;
         if !open.is_there() {
             self.close();
             return self.start_build("its folder is gone");
@@ -379,16 +379,16 @@ impl Worker {
         let mut outcome = has_news.map(|news| news || due).map_err(Error::from);
         while matches!(outcome, Ok(true)) && !self.stops() {
             outcome = self.take_in(&mut open).map(|round| match round {
-                Round::Idle => false,
-                Round::Committed { rebuild } => {
+                FollowOutcome::Idle => false,
+                FollowOutcome::Committed { rebuild } => {
                     self.wants_build |= rebuild;
                     self.show(&open);
                     true
                 }
             });
         }
-        if *self.shared.standing.borrow() != Standing::Ready && outcome.is_ok() {
-            self.shared.publish(Some(open.index.clone()), Standing::Ready);
+        if *self.shared.standing.borrow() != IndexStatus::Ready && outcome.is_ok() {
+            self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
         }
         self.open = Some(open);
         outcome?;
@@ -431,18 +431,18 @@ impl Worker {
             // What was added and not committed is taken in again.
             open.writer = None;
         }
-        self.failure = Some(Failure { text, since: Stopwatch::start() });
+        self.failure = Some(IndexerFailure { text, since: Stopwatch::start() });
     }
 
     fn note_success(&mut self) {
-        let is_over = |failure: &mut Failure| failure.since.elapsed() >= INDEX_RETRY;
+        let is_over = |failure: &mut IndexerFailure| failure.since.elapsed() >= INDEX_RETRY;
         if self.failure.take_if(is_over).is_some() {
             tracing::info!("the search index is kept up to date again");
         }
     }
 }
 
-impl Open {
+impl OpenIndex {
     /// Whether the files are still where they were opened.
     fn is_there(&self) -> bool {
         self.path.join("meta.json").exists()
@@ -450,7 +450,7 @@ impl Open {
 
     /// The writer, taken again after a failure: then the index stands where its last commit says, which may
     /// have been done although it was reported as a failure.
-    fn writer(&mut self) -> Result<&mut Writer> {
+    fn writer(&mut self) -> Result<&mut IndexWriter> {
         if self.writer.is_none() {
             self.index.refresh().map_err(Error::internal)?;
             self.position = log_position(self.index.snapshot().position());
@@ -486,7 +486,7 @@ impl Open {
 }
 
 /// Why an index that stands at `position` is of no use for the archive.
-fn unusable(position: &Position, archive: &str) -> Option<&'static str> {
+fn unusable(position: &CommitPosition, archive: &str) -> Option<&'static str> {
     if position.analysis != ANALYSIS {
         return Some("it is of another version");
     }

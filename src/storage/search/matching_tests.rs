@@ -2,21 +2,21 @@
 
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
-use search_index::oracle::{self, Ask};
+use search_index::oracle::{self, SampleSearch};
 
 use super::oracle_tests::{item, request};
 use super::tests::Scene;
-use super::{Coverage, Request};
+use super::{Coverage, SearchCriteria};
 use model::ItemKey;
 use model::account::AgreementId;
 use model::item::PubStatus;
-use query::matching::{Cover, Interest, Item, Matcher};
+use query::matching::{InterestCoverage, Interest, MatchSubject, InterestMatcher};
 use query::{Facet, parse};
 
 /// What an ask searches for only, as written: when and for whom it is there is not asked, and notifications
 /// never ask for other forms of words.
-fn whole(ask: &Ask) -> Request {
-    Request {
+fn whole(ask: &SampleSearch) -> SearchCriteria {
+    SearchCriteria {
         query: parse(&ask.text, &TimeZone::UTC).unwrap(),
         from: None,
         until: None,
@@ -31,15 +31,15 @@ fn whole(ask: &Ask) -> Request {
 
 /// A request as an interest; what the caller's agreements cover is covered by the agreement
 /// `number`.
-fn interest(number: i64, request: &Request) -> Interest {
+fn interest(number: i64, request: &SearchCriteria) -> Interest {
     Interest {
         media_type: request.media_type,
         query: request.query.clone(),
         products: request.products.clone(),
         products_excluded: request.products_excluded.clone(),
         cover: match &request.coverage {
-            Coverage::Everything => Cover::Everything,
-            Coverage::Products(_) => Cover::Agreements(vec![AgreementId(number)]),
+            Coverage::Everything => InterestCoverage::Everything,
+            Coverage::Products(_) => InterestCoverage::Agreements(vec![AgreementId(number)]),
         },
     }
 }
@@ -54,8 +54,8 @@ proptest! {
     ) {
         let scene = Scene::new();
         scene.write(versions.iter().map(item).collect());
-        let requests: Vec<Request> = asks.iter().map(whole).collect();
-        let (mut matcher, mut found) = (Matcher::new(), Vec::new());
+        let requests: Vec<SearchCriteria> = asks.iter().map(whole).collect();
+        let (mut matcher, mut found) = (InterestMatcher::new(), Vec::new());
         for (number, request) in (0_i64..).zip(&requests) {
             let hits = scene.find(request).unwrap().hits;
             found.push(hits.into_iter().map(|hit| hit.key).collect::<Vec<_>>());
@@ -64,14 +64,14 @@ proptest! {
         for (_, one) in oracle::current(&versions) {
             let indexed = one.indexed();
             let codes = &indexed.facets[Facet::ProductCode.index()];
-            let covers = |request: &Request| match &request.coverage {
+            let covers = |request: &SearchCriteria| match &request.coverage {
                 Coverage::Everything => false,
                 Coverage::Products(covered) => covered.iter().any(|code| codes.contains(code)),
             };
             let covering = (0..).zip(&requests).filter(|(_, request)| covers(request));
             let agreements = covering.map(|(number, _)| AgreementId(number)).collect();
             let item =
-                Item { media_type: one.media_type(), indexed: &indexed, agreements: &agreements };
+                MatchSubject { media_type: one.media_type(), indexed: &indexed, agreements: &agreements };
             let finds = |(_, keys): &(i64, &Vec<ItemKey>)| keys.contains(&one.key());
             let expected: Vec<i64> =
                 (0..).zip(&found).filter(finds).map(|(number, _)| number).collect();

@@ -26,14 +26,14 @@ use indexer::Indexer;
 use model::item::PubStatus;
 use model::{ItemKey, MediaType};
 use query::{Facet, Query};
-use shared::{Filled, Shared, unavailable};
+use shared::{FillOutcome, SearchShared, unavailable};
 
 pub use compare::{check_index, replace_index};
-pub use search_index::{Coverage, Sort, SortDate};
+pub use search_index::{Coverage, SortOrder, SortDate};
 
 /// What is searched for.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct SearchCriteria {
     /// Items of this media type only.
     pub media_type: Option<MediaType>,
     /// The query.
@@ -56,9 +56,9 @@ pub struct Request {
     /// none.
     pub after: Option<ItemKey>,
     /// Only what an earlier search of the same kind cannot have seen.
-    pub unseen: Option<Seen>,
+    pub unseen: Option<SeenVersions>,
     /// The order of hits.
-    pub sort: Sort,
+    pub sort: SortOrder,
     /// Hits passed over.
     pub skip: usize,
     /// Hits at most.
@@ -70,7 +70,7 @@ pub struct Request {
 /// What a search has seen: versions up to a number, none of which matches later either, until an embargo
 /// ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenVersions {
     /// The largest number of a version.
     pub number: u32,
     /// The end of the first embargo behind the search.
@@ -88,7 +88,7 @@ pub enum Freshness {
 
 /// An item that was found.
 #[derive(Clone, Debug)]
-pub struct Hit {
+pub struct SearchHit {
     /// Its identity.
     pub key: ItemKey,
     /// The item.
@@ -97,16 +97,16 @@ pub struct Hit {
 
 /// What a search found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct SearchResults {
     /// How many items match.
     pub total: u64,
     /// The hits, in order.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
     /// Of each facet that was asked for: its most frequent values with the number of matches,
     /// the most frequent first.
     pub facets: Vec<(Facet, Vec<(String, u64)>)>,
     /// What it has seen.
-    pub seen: Seen,
+    pub seen: SeenVersions,
 }
 
 /// Where and how an index is kept.
@@ -122,7 +122,7 @@ pub struct IndexSettings {
 
 /// The index of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum IndexStatus {
     /// It has none and never will.
     Disabled,
     /// It is being built or compared with the items, of which `done` are done.
@@ -138,25 +138,25 @@ pub enum Standing {
 
 /// Search; cheap to clone. The index is closed with the last one.
 #[derive(Clone)]
-pub struct Search {
-    shared: Arc<Shared>,
+pub struct SearchEngine {
+    shared: Arc<SearchShared>,
     _indexer: Arc<Option<Indexer>>,
 }
 
-impl Search {
+impl SearchEngine {
     /// Opens the index of this process in the background, and builds it where there is none that can be
     /// used. Searches fail with [`Kind::Unavailable`](crate::runtime::error::Kind::Unavailable) until it is whole.
     ///
     /// Fails when the folder cannot be used.
     pub fn start(db: Db, settings: IndexSettings) -> Result<Self> {
-        let shared = Shared::new(db, Standing::Building { done: 0, count: 0 })?;
+        let shared = SearchShared::new(db, IndexStatus::Building { done: 0, count: 0 })?;
         let indexer = Indexer::start(Arc::clone(&shared), settings)?;
         Ok(Self { shared, _indexer: Arc::new(Some(indexer)) })
     }
 
     /// A search without an index: every search fails, items are read by name.
     pub fn disabled(db: Db) -> Result<Self> {
-        let shared = Shared::new(db, Standing::Disabled)?;
+        let shared = SearchShared::new(db, IndexStatus::Disabled)?;
         Ok(Self { shared, _indexer: Arc::new(None) })
     }
 
@@ -167,14 +167,14 @@ impl Search {
     /// Fails when too many searches wait, when the search takes too long, and while there is no whole index.
     pub async fn search<T, F>(
         &self,
-        request: Request,
+        request: SearchCriteria,
         freshness: Freshness,
         now: Timestamp,
         mut make: F,
     ) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(Found, &ReadTx<'_>) -> Result<T> + Send + 'static,
+        F: FnOnce(SearchResults, &ReadTx<'_>) -> Result<T> + Send + 'static,
     {
         let shared = &self.shared;
         // Behind the wait: an index that was built meanwhile may have taken the place of another one.
@@ -192,9 +192,9 @@ impl Search {
             let fill =
                 move |tx: &ReadTx<'_>| shared.fill(tx, &snapshot, &request, found, &known, make);
             match self.shared.db.search(fill).await? {
-                Filled::Made(made) => return made,
-                Filled::Replaced(again) => make = again,
-                Filled::Lost => break,
+                FillOutcome::Made(made) => return made,
+                FillOutcome::Replaced(again) => make = again,
+                FillOutcome::Lost => break,
             }
         }
         Err(unavailable("The search index is compared with the archive"))
@@ -225,7 +225,7 @@ impl Search {
 
     /// How the index of this process stands.
     #[must_use]
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> IndexStatus {
         self.shared.standing.borrow().clone()
     }
 }

@@ -1,14 +1,14 @@
 //! Search through the database against a plain look at every item.
 
 use proptest::prelude::*;
-use search_index::oracle::{self, Answer, Ask, Version};
+use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
 
 use super::tests::Scene;
-use super::{Hit, Request};
+use super::{SearchHit, SearchCriteria};
 use crate::storage::database::NewItem;
 
 /// A version as it is written.
-pub(super) fn item(version: &Version) -> NewItem {
+pub(super) fn item(version: &SampleVersion) -> NewItem {
     NewItem {
         key: version.key(),
         document: version.document().to_stored(),
@@ -22,9 +22,9 @@ pub(super) fn item(version: &Version) -> NewItem {
 }
 
 /// The same search as a request.
-pub(super) fn request(ask: &Ask) -> Request {
+pub(super) fn request(ask: &SampleSearch) -> SearchCriteria {
     let filter = &ask.filter;
-    Request {
+    SearchCriteria {
         media_type: filter.media_type,
         query: filter.query.clone(),
         products: filter.products.clone(),
@@ -44,13 +44,13 @@ pub(super) fn request(ask: &Ask) -> Request {
 }
 
 /// What a search answers; `versions` say which number each item has.
-fn answer(scene: &Scene, ask: &Ask, versions: &[(u32, Version)]) -> Answer {
+fn answer(scene: &Scene, ask: &SampleSearch, versions: &[(u32, SampleVersion)]) -> OracleAnswer {
     let found = scene.find(&request(ask)).unwrap();
-    let number = |hit: &Hit| {
+    let number = |hit: &SearchHit| {
         versions.iter().find(|(_, one)| one.key() == hit.key).map(|(number, _)| *number)
     };
     let hits = found.hits.iter().filter_map(number).collect();
-    Answer { total: found.total, hits, facets: found.facets }
+    OracleAnswer { total: found.total, hits, facets: found.facets }
 }
 
 proptest! {

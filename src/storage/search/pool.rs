@@ -16,7 +16,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads; they end with this.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct SearchPool {
     /// Empty once it ends.
     jobs: Option<SyncSender<Job>>,
     threads: Vec<JoinHandle<()>>,
@@ -24,14 +24,14 @@ pub(super) struct Pool {
 
 /// What became of work that was given to the pool.
 #[derive(Debug)]
-pub(super) enum Outcome<T> {
+pub(super) enum PoolOutcome<T> {
     /// Its result.
     Done(T),
     /// It panicked.
     Panicked,
 }
 
-impl Pool {
+impl SearchPool {
     pub(super) fn start() -> Result<Self> {
         let (jobs, waiting) = sync_channel::<Job>(SEARCH_QUEUE_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
@@ -48,7 +48,7 @@ impl Pool {
     /// begun; while it runs, the function that it is given tells whether its caller is gone.
     ///
     /// Fails when too much waits.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<Outcome<T>>
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<PoolOutcome<T>>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
@@ -59,7 +59,7 @@ impl Pool {
                 return;
             }
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&|| sender.is_closed())));
-            drop(sender.send(outcome.map_or(Outcome::Panicked, Outcome::Done)));
+            drop(sender.send(outcome.map_or(PoolOutcome::Panicked, PoolOutcome::Done)));
         };
         let full = || Error::overloaded("searches", "Too many searches wait");
         let jobs = self.jobs.as_ref().ok_or_else(full)?;
@@ -70,7 +70,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for SearchPool {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {

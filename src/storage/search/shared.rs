@@ -7,28 +7,28 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::pool::{Outcome, Pool};
-use super::{Found, Freshness, Hit, Request, Seen, Standing};
+use super::pool::{PoolOutcome, SearchPool};
+use super::{SearchResults, Freshness, SearchHit, SearchCriteria, SeenVersions, IndexStatus};
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     SEARCH_FRESH_WAIT, SEARCH_REPLACED_MAX, SEARCH_RETRY_S, SEARCH_TIME_MAX,
 };
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, LogPosition, ReadTx};
 use query::Facet;
-use search_index::{Filter, Index, IndexError, Page, Place, Position, Snapshot};
+use search_index::{SearchFilter, SearchIndex, IndexError, ResultPage, OrderPosition, CommitPosition, IndexSnapshot};
 
 /// Versions that were replaced or withdrawn behind a row of the item log.
 type Replaced = Arc<Vec<u32>>;
 
 /// What searches and the thread of the index share.
-pub(super) struct Shared {
+pub(super) struct SearchShared {
     pub(super) db: Db,
-    pool: Pool,
-    pub(super) standing: watch::Sender<Standing>,
+    pool: SearchPool,
+    pub(super) standing: watch::Sender<IndexStatus>,
     /// The index, while it is whole.
-    index: Mutex<Option<Index>>,
+    index: Mutex<Option<SearchIndex>>,
     /// The row of the item log up to which the index holds everything.
     pub(super) indexed: watch::Sender<i64>,
     pub(super) changes: watch::Sender<u64>,
@@ -39,22 +39,22 @@ pub(super) struct Shared {
 }
 
 /// A request, made ready for the index.
-pub(super) struct Prepared {
-    filter: Filter,
-    page: Page,
+pub(super) struct PreparedSearch {
+    filter: SearchFilter,
+    page: ResultPage,
     facets: Vec<Facet>,
     now: Timestamp,
 }
 
 /// What a snapshot gave, before its hits are read.
-pub(super) struct Matches {
+pub(super) struct SnapshotMatches {
     total: u64,
     numbers: Vec<u32>,
     facets: Vec<(Facet, Vec<(String, u64)>)>,
 }
 
 /// How the reading of hits ended.
-pub(super) enum Filled<T, F> {
+pub(super) enum FillOutcome<T, F> {
     /// The answer, or why there is none.
     Made(Result<T>),
     /// Versions were replaced of which the evaluation did not know.
@@ -65,21 +65,21 @@ pub(super) enum Filled<T, F> {
 
 /// An error that passes once the index is whole.
 pub(super) fn unavailable(message: &str) -> Error {
-    Error::new(Kind::Unavailable, message).with_code("search_index").retry_after(SEARCH_RETRY_S)
+    Error::new(ErrorKind::Unavailable, message).with_code("search_index").retry_after(SEARCH_RETRY_S)
 }
 
 /// The row of the item log up to which a commit of the index holds everything.
-pub(super) fn log_position(position: Option<&Position>) -> LogPosition {
+pub(super) fn log_position(position: Option<&CommitPosition>) -> LogPosition {
     let of =
-        |position: &Position| LogPosition { row: position.row, digest: position.digest.clone() };
+        |position: &CommitPosition| LogPosition { row: position.row, digest: position.digest.clone() };
     position.map(of).unwrap_or_default()
 }
 
-impl Shared {
-    pub(super) fn new(db: Db, standing: Standing) -> Result<Arc<Self>> {
+impl SearchShared {
+    pub(super) fn new(db: Db, standing: IndexStatus) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             db,
-            pool: Pool::start()?,
+            pool: SearchPool::start()?,
             standing: watch::Sender::new(standing),
             index: Mutex::default(),
             indexed: watch::Sender::new(0),
@@ -92,24 +92,24 @@ impl Shared {
     /// The index, which is whole.
     ///
     /// Fails while there is none.
-    pub(super) fn index(&self) -> Result<Index> {
+    pub(super) fn index(&self) -> Result<SearchIndex> {
         if let Some(index) = &*self.index.lock() {
             return Ok(index.clone());
         }
         Err(match &*self.standing.borrow() {
-            Standing::Disabled => Error::new(Kind::Unavailable, "This node does not search")
+            IndexStatus::Disabled => Error::new(ErrorKind::Unavailable, "This node does not search")
                 .with_code("search_disabled"),
-            Standing::Building { done, count } if *count > 0 => {
+            IndexStatus::Building { done, count } if *count > 0 => {
                 unavailable(&format!("The search index is being built: {done} of {count} items"))
             }
-            Standing::Building { .. } | Standing::Ready => {
+            IndexStatus::Building { .. } | IndexStatus::Ready => {
                 unavailable("The search index is being opened")
             }
         })
     }
 
     /// Has searches use `index`, or none while `standing` says why.
-    pub(super) fn publish(&self, index: Option<Index>, standing: Standing) {
+    pub(super) fn publish(&self, index: Option<SearchIndex>, standing: IndexStatus) {
         let whole = if index.is_some() { 1.0 } else { 0.0 };
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(whole);
         *self.index.lock() = index;
@@ -144,12 +144,12 @@ impl Shared {
     }
 
     /// Makes `request` ready, as of `now`.
-    pub(super) async fn prepare(&self, request: Request, now: Timestamp) -> Result<Prepared> {
+    pub(super) async fn prepare(&self, request: SearchCriteria, now: Timestamp) -> Result<PreparedSearch> {
         let after = match request.after {
             Some(key) => self.db.read(move |tx| tx.place_of(&key)).await?,
             None => None,
         };
-        let filter = Filter {
+        let filter = SearchFilter {
             media_type: request.media_type,
             query: request.query,
             products: request.products,
@@ -159,18 +159,18 @@ impl Shared {
             until: request.until,
             statuses: request.statuses,
             hides_embargoed_at: (!request.sees_embargoed).then_some(now),
-            after: after.map(|(order_ms, number)| Place { order_ms, number }),
+            after: after.map(|(order_ms, number)| OrderPosition { order_ms, number }),
             newer_than: request
                 .unseen
                 .filter(|seen| seen.until.is_none_or(|until| now < until))
                 .map(|seen| seen.number),
         };
-        let page = Page { sort: request.sort, skip: request.skip, size: request.size };
-        Ok(Prepared { filter, page, facets: request.facets, now })
+        let page = ResultPage { sort: request.sort, skip: request.skip, size: request.size };
+        Ok(PreparedSearch { filter, page, facets: request.facets, now })
     }
 
     /// The versions replaced behind `snapshot`, as far as other searches have read them.
-    pub(super) fn known_replaced(&self, snapshot: &Snapshot) -> Replaced {
+    pub(super) fn known_replaced(&self, snapshot: &IndexSnapshot) -> Replaced {
         let known = self.replaced.lock();
         match known.0 == log_position(snapshot.position()) {
             true => Arc::clone(&known.1),
@@ -181,10 +181,10 @@ impl Shared {
     /// Evaluates `request` on a thread for that.
     pub(super) async fn evaluate_aside(
         &self,
-        snapshot: &Arc<Snapshot>,
-        request: &Arc<Prepared>,
+        snapshot: &Arc<IndexSnapshot>,
+        request: &Arc<PreparedSearch>,
         replaced: &Replaced,
-    ) -> Result<Matches> {
+    ) -> Result<SnapshotMatches> {
         let (snapshot, request) = (Arc::clone(snapshot), Arc::clone(request));
         let replaced = Arc::clone(replaced);
         let work = move |is_gone: &dyn Fn() -> bool| {
@@ -193,8 +193,8 @@ impl Shared {
             evaluate(&snapshot, &request, &replaced, &is_over)
         };
         match self.pool.run(work).await? {
-            Outcome::Done(found) => found.map_err(|cause| self.refuse(cause)),
-            Outcome::Panicked => {
+            PoolOutcome::Done(found) => found.map_err(|cause| self.refuse(cause)),
+            PoolOutcome::Panicked => {
                 self.suspect.store(true, Ordering::Relaxed);
                 Err(Error::internal("a search panicked"))
             }
@@ -205,20 +205,20 @@ impl Shared {
     pub(super) fn fill<T, F>(
         &self,
         tx: &ReadTx<'_>,
-        snapshot: &Snapshot,
-        request: &Prepared,
-        found: Option<Matches>,
+        snapshot: &IndexSnapshot,
+        request: &PreparedSearch,
+        found: Option<SnapshotMatches>,
         known: &Replaced,
         make: F,
-    ) -> Result<Filled<T, F>, DbError>
+    ) -> Result<FillOutcome<T, F>, DbError>
     where
-        F: FnOnce(Found, &ReadTx<'_>) -> Result<T>,
+        F: FnOnce(SearchResults, &ReadTx<'_>) -> Result<T>,
     {
         let position = log_position(snapshot.position());
-        let Some(replaced) = tx.replaced_since(&position)? else { return Ok(Filled::Lost) };
+        let Some(replaced) = tx.replaced_since(&position)? else { return Ok(FillOutcome::Lost) };
         if replaced.len() > SEARCH_REPLACED_MAX {
             let message = "The search index is far behind the archive";
-            return Ok(Filled::Made(Err(unavailable(message))));
+            return Ok(FillOutcome::Made(Err(unavailable(message))));
         }
         let is_known = replaced == **known;
         let found = match found {
@@ -226,34 +226,34 @@ impl Shared {
             Some(_) => {
                 let mut known = self.replaced.lock();
                 *known = (position, Arc::new(replaced));
-                return Ok(Filled::Replaced(make));
+                return Ok(FillOutcome::Replaced(make));
             }
             None => {
                 let watch = Stopwatch::start();
                 let is_over = || watch.elapsed() > SEARCH_TIME_MAX;
                 match evaluate(snapshot, request, &replaced, &is_over) {
                     Ok(found) => found,
-                    Err(cause) => return Ok(Filled::Made(Err(self.refuse(cause)))),
+                    Err(cause) => return Ok(FillOutcome::Made(Err(self.refuse(cause)))),
                 }
             }
         };
         let mut hits = Vec::with_capacity(found.numbers.len());
         for number in found.numbers {
             match tx.find_numbered(number)? {
-                Some((key, item)) => hits.push(Hit { key, item }),
+                Some((key, item)) => hits.push(SearchHit { key, item }),
                 None => {
                     tracing::error!(number, "the search index holds a version that is no item's");
                     self.suspect.store(true, Ordering::Relaxed);
                 }
             }
         }
-        let Matches { total, facets, .. } = found;
+        let SnapshotMatches { total, facets, .. } = found;
         let until = snapshot.next_embargo(request.now.as_millisecond());
-        let seen = Seen {
+        let seen = SeenVersions {
             number: u32::try_from(position.row).unwrap_or(u32::MAX),
             until: until.and_then(|ms| Timestamp::from_millisecond(ms).ok()),
         };
-        Ok(Filled::Made(make(Found { total, hits, facets, seen }, tx)))
+        Ok(FillOutcome::Made(make(SearchResults { total, hits, facets, seen }, tx)))
     }
 
     /// What a client learns of a search that failed.
@@ -261,7 +261,7 @@ impl Shared {
         match cause {
             IndexError::TimedOut => {
                 let message = "The search takes too long; search for less at a time";
-                Error::new(Kind::Timeout, message).with_code("search_time")
+                Error::new(ErrorKind::Timeout, message).with_code("search_time")
             }
             IndexError::Engine(_) | IndexError::Io(_) => {
                 self.suspect.store(true, Ordering::Relaxed);
@@ -272,13 +272,13 @@ impl Shared {
 }
 
 fn evaluate(
-    snapshot: &Snapshot,
-    request: &Prepared,
+    snapshot: &IndexSnapshot,
+    request: &PreparedSearch,
     replaced: &[u32],
     is_over: &dyn Fn() -> bool,
-) -> std::result::Result<Matches, IndexError> {
+) -> std::result::Result<SnapshotMatches, IndexError> {
     let found = snapshot.find(&request.filter, replaced, is_over)?;
-    Ok(Matches {
+    Ok(SnapshotMatches {
         total: found.total(),
         numbers: found.page(request.page, &request.filter.query, is_over)?,
         facets: found.facets(&request.facets, is_over)?,

@@ -21,7 +21,7 @@ pub(super) fn start() -> Timestamp {
 /// A data directory with a search over it.
 pub(super) struct Scene {
     pub(super) db: Db,
-    search: Option<Search>,
+    search: Option<SearchEngine>,
     pub(super) dir: TempDir,
 }
 
@@ -39,7 +39,7 @@ impl Scene {
         self.search = None;
         let dir = self.dir.path().join("search");
         let settings = IndexSettings { dir, memory_bytes: 100_000, zone: TimeZone::UTC };
-        self.search = Some(Search::start(self.db.clone(), settings).unwrap());
+        self.search = Some(SearchEngine::start(self.db.clone(), settings).unwrap());
         self.wait_until_whole();
     }
 
@@ -47,13 +47,13 @@ impl Scene {
         self.search = None;
     }
 
-    fn search(&self) -> &Search {
+    fn search(&self) -> &SearchEngine {
         self.search.as_ref().unwrap()
     }
 
     pub(super) fn wait_until_whole(&self) {
         let waited = Stopwatch::start();
-        while self.search().standing() != Standing::Ready {
+        while self.search().standing() != IndexStatus::Ready {
             assert!(waited.elapsed() < PATIENCE, "{:?}", self.search().standing());
             std::thread::yield_now();
         }
@@ -70,11 +70,11 @@ impl Scene {
         self.db.write_blocking(move |tx| tx.run_sql(sql)).unwrap();
     }
 
-    pub(super) fn find(&self, request: &Request) -> Result<Found> {
+    pub(super) fn find(&self, request: &SearchCriteria) -> Result<SearchResults> {
         self.find_at(request, start())
     }
 
-    fn find_at(&self, request: &Request, now: Timestamp) -> Result<Found> {
+    fn find_at(&self, request: &SearchCriteria, now: Timestamp) -> Result<SearchResults> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let preferred = Freshness::Preferred;
         let found = self.search().search(request.clone(), preferred, now, |found, _| Ok(found));
@@ -83,7 +83,7 @@ impl Scene {
 
     /// The ids that `query` finds, in the order of storing.
     fn ids(&self, query: &str) -> Vec<String> {
-        let request = Request { query: parse(query, &TimeZone::UTC).unwrap(), ..all() };
+        let request = SearchCriteria { query: parse(query, &TimeZone::UTC).unwrap(), ..all() };
         let mut ids: Vec<_> =
             self.find(&request).unwrap().hits.iter().map(|hit| hit.key.id.to_string()).collect();
         ids.sort_unstable();
@@ -95,7 +95,7 @@ impl Scene {
         let waited = Stopwatch::start();
         loop {
             self.wait_until_whole();
-            let request = Request { query: parse(query, &TimeZone::UTC).unwrap(), ..all() };
+            let request = SearchCriteria { query: parse(query, &TimeZone::UTC).unwrap(), ..all() };
             let found = self.find(&request);
             let ids = found.map(|found| {
                 let mut ids: Vec<_> =
@@ -135,8 +135,8 @@ fn withdrawn(id: u32) -> NewItem {
 }
 
 /// A search for everything, the oldest first.
-pub(super) fn all() -> Request {
-    Request {
+pub(super) fn all() -> SearchCriteria {
+    SearchCriteria {
         media_type: None,
         query: Query::All,
         products: Vec::new(),
@@ -148,7 +148,7 @@ pub(super) fn all() -> Request {
         sees_embargoed: false,
         after: None,
         unseen: None,
-        sort: Sort::By { date: SortDate::Order, descending: false },
+        sort: SortOrder::By { date: SortDate::Order, descending: false },
         skip: 0,
         size: 100,
         facets: Vec::new(),
@@ -298,9 +298,9 @@ fn an_index_requested_while_no_process_searches_is_built_by_the_next_one() {
 fn what_comes_after_an_item_is_later_or_as_late_and_stored_later() {
     let scene = Scene::new();
     scene.write(vec![text(1, "val"), text(2, "val"), text(3, "storm")]);
-    let after = |key: &str| Request {
+    let after = |key: &str| SearchCriteria {
         after: Some(key.parse().unwrap()),
-        sort: Sort::By { date: SortDate::Order, descending: true },
+        sort: SortOrder::By { date: SortDate::Order, descending: true },
         ..all()
     };
     let ids = |key: &str| -> Vec<String> {
@@ -336,11 +336,11 @@ fn an_embargo_ends_without_a_write_and_wakes_those_that_wait() {
 fn a_search_without_an_index_fails_and_items_are_read_by_name() {
     let scene = Scene::new();
     scene.write(vec![text(1, "val")]);
-    let search = Search::disabled(scene.db.clone()).unwrap();
+    let search = SearchEngine::disabled(scene.db.clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let found = search.search(all(), Freshness::Preferred, start(), |found, _| Ok(found));
     let refused = runtime.block_on(found).unwrap_err();
-    assert_eq!(refused.kind(), crate::runtime::error::Kind::Unavailable);
+    assert_eq!(refused.kind(), crate::runtime::error::ErrorKind::Unavailable);
     let key: ItemKey = "text/d1".parse().unwrap();
     let read = runtime.block_on(search.read(move |tx| Ok(tx.find_item(&key)?.is_some())));
     assert!(read.unwrap());
@@ -362,7 +362,7 @@ fn what_went_is_in_no_answer_while_items_come_in() {
         while !writer.is_finished() {
             round += 1;
             scene.write(vec![text(1, "storm"), text(2, "storm")]);
-            let request = Request {
+            let request = SearchCriteria {
                 query: parse("storm", &TimeZone::UTC).unwrap(),
                 facets: facets.clone(),
                 ..all()
@@ -376,5 +376,5 @@ fn what_went_is_in_no_answer_while_items_come_in() {
         }
         writer.join().unwrap();
     });
-    assert_eq!(scene.find(&Request { size: 0, ..all() }).unwrap().total, 301);
+    assert_eq!(scene.find(&SearchCriteria { size: 0, ..all() }).unwrap().total, 301);
 }

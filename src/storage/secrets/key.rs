@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use super::{PREFIX, SecretError};
-use model::Hash;
+use model::ContentHash;
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
@@ -49,7 +49,7 @@ impl fmt::Debug for SecretKey {
 
 impl SecretKey {
     fn new(bytes: [u8; KEY_BYTES]) -> Self {
-        let Hash(hash) = Hash::of(&[NAMED, &bytes].concat());
+        let ContentHash(hash) = ContentHash::of(&[NAMED, &bytes].concat());
         let [a, b, c, d, ..] = hash;
         Self { bytes, id: KeyId([a, b, c, d]) }
     }

@@ -63,17 +63,17 @@ impl std::fmt::Display for KeySource {
 
 /// The keys at hand, shared by every handle of one database; cheap to clone.
 #[derive(Clone, Default)]
-pub struct Keyring(Arc<Mutex<Keys>>);
+pub struct Keyring(Arc<Mutex<KeyringState>>);
 
 #[derive(Default)]
-struct Keys {
+struct KeyringState {
     source: Option<KeySource>,
     keys: Vec<SecretKey>,
     /// Why there are none.
     refused: Option<String>,
 }
 
-impl Keys {
+impl KeyringState {
     fn find(&self, id: KeyId) -> Option<&SecretKey> {
         self.keys.iter().find(|key| key.id() == id)
     }
@@ -105,12 +105,12 @@ impl Keys {
 impl Keyring {
     /// Takes `keys`, which come from `source`, into use.
     pub fn load(&self, source: KeySource, keys: Vec<SecretKey>) {
-        *self.0.lock() = Keys { source: Some(source), keys, refused: None };
+        *self.0.lock() = KeyringState { source: Some(source), keys, refused: None };
     }
 
     /// Refuses every value that needs a key, for the reason `why`, which continues a sentence.
     pub fn refuse(&self, why: String) {
-        *self.0.lock() = Keys { refused: Some(why), ..Keys::default() };
+        *self.0.lock() = KeyringState { refused: Some(why), ..KeyringState::default() };
     }
 
     /// Returns why there are no keys, if it was said.

@@ -18,28 +18,28 @@ use std::path::Path;
 use minijinja::{Environment, context, value::Serde};
 
 pub use self::line::line;
-pub use self::notice::{Notice, NoticeContent, PasswordLine};
-use self::view::View;
-use crate::runtime::error::{Error, Kind, Result};
+pub use self::notice::{AccountMail, AccountMailContent, PasswordLine};
+use self::view::MailView;
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits;
 
 /// The compiled templates of mails.
-pub struct Letters {
+pub struct MailTemplates {
     environment: Environment<'static>,
 }
 
 /// What a mail tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct NotificationMail {
     /// Name of the service.
     pub site_name: String,
     /// Title of the notification.
     pub title: String,
     /// What it is sent for.
-    pub occasion: Occasion,
+    pub occasion: MailOccasion,
     /// The items, in the order of the mail; of a digest at most
     /// [`LETTER_ENTRIES_MAX`](limits::LETTER_ENTRIES_MAX) are shown, of an item's mail one.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<MailEntry>,
     /// Items that matched but are not among the entries.
     pub more: usize,
     /// Where a reader ends the notification, `http` or `https`.
@@ -50,7 +50,7 @@ pub struct Letter {
 
 /// What a mail is sent for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum MailOccasion {
     /// One item that came in.
     Item,
     /// What came in since the last digest.
@@ -59,7 +59,7 @@ pub enum Occasion {
 
 /// An item in a mail. Any text may be empty and hold anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct MailEntry {
     /// Headline.
     pub headline: String,
     /// Description.
@@ -75,12 +75,12 @@ pub struct Entry {
     /// The item's page, `http` or `https`.
     pub url: String,
     /// A picture that travels with the mail.
-    pub thumbnail: Option<Thumb>,
+    pub thumbnail: Option<MailThumbnail>,
 }
 
 /// A picture that travels with the mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thumb {
+pub struct MailThumbnail {
     /// Id of the part that holds it: 1 to 128 letters, digits, `.`, `_` and `-`.
     pub cid: String,
     /// Width in pixels.
@@ -91,7 +91,7 @@ pub struct Thumb {
 
 /// The texts of a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct MailTexts {
     /// One line of at most [`MAIL_SUBJECT_CHARS_MAX`](limits::MAIL_SUBJECT_CHARS_MAX) characters and
     /// `…`.
     pub subject: String,
@@ -101,7 +101,7 @@ pub struct Written {
     pub html: String,
 }
 
-impl Occasion {
+impl MailOccasion {
     fn name(self) -> &'static str {
         match self {
             Self::Item => "item",
@@ -110,7 +110,7 @@ impl Occasion {
     }
 }
 
-impl Letters {
+impl MailTemplates {
     /// Compiles the templates, those in the folder `overrides` instead of ours.
     ///
     /// Each is tried with letters of every shape, so a template that compiles here writes. Fails
@@ -120,7 +120,7 @@ impl Letters {
         let letters = Self { environment: templates::load(overrides)? };
         let unusable = |error: Error| {
             let cause = error.cause().unwrap_or_default();
-            Error::new(Kind::InvalidArgument, format!("mail template: {cause}"))
+            Error::new(ErrorKind::InvalidArgument, format!("mail template: {cause}"))
         };
         for letter in view::samples() {
             letters.write(&letter).map_err(unusable)?;
@@ -135,17 +135,17 @@ impl Letters {
     ///
     /// Fails for an address that is not `http` or `https` and an id of a picture that is none, both
     /// of which are mistakes of the caller.
-    pub fn write(&self, letter: &Letter) -> Result<Written> {
-        let view = View::of(letter)?;
+    pub fn write(&self, letter: &NotificationMail) -> Result<MailTexts> {
+        let view = MailView::of(letter)?;
         let name = letter.occasion.name();
         let subject = self.render(&format!("{name}.subject.txt"), &view, "")?;
         let subject = line(&subject, limits::MAIL_SUBJECT_CHARS_MAX);
         let text = self.render(&format!("{name}.txt"), &view, &subject)?;
         let html = self.render(&format!("{name}.html"), &view, &subject)?;
-        Ok(Written { subject, text, html })
+        Ok(MailTexts { subject, text, html })
     }
 
-    fn render(&self, name: &str, view: &View, subject: &str) -> Result<String> {
+    fn render(&self, name: &str, view: &MailView, subject: &str) -> Result<String> {
         let template = self.environment.get_template(name).map_err(Error::internal)?;
         let context = context! { subject, ..minijinja::Value::from(Serde(view)) };
         template.render(context).map_err(Error::internal)

@@ -3,24 +3,24 @@
 
 use minijinja::{Value, context};
 
-use super::{Letters, Written, line::line, view::address};
+use super::{MailTemplates, MailTexts, line::line, view::address};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{LETTER_NAME_CHARS_MAX, MAIL_SUBJECT_CHARS_MAX};
 
 /// A mail to a user about its own account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct AccountMail {
     /// Name of the service.
     pub site_name: String,
     /// The service's own page, `http` or `https`.
     pub site_url: String,
     /// What it says.
-    pub content: NoticeContent,
+    pub content: AccountMailContent,
 }
 
 /// What a mail to a user says about its account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoticeContent {
+pub enum AccountMailContent {
     /// Another user registered a device of the receiver.
     DeviceMoved {
         /// What the device is called.
@@ -64,7 +64,7 @@ pub struct PasswordLine {
     pub url: String,
 }
 
-impl NoticeContent {
+impl AccountMailContent {
     /// The first part of the names of its templates.
     fn name(&self) -> &'static str {
         match self {
@@ -103,11 +103,11 @@ impl NoticeContent {
     }
 }
 
-impl Letters {
+impl MailTemplates {
     /// Writes the mail.
     ///
     /// Fails for an address that is not `http` or `https`, which is a mistake of the caller.
-    pub fn write_notice(&self, notice: &Notice) -> Result<Written> {
+    pub fn write_notice(&self, notice: &AccountMail) -> Result<MailTexts> {
         let name = notice.content.name();
         let site = notice.site_url.trim_end_matches('/');
         let page = |path: &str| address(&format!("{site}{path}"));
@@ -126,30 +126,30 @@ impl Letters {
         };
         let subject = line(&render("subject.txt", "")?, MAIL_SUBJECT_CHARS_MAX);
         let (text, html) = (render("txt", &subject)?, render("html", &subject)?);
-        Ok(Written { subject, text, html })
+        Ok(MailTexts { subject, text, html })
     }
 }
 
 /// A mail of each kind, for templates to be tried with.
-pub(super) fn samples() -> impl Iterator<Item = Notice> {
+pub(super) fn samples() -> impl Iterator<Item = AccountMail> {
     let name = || "user@example.org".to_owned();
     let link =
         || PasswordLine { user_name: name(), url: "https://example.org/o/password/1".to_owned() };
     let contents = [
-        NoticeContent::DeviceMoved { device: "Phone".to_owned() },
-        NoticeContent::Invitation(link()),
-        NoticeContent::PasswordReset(vec![link()]),
-        NoticeContent::PasswordReset(vec![link(), link()]),
-        NoticeContent::PasswordChanged { user_name: name() },
-        NoticeContent::KeyMade { user_name: name(), key: "Layout".to_owned() },
-        NoticeContent::NewBrowser {
+        AccountMailContent::DeviceMoved { device: "Phone".to_owned() },
+        AccountMailContent::Invitation(link()),
+        AccountMailContent::PasswordReset(vec![link()]),
+        AccountMailContent::PasswordReset(vec![link(), link()]),
+        AccountMailContent::PasswordChanged { user_name: name() },
+        AccountMailContent::KeyMade { user_name: name(), key: "Layout".to_owned() },
+        AccountMailContent::NewBrowser {
             user_name: name(),
             browser: "Firefox, Linux".to_owned(),
             address: "192.0.2.1".to_owned(),
             time: "2026-01-01 00:00".to_owned(),
         },
     ];
-    contents.into_iter().map(|content| Notice {
+    contents.into_iter().map(|content| AccountMail {
         site_name: "Wirephoto".to_owned(),
         site_url: "https://example.org/".to_owned(),
         content,

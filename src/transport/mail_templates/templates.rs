@@ -8,12 +8,12 @@ use minijinja::{
 };
 use rust_embed::RustEmbed;
 
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::TEMPLATE_BYTES_MAX;
 
 #[derive(RustEmbed)]
 #[folder = "assets/mails/"]
-struct Templates;
+struct MailTemplateFiles;
 
 /// Compiles every template, from `overrides` where it is there.
 pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
@@ -27,17 +27,17 @@ pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(Error::internal)?);
     environment.set_formatter(format);
-    for name in Templates::iter() {
+    for name in MailTemplateFiles::iter() {
         let own = overrides.map(|folder| read(folder, &name)).transpose()?.flatten();
         let text = match own {
             Some(text) => text,
             None => {
-                let Some(file) = Templates::get(&name) else { continue };
+                let Some(file) = MailTemplateFiles::get(&name) else { continue };
                 String::from_utf8(file.data.into_owned()).map_err(Error::internal)?
             }
         };
         environment.add_template_owned(name.into_owned(), text).map_err(|error| {
-            Error::new(Kind::InvalidArgument, format!("mail template: {error}"))
+            Error::new(ErrorKind::InvalidArgument, format!("mail template: {error}"))
         })?;
     }
     Ok(environment)
@@ -66,21 +66,21 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
 }
 
 fn bad(path: &Path, what: &str) -> Error {
-    Error::new(Kind::InvalidArgument, format!("mail template {}: {what}", path.display()))
+    Error::new(ErrorKind::InvalidArgument, format!("mail template {}: {what}", path.display()))
 }
 
 /// Fails for a template in `folder` whose name is none of ours: a misspelt one would never be used.
 fn check_names(folder: &Path) -> Result<()> {
     let unreadable = |cause: std::io::Error| {
         let message = format!("folder of mail templates {}: {cause}", folder.display());
-        Error::new(Kind::InvalidArgument, message)
+        Error::new(ErrorKind::InvalidArgument, message)
     };
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
         let name = name.to_string_lossy();
         let is_template = name.ends_with(".html") || name.ends_with(".txt");
-        if is_template && !name.starts_with('.') && Templates::get(&name).is_none() {
-            let mut known: Vec<_> = Templates::iter().collect();
+        if is_template && !name.starts_with('.') && MailTemplateFiles::get(&name).is_none() {
+            let mut known: Vec<_> = MailTemplateFiles::iter().collect();
             known.sort();
             let what = format!("no such template; there are {}", known.join(", "));
             return Err(bad(&folder.join(&*name), &what));

@@ -1,10 +1,10 @@
 //! What mails say, of ordinary items and of hostile ones.
 
-use super::{Entry, Letter, Letters, Occasion, Thumb, Written};
+use super::{MailEntry, NotificationMail, MailTemplates, MailOccasion, MailThumbnail, MailTexts};
 use crate::runtime::limits;
 
-fn entry(number: usize) -> Entry {
-    Entry {
+fn entry(number: usize) -> MailEntry {
+    MailEntry {
         headline: format!("Isbrytaren Ymer lämnar hamnen {number}"),
         description: "STOCKHOLM 20261122 Isbrytaren & bogserbåten.".into(),
         byline: "Åsa Öberg".into(),
@@ -12,12 +12,12 @@ fn entry(number: usize) -> Entry {
         media_type: "image".into(),
         time: "22 Nov 2026 08:00".into(),
         url: format!("https://wire.example.org/item/image/x-{number}?a=1&b=2"),
-        thumbnail: Some(Thumb { cid: format!("t{number}"), width: 256, height: 128 }),
+        thumbnail: Some(MailThumbnail { cid: format!("t{number}"), width: 256, height: 128 }),
     }
 }
 
-fn letter(occasion: Occasion, entries: Vec<Entry>) -> Letter {
-    Letter {
+fn letter(occasion: MailOccasion, entries: Vec<MailEntry>) -> NotificationMail {
+    NotificationMail {
         site_name: "Bildbyrån".into(),
         title: "Hamnen".into(),
         occasion,
@@ -28,8 +28,8 @@ fn letter(occasion: Occasion, entries: Vec<Entry>) -> Letter {
     }
 }
 
-fn write(letter: &Letter) -> Written {
-    Letters::compile(None).unwrap().write(letter).unwrap()
+fn write(letter: &NotificationMail) -> MailTexts {
+    MailTemplates::compile(None).unwrap().write(letter).unwrap()
 }
 
 /// Checks that every element is closed in its order and gives the text between them.
@@ -68,7 +68,7 @@ fn visible(html: &str) -> String {
 
 #[test]
 fn the_mail_of_one_item_says_all_of_it_in_both_parts() {
-    let written = write(&letter(Occasion::Item, vec![entry(1)]));
+    let written = write(&letter(MailOccasion::Item, vec![entry(1)]));
     assert_eq!(written.subject, "Isbrytaren Ymer lämnar hamnen 1 (Hamnen)");
     let shown = visible(&written.html);
     for text in [
@@ -92,7 +92,7 @@ fn the_mail_of_one_item_says_all_of_it_in_both_parts() {
 
 #[test]
 fn headline_and_picture_lead_to_the_item() {
-    for occasion in [Occasion::Item, Occasion::Digest] {
+    for occasion in [MailOccasion::Item, MailOccasion::Digest] {
         let html = write(&letter(occasion, vec![entry(1)])).html;
         let link = "href=\"https://wire.example.org/item/image/x-1?a=1&amp;b=2\"";
         assert!(html.matches(link).count() >= 2, "{html}");
@@ -105,8 +105,8 @@ fn headline_and_picture_lead_to_the_item() {
 
 #[test]
 fn a_digest_counts_what_it_shows_and_what_it_does_not() {
-    let entries: Vec<Entry> = (1..=12).map(entry).collect();
-    let mut digest = letter(Occasion::Digest, entries);
+    let entries: Vec<MailEntry> = (1..=12).map(entry).collect();
+    let mut digest = letter(MailOccasion::Digest, entries);
     let written = write(&digest);
     assert_eq!(written.subject, "Hamnen: 12 new items");
     assert!(written.text.contains("\n12. Isbrytaren Ymer lämnar hamnen 12\n   STOCKHOLM"));
@@ -124,20 +124,20 @@ fn a_digest_counts_what_it_shows_and_what_it_does_not() {
 
 #[test]
 fn what_a_mail_has_no_room_for_is_counted() {
-    let entries: Vec<Entry> = (1..=40).map(entry).collect();
-    let written = write(&letter(Occasion::Digest, entries.clone()));
+    let entries: Vec<MailEntry> = (1..=40).map(entry).collect();
+    let written = write(&letter(MailOccasion::Digest, entries.clone()));
     assert_eq!(written.subject, "Hamnen: 40 new items");
     assert_eq!(written.html.matches("<img").count(), limits::LETTER_ENTRIES_MAX);
     assert!(written.text.contains("10 more are not shown"), "{}", written.text);
     let long = "å".repeat(100_000);
-    let entries = entries.into_iter().map(|entry| Entry {
+    let entries = entries.into_iter().map(|entry| MailEntry {
         headline: long.clone(),
         description: long.clone(),
         byline: long.clone(),
         source: long.clone(),
         ..entry
     });
-    let written = write(&letter(Occasion::Digest, entries.collect()));
+    let written = write(&letter(MailOccasion::Digest, entries.collect()));
     // Mail programs cut what is longer.
     assert!(written.html.len() < 102_000, "{}", written.html.len());
 }
@@ -158,7 +158,7 @@ fn a_hostile_item_breaks_nothing() {
         "שלום 👩‍🚒 🏴󠁧󠁢󠁥󠁮󠁧󠁿",
         long.as_str(),
     ] {
-        let bad_entry = Entry {
+        let bad_entry = MailEntry {
             headline: bad.into(),
             description: bad.into(),
             byline: bad.into(),
@@ -167,7 +167,7 @@ fn a_hostile_item_breaks_nothing() {
             time: bad.into(),
             ..entry(1)
         };
-        for occasion in [Occasion::Item, Occasion::Digest] {
+        for occasion in [MailOccasion::Item, MailOccasion::Digest] {
             let mut letter = letter(occasion, vec![bad_entry.clone(), bad_entry.clone()]);
             (letter.title, letter.site_name) = (bad.into(), bad.into());
             let written = write(&letter);
@@ -189,28 +189,28 @@ fn a_hostile_item_breaks_nothing() {
 fn an_item_without_a_headline_is_called_by_its_description() {
     let mut bare = entry(1);
     bare.headline = "\r\n".into();
-    let written = write(&letter(Occasion::Item, vec![bare.clone()]));
+    let written = write(&letter(MailOccasion::Item, vec![bare.clone()]));
     assert_eq!(written.subject, "STOCKHOLM 20261122 Isbrytaren & bogserbåten. (Hamnen)");
     assert_eq!(written.text.matches("STOCKHOLM").count(), 1);
     bare.description = String::new();
-    let written = write(&letter(Occasion::Item, vec![bare]));
+    let written = write(&letter(MailOccasion::Item, vec![bare]));
     assert_eq!(written.subject, "Without a headline (Hamnen)");
 }
 
 #[test]
 fn a_link_that_is_none_is_refused() {
-    let letters = Letters::compile(None).unwrap();
+    let letters = MailTemplates::compile(None).unwrap();
     for bad in ["javascript:alert(1)", "", "https://a b", "http://a\r\nX: y", "https://a/\"x"] {
-        let mut one = letter(Occasion::Item, vec![entry(1)]);
+        let mut one = letter(MailOccasion::Item, vec![entry(1)]);
         one.entries[0].url = bad.into();
         assert!(letters.write(&one).is_err(), "{bad:?}");
-        let mut two = letter(Occasion::Item, vec![entry(1)]);
+        let mut two = letter(MailOccasion::Item, vec![entry(1)]);
         two.unsubscribe_url = bad.into();
         assert!(letters.write(&two).is_err(), "{bad:?}");
     }
     for bad in ["", "a b", "a>\r\nX: y", "å", &"x".repeat(129)] {
-        let mut one = letter(Occasion::Item, vec![entry(1)]);
-        one.entries[0].thumbnail = Some(Thumb { cid: bad.into(), width: 1, height: 1 });
+        let mut one = letter(MailOccasion::Item, vec![entry(1)]);
+        one.entries[0].thumbnail = Some(MailThumbnail { cid: bad.into(), width: 1, height: 1 });
         assert!(letters.write(&one).is_err(), "{bad:?}");
     }
 }
@@ -218,7 +218,7 @@ fn a_link_that_is_none_is_refused() {
 fn refused(name: &str, text: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(name), text).unwrap();
-    let error = Letters::compile(Some(folder.path())).map(|_| ()).unwrap_err();
+    let error = MailTemplates::compile(Some(folder.path())).map(|_| ()).unwrap_err();
     error.message().replace(&folder.path().display().to_string(), "DIR")
 }
 
@@ -228,8 +228,8 @@ fn an_operators_template_takes_the_place_of_ours() {
     std::fs::write(folder.path().join("item.subject.txt"), "Ny bild:\n{{ entries | length }}")
         .unwrap();
     std::fs::write(folder.path().join("README"), "ours").unwrap();
-    let letters = Letters::compile(Some(folder.path())).unwrap();
-    let written = letters.write(&letter(Occasion::Item, vec![entry(1)])).unwrap();
+    let letters = MailTemplates::compile(Some(folder.path())).unwrap();
+    let written = letters.write(&letter(MailOccasion::Item, vec![entry(1)])).unwrap();
     assert_eq!(written.subject, "Ny bild: 1");
     assert!(written.html.contains("<title>Ny bild: 1</title>"));
 }
@@ -247,6 +247,6 @@ fn err_a_bad_template_is_named_with_its_reason() {
     assert_eq!(latin, "mail template DIR/footer.txt: not UTF-8");
     let misspelt = refused("items.html", b"");
     assert!(misspelt.starts_with("mail template DIR/items.html: no such template; there are"));
-    let gone = Letters::compile(Some(std::path::Path::new("/nowhere/mails"))).map(|_| ());
+    let gone = MailTemplates::compile(Some(std::path::Path::new("/nowhere/mails"))).map(|_| ());
     assert!(gone.unwrap_err().message().contains("/nowhere/mails"));
 }

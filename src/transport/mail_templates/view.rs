@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Entry, Letter, Occasion, Thumb, line::line};
+use super::{MailEntry, NotificationMail, MailOccasion, MailThumbnail, line::line};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits;
 
@@ -10,10 +10,10 @@ use crate::runtime::limits;
 const SMALL_PX: u32 = 120;
 
 #[derive(Serialize)]
-pub(super) struct View {
+pub(super) struct MailView {
     site_name: String,
     title: String,
-    entries: Vec<Card>,
+    entries: Vec<MailCard>,
     /// Items in all, those that are not among the entries too.
     count: usize,
     more: usize,
@@ -22,17 +22,17 @@ pub(super) struct View {
 }
 
 #[derive(Serialize)]
-struct Card {
+struct MailCard {
     headline: String,
     description: String,
     /// Byline, source, media type and time, those that are there.
     facts: Vec<String>,
     url: String,
-    thumbnail: Option<Picture>,
+    thumbnail: Option<CardPicture>,
 }
 
 #[derive(Serialize)]
-struct Picture {
+struct CardPicture {
     cid: String,
     width: u32,
     height: u32,
@@ -40,11 +40,11 @@ struct Picture {
     small_height: u32,
 }
 
-impl View {
-    pub(super) fn of(letter: &Letter) -> Result<Self> {
+impl MailView {
+    pub(super) fn of(letter: &NotificationMail) -> Result<Self> {
         let (shown, description) = match letter.occasion {
-            Occasion::Item => (1, limits::LETTER_DESCRIPTION_CHARS_MAX),
-            Occasion::Digest => {
+            MailOccasion::Item => (1, limits::LETTER_DESCRIPTION_CHARS_MAX),
+            MailOccasion::Digest => {
                 (limits::LETTER_ENTRIES_MAX, limits::LETTER_DIGEST_DESCRIPTION_CHARS_MAX)
             }
         };
@@ -63,7 +63,7 @@ impl View {
     }
 }
 
-fn card(entry: &Entry, description_chars_max: usize) -> Result<Card> {
+fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
     let short = |text: &str| line(text, limits::LETTER_NAME_CHARS_MAX);
     let facts = [&entry.byline, &entry.source, &entry.media_type, &entry.time].map(|t| short(t));
     let headline = line(&entry.headline, limits::LETTER_HEADLINE_CHARS_MAX);
@@ -78,7 +78,7 @@ fn card(entry: &Entry, description_chars_max: usize) -> Result<Card> {
         }
         (false, _) => (headline, description),
     };
-    Ok(Card {
+    Ok(MailCard {
         headline,
         description,
         facts: facts.into_iter().filter(|fact| !fact.is_empty()).collect(),
@@ -87,7 +87,7 @@ fn card(entry: &Entry, description_chars_max: usize) -> Result<Card> {
     })
 }
 
-fn picture(thumb: &Thumb) -> Result<Picture> {
+fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
     let known = |c: char| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c);
     let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&thumb.cid.len());
     if !fits || !thumb.cid.chars().all(known) {
@@ -100,7 +100,7 @@ fn picture(thumb: &Thumb) -> Result<Picture> {
         u32::try_from(scaled).unwrap_or(SMALL_PX).max(1)
     };
     let (small_width, small_height) = (small(width), small(height));
-    Ok(Picture { cid: thumb.cid.clone(), width, height, small_width, small_height })
+    Ok(CardPicture { cid: thumb.cid.clone(), width, height, small_width, small_height })
 }
 
 /// An address that a link may have.
@@ -114,8 +114,8 @@ pub(super) fn address(url: &str) -> Result<String> {
 }
 
 /// Letters of every shape, for templates to be tried with.
-pub(super) fn samples() -> Vec<Letter> {
-    let full = Entry {
+pub(super) fn samples() -> Vec<NotificationMail> {
+    let full = MailEntry {
         headline: "Headline".into(),
         description: "Description".into(),
         byline: "Byline".into(),
@@ -123,9 +123,9 @@ pub(super) fn samples() -> Vec<Letter> {
         media_type: "image".into(),
         time: "1 Jan 2026 00:00".into(),
         url: "https://example.org/item/image/1".into(),
-        thumbnail: Some(Thumb { cid: "1".into(), width: 256, height: 170 }),
+        thumbnail: Some(MailThumbnail { cid: "1".into(), width: 256, height: 170 }),
     };
-    let bare = Entry {
+    let bare = MailEntry {
         headline: String::new(),
         description: String::new(),
         byline: String::new(),
@@ -135,7 +135,7 @@ pub(super) fn samples() -> Vec<Letter> {
         url: full.url.clone(),
         thumbnail: None,
     };
-    let letter = |occasion, title: &str, entries, more| Letter {
+    let letter = |occasion, title: &str, entries, more| NotificationMail {
         site_name: "Wirephoto".into(),
         title: title.into(),
         occasion,
@@ -144,7 +144,7 @@ pub(super) fn samples() -> Vec<Letter> {
         unsubscribe_url: "https://example.org/unsubscribe/1".into(),
         site_url: "https://example.org/".into(),
     };
-    [Occasion::Item, Occasion::Digest]
+    [MailOccasion::Item, MailOccasion::Digest]
         .into_iter()
         .flat_map(|occasion| {
             [

@@ -11,23 +11,23 @@ use reqwest::{Client, Url, header::HeaderValue};
 use serde_json::{Value, json};
 
 use super::{
-    Message,
-    client::{self, Answer, place_of},
+    PushMessage,
+    client::{self, PushReply, place_of},
     error::PushError,
-    payload::{Texts, data, fit},
+    payload::{FittedTexts, data, fit},
 };
 use crate::runtime::limits;
-use model::Hash;
+use model::ContentHash;
 use model::account::DeviceKind;
 
 /// Who sends.
-pub(super) struct Signer {
+pub(super) struct ApnsSigner {
     pub(super) key: EncodingKey,
     pub(super) key_id: String,
     pub(super) team_id: String,
 }
 
-impl Signer {
+impl ApnsSigner {
     /// The provider token: RFC 7519, ES256, `iss` the team, `kid` the key.
     pub(super) fn sign(&self, now: Timestamp) -> Result<String, jsonwebtoken::errors::Error> {
         let mut header = Header::new(Algorithm::ES256);
@@ -39,7 +39,7 @@ impl Signer {
 
 /// A provider token in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Bearer {
+struct ProviderToken {
     text: String,
     issued: Timestamp,
     /// Whether it was made before its predecessor's time because Apple refused that one.
@@ -49,20 +49,20 @@ struct Bearer {
 }
 
 /// Provider tokens, one at a time.
-pub(super) struct Bearers {
-    signer: Signer,
-    current: Mutex<Option<Bearer>>,
+pub(super) struct ProviderTokens {
+    signer: ApnsSigner,
+    current: Mutex<Option<ProviderToken>>,
 }
 
-impl Bearers {
-    pub(super) fn new(signer: Signer) -> Self {
+impl ProviderTokens {
+    pub(super) fn new(signer: ApnsSigner) -> Self {
         Self { signer, current: Mutex::new(None) }
     }
 
     /// The token to use at `now`; signing one takes a tenth of a millisecond.
     pub(super) fn bearer(&self, now: Timestamp) -> Result<String, PushError> {
         let mut current = self.current.lock();
-        let fresh = |bearer: &Bearer| {
+        let fresh = |bearer: &ProviderToken| {
             let age = now.duration_since(bearer.issued);
             // A clock that was set back makes it come from the future, which Apple refuses.
             !bearer.is_refused
@@ -75,7 +75,7 @@ impl Bearers {
         let text = self.signer.sign(now);
         let text = text.map_err(|_| PushError::later("the provider token cannot be signed"))?;
         let is_early = current.as_ref().is_some_and(|before| is_young(before, now));
-        let bearer = Bearer { text: text.clone(), issued: now, is_early, is_refused: false };
+        let bearer = ProviderToken { text: text.clone(), issued: now, is_early, is_refused: false };
         *current = Some(bearer);
         Ok(text)
     }
@@ -94,25 +94,25 @@ impl Bearers {
 }
 
 /// Whether Apple takes no other token yet.
-fn is_young(bearer: &Bearer, now: Timestamp) -> bool {
+fn is_young(bearer: &ProviderToken, now: Timestamp) -> bool {
     now.duration_since(bearer.issued).unsigned_abs() < limits::APNS_BEARER_AGE_MIN
 }
 
 /// The service with its sandbox.
-pub(super) struct Apns {
+pub(super) struct ApnsClient {
     pub(super) client: Client,
     /// `…/3/device`.
     pub(super) production: Url,
     /// The same in the sandbox.
     pub(super) sandbox: Url,
     pub(super) topic: HeaderValue,
-    pub(super) bearers: Bearers,
+    pub(super) bearers: ProviderTokens,
 }
 
-impl Apns {
+impl ApnsClient {
     pub(super) async fn send(
         &self,
-        message: &Message,
+        message: &PushMessage,
         now: fn() -> Timestamp,
     ) -> Result<(), PushError> {
         let base = match message.device {
@@ -178,12 +178,12 @@ pub(super) fn collapse_id(text: &str) -> String {
     if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return text.to_owned();
     }
-    Hash::of(text.as_bytes()).to_string()
+    ContentHash::of(text.as_bytes()).to_string()
 }
 
 /// The payload: `aps` and the data beside it.
-pub(super) fn payload(message: &Message, texts: Texts<'_>) -> Value {
-    let Texts { title, body, image } = texts;
+pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
+    let FittedTexts { title, body, image } = texts;
     let mut aps = json!({
         "alert": { "title": title, "body": body },
         "sound": "default",
@@ -200,12 +200,12 @@ pub(super) fn payload(message: &Message, texts: Texts<'_>) -> Value {
     payload
 }
 
-fn reason(answer: &Answer) -> &str {
+fn reason(answer: &PushReply) -> &str {
     answer.body["reason"].as_str().unwrap_or_default()
 }
 
 /// What an answer says of the message to `token`.
-pub(super) fn judge(answer: &Answer, token: &str) -> Result<(), PushError> {
+pub(super) fn judge(answer: &PushReply, token: &str) -> Result<(), PushError> {
     let reason = reason(answer);
     let said = || answer.said(reason, &[token]);
     match (answer.status, reason) {

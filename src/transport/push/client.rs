@@ -16,7 +16,7 @@ use crate::runtime::limits;
 
 /// What a service may speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(super) enum HttpVersions {
     /// HTTP/2 and nothing else.
     Http2,
     /// HTTP/2, or HTTP/1.1 where it has no other.
@@ -34,7 +34,7 @@ pub(super) fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
 /// A client that trusts the public authorities and `more`.
 pub(super) fn client(
     more: &[CertificateDer<'static>],
-    protocol: Protocol,
+    protocol: HttpVersions,
 ) -> Result<Client, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for certificate in more {
@@ -46,8 +46,8 @@ pub(super) fn client(
     let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
     // The HTTP library leaves ALPN alone in settings that it is given.
     tls.alpn_protocols = match protocol {
-        Protocol::Http2 => vec![b"h2".to_vec()],
-        Protocol::Any => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        HttpVersions::Http2 => vec![b"h2".to_vec()],
+        HttpVersions::Any => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
     };
     let builder = Client::builder()
         .tls_backend_preconfigured(tls)
@@ -63,15 +63,15 @@ pub(super) fn client(
         .http2_keep_alive_while_idle(true)
         .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")));
     let builder = match protocol {
-        Protocol::Http2 => builder.http2_prior_knowledge(),
-        Protocol::Any => builder,
+        HttpVersions::Http2 => builder.http2_prior_knowledge(),
+        HttpVersions::Any => builder,
     };
     builder.build().map_err(|error| describe(&error))
 }
 
 /// What a service answered.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct PushReply {
     /// Host and port, as errors name the service.
     pub(super) place: String,
     /// The status of HTTP.
@@ -82,7 +82,7 @@ pub(super) struct Answer {
     pub(super) body: Value,
 }
 
-impl Answer {
+impl PushReply {
     /// `place answered STATUS: said`.
     pub(super) fn said(&self, said: &str, secrets: &[&str]) -> String {
         let said = clean(said, secrets);
@@ -103,7 +103,7 @@ pub(super) async fn ask(
     request: RequestBuilder,
     place: &str,
     now: fn() -> Timestamp,
-) -> Result<Answer, PushError> {
+) -> Result<PushReply, PushError> {
     // The address may carry a token.
     let failed = |error: reqwest::Error| {
         let text = clean(&describe(&error.without_url()), &[]);
@@ -114,7 +114,7 @@ pub(super) async fn ask(
     let status = response.status().as_u16();
     let body = body(&mut response).await.map_err(failed)?;
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(Answer { place: place.to_owned(), status, after, body })
+    Ok(PushReply { place: place.to_owned(), status, after, body })
 }
 
 /// The body of an answer, cut off where it gets too long.

@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    Message,
+    PushMessage,
     apns::secret,
-    client::{self, Answer, place_of},
+    client::{self, PushReply, place_of},
     error::PushError,
-    payload::{Texts, data, fit},
+    payload::{FittedTexts, data, fit},
 };
 use crate::runtime::limits;
 
@@ -61,23 +61,23 @@ impl ServiceAccount {
 
 /// An access token with the time until which it is used.
 #[derive(Clone)]
-struct Access {
+struct FcmAccessToken {
     text: Arc<str>,
     until: Timestamp,
 }
 
 /// The service.
-pub(super) struct Fcm {
+pub(super) struct FcmClient {
     client: Client,
     account: ServiceAccount,
     /// Where messages are posted to.
     url: Url,
-    access: Mutex<Option<Access>>,
+    access: Mutex<Option<FcmAccessToken>>,
     /// Whoever holds it fetches a token; the others wait for that one.
     fetching: Semaphore,
 }
 
-impl Fcm {
+impl FcmClient {
     /// `url` is where messages are posted to.
     pub(super) fn new(client: Client, account: ServiceAccount, url: Url) -> Self {
         let (access, fetching) = (Mutex::new(None), Semaphore::new(1));
@@ -86,7 +86,7 @@ impl Fcm {
 
     pub(super) async fn send(
         &self,
-        message: &Message,
+        message: &PushMessage,
         now: fn() -> Timestamp,
     ) -> Result<(), PushError> {
         check(&message.token)?;
@@ -140,7 +140,7 @@ impl Fcm {
     ///
     /// Every failure is [`PushError::Later`]: the message is fine, and an operator can give the
     /// account its rights back.
-    async fn fetch(&self, now: fn() -> Timestamp) -> Result<Access, PushError> {
+    async fn fetch(&self, now: fn() -> Timestamp) -> Result<FcmAccessToken, PushError> {
         let issued = now();
         let assertion = self.account.sign(issued);
         let assertion =
@@ -165,14 +165,14 @@ impl Fcm {
 }
 
 /// The access token in an answer (RFC 6749 §5.1) that was asked for at `issued`.
-fn read_access(body: &Value, issued: Timestamp) -> Option<Access> {
+fn read_access(body: &Value, issued: Timestamp) -> Option<FcmAccessToken> {
     let text = body["access_token"].as_str()?;
     let valid = body["expires_in"].as_u64()?;
     let margin = limits::FCM_ACCESS_MARGIN.as_secs().min(valid / 2);
     let used = i64::try_from(valid - margin).ok()?;
     let until = issued.checked_add(jiff::SignedDuration::from_secs(used)).ok()?;
     let graphic = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    graphic.then(|| Access { text: text.into(), until })
+    graphic.then(|| FcmAccessToken { text: text.into(), until })
 }
 
 /// Firebase says nothing of the form of its tokens; those in use have letters, digits, `:`, `-` and
@@ -187,8 +187,8 @@ fn check(token: &str) -> Result<(), PushError> {
 }
 
 /// The message without the token, which does not count into its size.
-pub(super) fn payload(message: &Message, texts: Texts<'_>) -> Value {
-    let Texts { title, body, image } = texts;
+pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
+    let FittedTexts { title, body, image } = texts;
     let mut notification = json!({ "title": title, "body": body });
     if let Some(image) = image {
         notification["image"] = image.into();
@@ -220,7 +220,7 @@ fn blames_token(error: &Value) -> bool {
 }
 
 /// What an answer says of the message; `secrets` stay out of the error.
-pub(super) fn judge(answer: &Answer, secrets: &[&str]) -> Result<(), PushError> {
+pub(super) fn judge(answer: &PushReply, secrets: &[&str]) -> Result<(), PushError> {
     let error = &answer.body["error"];
     let (code, status) = (code(error), error["status"].as_str().unwrap_or_default());
     let said = || {

@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 pub use self::error::PushError;
-use self::{apns::Apns, fcm::Fcm};
+use self::{apns::ApnsClient, fcm::FcmClient};
 use crate::runtime::config::Config;
 use crate::runtime::error::Result;
 use crate::runtime::limits;
@@ -33,18 +33,18 @@ use model::account::DeviceKind;
 /// The way to mobile devices. Copies share connections and tokens.
 #[derive(Clone)]
 pub struct Push {
-    services: Arc<Services>,
+    services: Arc<PushServices>,
 }
 
 /// The services that are set.
-struct Services {
-    fcm: Option<Fcm>,
-    apns: Option<Apns>,
+struct PushServices {
+    fcm: Option<FcmClient>,
+    apns: Option<ApnsClient>,
 }
 
 /// One message to one device.
 #[derive(Clone)]
-pub struct Message {
+pub struct PushMessage {
     /// Names the message, the same for every try; Apple and the app recognize a repetition by it.
     pub id: Uuid,
     /// How the device is reached.
@@ -70,7 +70,7 @@ pub struct Message {
 }
 
 /// Without the token.
-impl fmt::Debug for Message {
+impl fmt::Debug for PushMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Message {} to {} about {}", self.id, self.device.as_str(), self.item_uri)
     }
@@ -91,7 +91,7 @@ impl Push {
     /// names the setting.
     pub fn of(config: &Config) -> Result<Self> {
         let (fcm, apns) = settings::read(&config.push)?;
-        Ok(Self { services: Arc::new(Services { fcm, apns }) })
+        Ok(Self { services: Arc::new(PushServices { fcm, apns }) })
     }
 
     /// Whether a service for such devices is set.
@@ -110,7 +110,7 @@ impl Push {
     /// [`PushError::Later`] may have arrived; its `id` tells the app.
     pub async fn send(
         &self,
-        message: &Message,
+        message: &PushMessage,
         now: fn() -> Timestamp,
     ) -> std::result::Result<(), PushError> {
         match tokio::time::timeout(limits::PUSH_SEND, self.hand_over(message, now)).await {
@@ -121,10 +121,10 @@ impl Push {
 
     async fn hand_over(
         &self,
-        message: &Message,
+        message: &PushMessage,
         now: fn() -> Timestamp,
     ) -> std::result::Result<(), PushError> {
-        let Services { fcm, apns } = &*self.services;
+        let PushServices { fcm, apns } = &*self.services;
         let none = || {
             let said = format!("no service for {} devices is set", message.device.as_str());
             PushError::Never { said }

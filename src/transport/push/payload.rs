@@ -11,7 +11,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Message, error::PushError};
+use super::{PushMessage, error::PushError};
 use crate::runtime::limits;
 
 /// What stands at the end of a text that was shortened; 3 bytes.
@@ -19,14 +19,14 @@ const CUT: &str = "…";
 
 /// The texts of a message once they fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Texts<'a> {
+pub(super) struct FittedTexts<'a> {
     pub(super) title: &'a str,
     pub(super) body: &'a str,
     pub(super) image: Option<&'a str>,
 }
 
 /// The data of a message, every value a text: Firebase takes no other.
-pub(super) fn data(message: &Message, image: Option<&str>) -> Map<String, Value> {
+pub(super) fn data(message: &PushMessage, image: Option<&str>) -> Map<String, Value> {
     let mut data = Map::new();
     let mut put = |name: &str, value: String| data.insert(name.to_owned(), value.into());
     put("id", message.id.to_string());
@@ -46,16 +46,16 @@ pub(super) fn data(message: &Message, image: Option<&str>) -> Map<String, Value>
 /// body gives way, then the picture; without room for title and address the message is
 /// [`PushError::Never`].
 pub(super) fn fit(
-    message: &Message,
-    write: impl Fn(Texts<'_>) -> Value,
+    message: &PushMessage,
+    write: impl Fn(FittedTexts<'_>) -> Value,
 ) -> Result<Value, PushError> {
     let title = shorten(&message.title, limits::PUSH_TITLE_BYTES_MAX);
     let images = [message.image.as_deref(), None];
     for image in images {
-        let bare = write(Texts { title: &title, body: "", image }).to_string().len();
+        let bare = write(FittedTexts { title: &title, body: "", image }).to_string().len();
         if let Some(room) = limits::PUSH_PAYLOAD_BYTES_MAX.checked_sub(bare) {
             let body = shorten(&message.body, room);
-            return Ok(write(Texts { title: &title, body: &body, image }));
+            return Ok(write(FittedTexts { title: &title, body: &body, image }));
         }
     }
     let said = format!("the addresses leave no room in {} bytes", limits::PUSH_PAYLOAD_BYTES_MAX);

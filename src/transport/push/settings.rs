@@ -9,25 +9,25 @@ use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 
 use super::{
-    apns::{Apns, Bearers, Signer},
-    client::{self, Protocol},
-    fcm::{Fcm, ServiceAccount},
+    apns::{ApnsClient, ProviderTokens, ApnsSigner},
+    client::{self, HttpVersions},
+    fcm::{FcmClient, ServiceAccount},
 };
 use crate::runtime::config::{self, BaseUrl};
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits;
 
 /// The services that the settings describe.
 ///
 /// Fails with a message that names the setting.
-pub(super) fn read(settings: &config::Push) -> Result<(Option<Fcm>, Option<Apns>)> {
+pub(super) fn read(settings: &config::Push) -> Result<(Option<FcmClient>, Option<ApnsClient>)> {
     let trusted = trusted(&settings.ca)?;
     Ok((fcm(settings, &trusted)?, apns(settings, &trusted)?))
 }
 
 /// An error of the setting `push.{name}`.
 fn wrong(name: &str, what: impl std::fmt::Display) -> Error {
-    Error::new(Kind::InvalidArgument, format!("push.{name}: {what}"))
+    Error::new(ErrorKind::InvalidArgument, format!("push.{name}: {what}"))
 }
 
 /// The file that the setting `push.{name}` names.
@@ -57,7 +57,7 @@ fn address(name: &str, base: &BaseUrl, path: &str) -> Result<Url> {
     if url.host_str().is_none() { Err(unusable()) } else { Ok(url) }
 }
 
-fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<Fcm>> {
+fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<FcmClient>> {
     const NAME: &str = "fcm_service_account";
     let path = &settings.fcm_service_account;
     if path.as_os_str().is_empty() {
@@ -67,8 +67,8 @@ fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<O
         .map_err(|what| wrong(NAME, format!("{}: {what}", path.display())))?;
     let send = format!("/v1/projects/{}/messages:send", account.project);
     let url = address("fcm_url", &settings.fcm_url, &send)?;
-    let client = client::client(trusted, Protocol::Any).map_err(Error::internal)?;
-    Ok(Some(Fcm::new(client, account, url)))
+    let client = client::client(trusted, HttpVersions::Any).map_err(Error::internal)?;
+    Ok(Some(FcmClient::new(client, account, url)))
 }
 
 /// The key file of a service account; the error says what is wrong with it and shows none of it.
@@ -98,7 +98,7 @@ fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
     Ok(account)
 }
 
-fn apns(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<Apns>> {
+fn apns(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<ApnsClient>> {
     let others = [
         ("apns_key_id", &settings.apns_key_id),
         ("apns_team_id", &settings.apns_team_id),
@@ -124,17 +124,17 @@ fn apns(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<
         wrong("apns_key", what)
     };
     let pem = read_file("apns_key", path)?;
-    let signer = Signer {
+    let signer = ApnsSigner {
         key: EncodingKey::from_ec_pem(&pem).map_err(|_| unusable())?,
         key_id: settings.apns_key_id.clone(),
         team_id: settings.apns_team_id.clone(),
     };
     signer.sign(Timestamp::UNIX_EPOCH).map_err(|_| unusable())?;
-    Ok(Some(Apns {
-        client: client::client(trusted, Protocol::Http2).map_err(Error::internal)?,
+    Ok(Some(ApnsClient {
+        client: client::client(trusted, HttpVersions::Http2).map_err(Error::internal)?,
         production: address("apns_url", &settings.apns_url, "/3/device")?,
         sandbox: address("apns_sandbox_url", &settings.apns_sandbox_url, "/3/device")?,
         topic: HeaderValue::from_str(&settings.apns_topic).map_err(Error::internal)?,
-        bearers: Bearers::new(signer),
+        bearers: ProviderTokens::new(signer),
     }))
 }

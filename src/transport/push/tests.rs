@@ -18,21 +18,21 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    Message, Push, PushError,
-    apns::{self, Bearers, Signer},
-    client::{Answer, parse_after},
+    PushMessage, Push, PushError,
+    apns::{self, ProviderTokens, ApnsSigner},
+    client::{PushReply, parse_after},
     fcm,
-    payload::{Texts, fit, shorten},
+    payload::{FittedTexts, fit, shorten},
 };
-use crate::runtime::config::{self, Config, Sources};
+use crate::runtime::config::{self, Config, SettingSources};
 use crate::runtime::limits;
 use model::account::DeviceKind;
 
 const ID: &str = "0190a6c4-7b1e-7c3a-9a55-3f0f3b1f0c11";
 const NOTIFICATION: &str = "0190a6c4-0000-7000-8000-000000000001";
 
-fn message(title: &str, body: &str) -> Message {
-    Message {
+fn message(title: &str, body: &str) -> PushMessage {
+    PushMessage {
         id: ID.parse().unwrap(),
         device: DeviceKind::Ios,
         token: "00fc13adff785122".to_owned(),
@@ -47,11 +47,11 @@ fn message(title: &str, body: &str) -> Message {
     }
 }
 
-fn fit_apns(message: &Message) -> Result<Value, PushError> {
+fn fit_apns(message: &PushMessage) -> Result<Value, PushError> {
     fit(message, |texts| apns::payload(message, texts))
 }
 
-fn fit_fcm(message: &Message) -> Result<Value, PushError> {
+fn fit_fcm(message: &PushMessage) -> Result<Value, PushError> {
     fit(message, |texts| fcm::payload(message, texts))
 }
 
@@ -72,7 +72,7 @@ fn apple_gets_an_alert_with_the_data_beside_it() {
         "notification": NOTIFICATION,
     });
     assert_eq!(fit_apns(&message("Storm", "Vågor")).unwrap(), expected);
-    let bare = fit_apns(&Message { image: None, ..message("Storm", "") }).unwrap();
+    let bare = fit_apns(&PushMessage { image: None, ..message("Storm", "") }).unwrap();
     assert_eq!((bare.get("image"), bare["aps"].get("mutable-content")), (None, None));
 }
 
@@ -94,18 +94,18 @@ fn google_gets_a_notification_with_data_that_are_texts() {
         "android": { "collapse_key": "image/x", "priority": "high", "ttl": "86400s" },
     });
     assert_eq!(fit_fcm(&message("Storm", "Vågor")).unwrap(), expected);
-    let all = Message { collapse: String::new(), ..message("", "") };
+    let all = PushMessage { collapse: String::new(), ..message("", "") };
     assert_eq!(fit_fcm(&all).unwrap()["android"].get("collapse_key"), None);
 }
 
 #[test]
 fn a_long_address_costs_the_picture_and_then_the_message() {
     let long = |bytes| format!("https://example.org/{}", "x".repeat(bytes));
-    let picture = Message { image: Some(long(4000)), ..message("t", "b") };
+    let picture = PushMessage { image: Some(long(4000)), ..message("t", "b") };
     for fitted in [fit_apns(&picture).unwrap(), fit_fcm(&picture).unwrap()] {
         assert!(!fitted.to_string().contains("xxx"), "{fitted}");
     }
-    let page = Message { url: long(4096), ..message("t", "b") };
+    let page = PushMessage { url: long(4096), ..message("t", "b") };
     for fitted in [fit_apns(&page), fit_fcm(&page)] {
         assert!(matches!(fitted, Err(PushError::Never { .. })), "{fitted:?}");
     }
@@ -189,9 +189,9 @@ fn fate(judged: &Result<(), PushError>) -> Fate {
     }
 }
 
-fn answer(status: u16, body: Value) -> Answer {
+fn answer(status: u16, body: Value) -> PushReply {
     let after = [429, 503].contains(&status).then(|| Duration::from_secs(7));
-    Answer { place: "push.example:443".to_owned(), status, after, body }
+    PushReply { place: "push.example:443".to_owned(), status, after, body }
 }
 
 #[test]
@@ -334,11 +334,11 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).unwrap()
 }
 
-fn signer() -> (Signer, Vec<u8>) {
+fn signer() -> (ApnsSigner, Vec<u8>) {
     let (pem, public) = curve_key(&ECDSA_P256_SHA256_FIXED_SIGNING);
     let key = EncodingKey::from_ec_pem(pem.as_bytes()).unwrap();
     let (key_id, team_id) = ("KEY4567890".to_owned(), "TEAM567890".to_owned());
-    (Signer { key, key_id, team_id }, public)
+    (ApnsSigner { key, key_id, team_id }, public)
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn the_provider_token_names_key_team_and_time() {
 
 #[test]
 fn a_provider_token_is_used_for_forty_minutes() {
-    let bearers = Bearers::new(signer().0);
+    let bearers = ProviderTokens::new(signer().0);
     let first = bearers.bearer(at(0)).unwrap();
     assert_eq!(bearers.bearer(at(2399)).unwrap(), first);
     let second = bearers.bearer(at(2400)).unwrap();
@@ -367,7 +367,7 @@ fn a_provider_token_is_used_for_forty_minutes() {
 
 #[test]
 fn a_refused_provider_token_is_replaced_once_in_twenty_minutes() {
-    let bearers = Bearers::new(signer().0);
+    let bearers = ProviderTokens::new(signer().0);
     let first = bearers.bearer(at(0)).unwrap();
     bearers.refuse(&first, at(1));
     let second = bearers.bearer(at(2)).unwrap();
@@ -414,7 +414,7 @@ fn load(folder: &tempfile::TempDir, files: &[(&str, &str)], texts: &[(&str, &str
         flags.push((format!("push.{name}"), path.display().to_string()));
     }
     flags.extend(texts.iter().map(|(name, text)| (format!("push.{name}"), (*text).to_owned())));
-    config::load(&Sources { file: None, flags }).unwrap().0
+    config::load(&SettingSources { file: None, flags }).unwrap().0
 }
 
 fn account_file(key: &str) -> Value {
@@ -496,7 +496,7 @@ fn a_token_that_is_none_is_dead_and_goes_nowhere() {
     let push = Push::of(&load(&folder, &files, &texts)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let check = |device, token: &str| {
-        let message = Message { device, token: token.to_owned(), ..message("t", "b") };
+        let message = PushMessage { device, token: token.to_owned(), ..message("t", "b") };
         let sent = runtime.block_on(push.send(&message, noon));
         assert_eq!(fate(&sent), Fate::Dead, "{token}");
     };
@@ -525,7 +525,7 @@ fn the_parts_of_a_message_are_as_they_were_where_they_fit() {
     let mut seen = Vec::new();
     for title in [&exact, &long] {
         let message = message(title, "b");
-        let write = |texts: Texts<'_>| json!({ "title": texts.title, "body": texts.body });
+        let write = |texts: FittedTexts<'_>| json!({ "title": texts.title, "body": texts.body });
         seen.push(fit(&message, write).unwrap());
     }
     assert_eq!(seen[0], json!({ "title": exact, "body": "b" }));

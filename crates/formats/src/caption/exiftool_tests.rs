@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
 
-use jpeg::header::Header;
+use jpeg::header::JpegHeader;
 use jpeg::rewrite::{icc_segments, rewrite_metadata, segment};
 use jpeg::samples::{LIMITS, file, jfif};
 use metadata::{Caption, WriteOptions, write};
@@ -45,7 +45,7 @@ fn run_exiftool(arguments: &[&str], jpeg: &[u8]) -> Vec<u8> {
     child.wait_with_output().expect("an answer").stdout
 }
 
-/// What exiftool reads, by `Group:Tag`. It has no complaint about the file.
+/// What exiftool reads, by `Group:EntityTagRef`. It has no complaint about the file.
 fn exiftool(jpeg: &[u8]) -> Tags {
     let complaints = run_exiftool(&["-validate", "-a", "-s3", "-warning", "-error"], jpeg);
     // Colour space, width and height are facts of pixels that the writer of captions does not see.
@@ -317,7 +317,7 @@ fn exiftool_has_no_complaint_about_what_does_not_fit() {
 
 /// What the metadata segments of a file start with, in their order.
 fn segments(jpeg: &[u8]) -> Vec<String> {
-    let header = Header::parse(jpeg, &LIMITS).expect("a sample");
+    let header = JpegHeader::parse(jpeg, &LIMITS).expect("a sample");
     assert_eq!(header.trailer_bytes, 0);
     let name = |payload: &[u8]| {
         payload.iter().take_while(|b| b.is_ascii_alphabetic()).map(|&b| char::from(b)).collect()
@@ -402,7 +402,7 @@ fn crowded() -> Vec<u8> {
 
 /// The plain Hires of an original: its picture data behind a document's metadata.
 fn hires(original: &[u8], caption: &Caption, icc: Option<&[u8]>, keep: WriteOptions) -> Vec<u8> {
-    let header = Header::parse(original, &LIMITS).expect("a sample");
+    let header = JpegHeader::parse(original, &LIMITS).expect("a sample");
     let metadata = write(caption, &header.exif(original), keep);
     let (head, tail) = rewrite_metadata(original, &header, &metadata, icc);
     [&head, &original[tail]].concat()

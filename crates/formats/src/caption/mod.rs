@@ -293,7 +293,7 @@ mod tests {
             let said = through_a_document(&photograph);
             let keep = metadata::WriteOptions { orientation: 1, gps: true };
             let jpeg = jpeg::samples::file(&metadata::write(&said, &[], keep));
-            let header = jpeg::header::Header::parse(&jpeg, &jpeg::samples::LIMITS).expect("sound");
+            let header = jpeg::header::JpegHeader::parse(&jpeg, &jpeg::samples::LIMITS).expect("sound");
             let read = metadata::read(&header, &jpeg).caption;
             prop_assert_eq!(to_fields(&read, &TimeZone::UTC), fields);
         }

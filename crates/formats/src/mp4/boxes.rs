@@ -30,7 +30,7 @@ impl fmt::Display for BoxKind {
 
 /// How a box starts. Nothing of it is checked against what holds the box.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
+pub(super) struct BoxHeader {
     pub(super) kind: BoxKind,
     /// Bytes before the contents: 8, or 16 with a long size.
     pub(super) header_bytes: u64,
@@ -38,7 +38,7 @@ pub(super) struct Header {
     pub(super) size_bytes: u64,
 }
 
-impl Header {
+impl BoxHeader {
     /// The most bytes that a header takes.
     pub(super) const BYTES_MAX: u64 = 16;
     /// The fewest.
@@ -62,18 +62,18 @@ impl Header {
 
 /// The boxes in the contents of another one: kind and contents. Fewer than eight bytes at the end
 /// are left out, since QuickTime ends some lists with four zeros. Ends after the first error.
-pub(super) struct Boxes<'a>(pub(super) &'a [u8]);
+pub(super) struct BoxIterator<'a>(pub(super) &'a [u8]);
 
-impl<'a> Iterator for Boxes<'a> {
+impl<'a> Iterator for BoxIterator<'a> {
     type Item = Result<(BoxKind, &'a [u8]), VideoError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let bytes = std::mem::take(&mut self.0);
         let available = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if available < Header::BYTES_MIN {
+        if available < BoxHeader::BYTES_MIN {
             return None;
         }
-        let Some(header) = Header::parse(bytes, available) else {
+        let Some(header) = BoxHeader::parse(bytes, available) else {
             // Only a long size can be missing here, so the kind is there.
             let kind = bytes.get(4..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
             return Some(Err(VideoError::Damaged { kind: BoxKind(kind) }));
@@ -96,7 +96,7 @@ pub(super) fn find<'a>(
     contents: &'a [u8],
     kind: &[u8; 4],
 ) -> Result<Option<&'a [u8]>, VideoError> {
-    for found in Boxes(contents) {
+    for found in BoxIterator(contents) {
         let (found, contents) = found?;
         if found.0 == *kind {
             return Ok(Some(contents));
@@ -116,12 +116,12 @@ pub(super) fn load<'a>(
 }
 
 /// The fields of one box, taken in order; each read fails with [`VideoError::Damaged`] at the end.
-pub(super) struct Fields<'a> {
+pub(super) struct BoxFields<'a> {
     bytes: &'a [u8],
     kind: BoxKind,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> BoxFields<'a> {
     pub(super) fn new(kind: &[u8; 4], bytes: &'a [u8]) -> Self {
         Self { bytes, kind: BoxKind(*kind) }
     }
@@ -171,13 +171,13 @@ impl<'a> Fields<'a> {
         &mut self,
         count: u32,
         entry_bytes: usize,
-    ) -> Result<impl Iterator<Item = Fields<'a>> + use<'a>, VideoError> {
+    ) -> Result<impl Iterator<Item = BoxFields<'a>> + use<'a>, VideoError> {
         let kind = self.kind;
         let length = usize::try_from(count).ok().and_then(|count| count.checked_mul(entry_bytes));
         let found = length.and_then(|length| self.bytes.split_at_checked(length));
         let (entries, rest) = found.ok_or(VideoError::Damaged { kind })?;
         self.bytes = rest;
-        Ok(entries.chunks_exact(entry_bytes).map(move |bytes| Fields { bytes, kind }))
+        Ok(entries.chunks_exact(entry_bytes).map(move |bytes| BoxFields { bytes, kind }))
     }
 
     fn chunk<const N: usize>(&mut self) -> Result<[u8; N], VideoError> {

@@ -5,13 +5,13 @@
 
 use std::fmt::Write;
 
-use crate::mp4::boxes::{BoxKind, Boxes};
+use crate::mp4::boxes::{BoxKind, BoxIterator};
 
 /// Bytes of an audio sample entry before its boxes.
 const AUDIO_ENTRY_BYTES: usize = 28;
 
 fn config<'a>(boxes: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
-    let mut readable = Boxes(boxes).map_while(Result::ok);
+    let mut readable = BoxIterator(boxes).map_while(Result::ok);
     readable.find(|(found, _)| found.0 == *kind).map(|(_, contents)| contents)
 }
 
@@ -25,7 +25,7 @@ pub(super) fn video_codec(kind: BoxKind, boxes: &[u8]) -> String {
         b"hvc1" | b"hev1" => config(boxes, b"hvcC").and_then(hevc),
         b"vp08" | b"vp09" => config(boxes, b"vpcC").and_then(vp9),
         b"av01" => config(boxes, b"av1C").and_then(av1),
-        b"mp4v" => config(boxes, b"esds").and_then(Elementary::parse).map(|es| es.video()),
+        b"mp4v" => config(boxes, b"esds").and_then(StreamDescriptor::parse).map(|es| es.video()),
         _ => None,
     };
     named(kind, details)
@@ -46,7 +46,7 @@ pub(super) fn audio_codec(kind: BoxKind, entry: &[u8], version: u8) -> String {
     let esds = config(boxes, b"esds")
         .or_else(|| config(config(boxes, b"wave").unwrap_or_default(), b"esds"));
     let details = match &kind.0 {
-        b"mp4a" => esds.and_then(Elementary::parse).map(|es| es.audio()),
+        b"mp4a" => esds.and_then(StreamDescriptor::parse).map(|es| es.audio()),
         _ => None,
     };
     named(kind, details)
@@ -103,7 +103,7 @@ fn av1(config: &[u8]) -> Option<String> {
 /// What an elementary stream descriptor says of its codec.
 ///
 /// ISO/IEC 14496-1 §7.2.6.
-struct Elementary<'a> {
+struct StreamDescriptor<'a> {
     object_type: u8,
     /// The decoder's own configuration.
     specific: &'a [u8],
@@ -124,7 +124,7 @@ fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     (found == tag).then(|| rest.get(..length).unwrap_or(rest))
 }
 
-impl<'a> Elementary<'a> {
+impl<'a> StreamDescriptor<'a> {
     /// Reads an `esds` box.
     fn parse(esds: &'a [u8]) -> Option<Self> {
         let stream = descriptor(esds.get(4..)?, 3)?;

@@ -1,6 +1,6 @@
 //! The size at which a video is shown: pixel aspect, rotation, scaling.
 
-use crate::mp4::boxes::Fields;
+use crate::mp4::boxes::BoxFields;
 use crate::mp4::error::VideoError;
 
 /// The turning and scaling part of a transformation matrix: `x' = a·x + c·y`, `y' = b·x + d·y`, in
@@ -8,19 +8,19 @@ use crate::mp4::error::VideoError;
 ///
 /// ISO/IEC 14496-12 §6.2.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Matrix {
+pub(super) struct DisplayMatrix {
     pub(super) a: i32,
     pub(super) b: i32,
     pub(super) c: i32,
     pub(super) d: i32,
 }
 
-impl Matrix {
+impl DisplayMatrix {
     pub(super) const IDENTITY: Self = Self { a: 1 << 16, b: 0, c: 0, d: 1 << 16 };
 
     /// Takes the nine numbers of a matrix. One that makes every picture empty is what careless
     /// writers leave, and means none.
-    pub(super) fn take(fields: &mut Fields<'_>) -> Result<Self, VideoError> {
+    pub(super) fn take(fields: &mut BoxFields<'_>) -> Result<Self, VideoError> {
         let (a, b) = (fields.i32()?, fields.i32()?);
         fields.skip(4)?;
         let (c, d) = (fields.i32()?, fields.i32()?);
@@ -38,7 +38,7 @@ impl Matrix {
 
 /// What decides on the size of a video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Geometry {
+pub(super) struct VideoGeometry {
     /// Width and height of the track header, in units of 1/65536 pixel; 0 when left out.
     pub(super) track: (u32, u32),
     /// Width and height of the coded pictures in pixels.
@@ -46,16 +46,16 @@ pub(super) struct Geometry {
     /// Width to height of a pixel.
     pub(super) pixel: Option<(u32, u32)>,
     /// The track's matrix.
-    pub(super) matrix: Matrix,
+    pub(super) matrix: DisplayMatrix,
 }
 
-impl Geometry {
+impl VideoGeometry {
     /// Width and height in pixels as shown, rounded to the nearest; `movie` is the movie's matrix.
     ///
     /// The track header's size counts, as the standard says. Only where it is left out or merely
     /// repeats the coded size does the pixel aspect count: some writers do not apply it, and
     /// browsers then go by the aspect.
-    pub(super) fn shown(self, movie: Matrix) -> (u64, u64) {
+    pub(super) fn shown(self, movie: DisplayMatrix) -> (u64, u64) {
         let coded = (u32::from(self.coded.0) << 16, u32::from(self.coded.1) << 16);
         let is_given = self.track.0 != 0 && self.track.1 != 0 && self.track != coded;
         let (width, height) = if is_given { self.track } else { coded };

@@ -1,12 +1,12 @@
 //! Fragments of a movie: how many samples they add to a track, and how long these last.
 
-use crate::mp4::boxes::{Boxes, Fields, find};
+use crate::mp4::boxes::{BoxIterator, BoxFields, find};
 use crate::mp4::error::VideoError;
-use crate::mp4::movie::{Movie, Track, milliseconds};
+use crate::mp4::movie::{MovieIndex, Track, milliseconds};
 
 /// The samples of a track so far, in the track's units of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Clock {
+pub(super) struct SampleClock {
     /// How many there are.
     samples: u64,
     /// How long they last together.
@@ -17,7 +17,7 @@ pub(super) struct Clock {
     end: u64,
 }
 
-impl Clock {
+impl SampleClock {
     /// Adds `samples` that last `time` together, after those that are there.
     pub(super) fn add(&mut self, samples: u64, time: u64) {
         if samples == 0 {
@@ -50,14 +50,14 @@ impl Clock {
 }
 
 /// Adds the samples of the contents of a `moof` box to the movie's video and audio track.
-pub(super) fn add_fragment(moof: &[u8], movie: &mut Movie) -> Result<(), VideoError> {
-    for found in Boxes(moof) {
+pub(super) fn add_fragment(moof: &[u8], movie: &mut MovieIndex) -> Result<(), VideoError> {
+    for found in BoxIterator(moof) {
         let (kind, traf) = found?;
         if kind.0 != *b"traf" {
             continue;
         }
         let Some(tfhd) = find(traf, b"tfhd")? else { continue };
-        let mut fields = Fields::new(b"tfhd", tfhd);
+        let mut fields = BoxFields::new(b"tfhd", tfhd);
         let flags = fields.version_and_flags()?.1;
         let id = fields.u32()?;
         let tracks = [Some(&mut movie.video), movie.audio.as_mut()];
@@ -72,7 +72,7 @@ pub(super) fn add_fragment(moof: &[u8], movie: &mut Movie) -> Result<(), VideoEr
 /// The length of this fragment's samples where a run does not say, in the track's units.
 ///
 /// ISO/IEC 14496-12 §8.8.7: optional fields in the order of their flags.
-fn sample_duration(mut fields: Fields<'_>, flags: u32, track: &Track) -> Result<u32, VideoError> {
+fn sample_duration(mut fields: BoxFields<'_>, flags: u32, track: &Track) -> Result<u32, VideoError> {
     if flags & 0x8 == 0 {
         return Ok(track.sample_duration);
     }
@@ -86,11 +86,11 @@ fn sample_duration(mut fields: Fields<'_>, flags: u32, track: &Track) -> Result<
 
 /// Adds the samples of the runs of a `traf` box to `track`.
 fn add_runs(traf: &[u8], sample_duration: u32, track: &mut Track) -> Result<(), VideoError> {
-    for found in Boxes(traf) {
+    for found in BoxIterator(traf) {
         let (kind, contents) = found?;
         match &kind.0 {
             b"tfdt" => {
-                let mut fields = Fields::new(b"tfdt", contents);
+                let mut fields = BoxFields::new(b"tfdt", contents);
                 let version = fields.version_and_flags()?.0;
                 track.clock.set(fields.long(version)?);
             }
@@ -105,8 +105,8 @@ fn add_runs(traf: &[u8], sample_duration: u32, track: &mut Track) -> Result<(), 
 /// through, and these entries are there: a count alone costs nothing.
 ///
 /// ISO/IEC 14496-12 §8.8.8.
-fn add_run(trun: &[u8], sample_duration: u32, clock: &mut Clock) -> Result<(), VideoError> {
-    let mut fields = Fields::new(b"trun", trun);
+fn add_run(trun: &[u8], sample_duration: u32, clock: &mut SampleClock) -> Result<(), VideoError> {
+    let mut fields = BoxFields::new(b"trun", trun);
     let flags = fields.version_and_flags()?.1;
     let count = fields.u32()?;
     for flag in [0x1, 0x4] {

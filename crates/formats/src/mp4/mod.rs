@@ -26,7 +26,7 @@ use crate::limits::{
     VIDEO_SIDE_PX_MAX, VIDEO_TRACKS_MAX,
 };
 use crate::mp4::fragments::add_fragment;
-use crate::mp4::movie::{Movie, Track};
+use crate::mp4::movie::{MovieIndex, Track};
 use crate::mp4::scan::{read_exactly, scan};
 
 /// What a video file says about itself.
@@ -99,7 +99,7 @@ pub fn facts<R: Read + Seek>(
     limits: &VideoLimits,
 ) -> Result<VideoFacts, VideoError> {
     let layout = scan(reader, size_bytes, limits)?;
-    let mut movie = Movie::parse(&layout.index, limits)?;
+    let mut movie = MovieIndex::parse(&layout.index, limits)?;
     if movie.fragmented {
         for range in &layout.fragments {
             let moof = read_exactly(reader, range.clone(), BoxKind::MOOF)?;

@@ -1,19 +1,19 @@
 //! The index of a movie: its tracks, their lengths and sizes.
 
 use crate::mp4::VideoLimits;
-use crate::mp4::boxes::{BoxKind, Boxes, Fields, find, load};
+use crate::mp4::boxes::{BoxKind, BoxIterator, BoxFields, find, load};
 use crate::mp4::codec::{audio_codec, video_codec};
-use crate::mp4::display::{Geometry, Matrix};
+use crate::mp4::display::{VideoGeometry, DisplayMatrix};
 use crate::mp4::error::VideoError;
-use crate::mp4::fragments::Clock;
+use crate::mp4::fragments::SampleClock;
 
 /// What we keep of a movie's index.
-pub(super) struct Movie {
+pub(super) struct MovieIndex {
     /// Units of a second that [`duration`](Self::duration) and the edits count.
     timescale: u32,
     /// Length that the movie header states.
     duration: Option<u64>,
-    matrix: Matrix,
+    matrix: DisplayMatrix,
     /// Whether samples also come in fragments.
     pub(super) fragmented: bool,
     /// Length with all fragments, in units of [`timescale`](Self::timescale).
@@ -34,27 +34,27 @@ pub(super) struct Track {
     duration: Option<u64>,
     /// Length after edits, in the movie's units; none without an edit list that says.
     edited: Option<u64>,
-    geometry: Geometry,
+    geometry: VideoGeometry,
     pub(super) codec: String,
     /// Samples so far: those of the index, then those of fragments.
-    pub(super) clock: Clock,
+    pub(super) clock: SampleClock,
     /// Length of a sample that a fragment says nothing about, in the track's units.
     pub(super) sample_duration: u32,
 }
 
-impl Movie {
+impl MovieIndex {
     /// Reads the contents of a `moov` box.
     pub(super) fn parse(moov: &[u8], limits: &VideoLimits) -> Result<Self, VideoError> {
         if find(moov, b"cmov")?.is_some() {
             return Err(VideoError::CompressedIndex);
         }
-        let mut fields = Fields::new(b"mvhd", load(moov, b"mvhd", b"moov")?);
+        let mut fields = BoxFields::new(b"mvhd", load(moov, b"mvhd", b"moov")?);
         let version = fields.version_and_flags()?.0;
         fields.skip(if version == 0 { 8 } else { 16 })?;
         let timescale = fields.u32()?;
         let duration = fields.duration(version)?;
         fields.skip(16)?;
-        let matrix = Matrix::take(&mut fields)?;
+        let matrix = DisplayMatrix::take(&mut fields)?;
         let mut tracks = parse_tracks(moov, limits)?;
         let extends = find(moov, b"mvex")?;
         let fragments_duration = parse_extends(extends.unwrap_or_default(), &mut tracks)?;
@@ -111,7 +111,7 @@ fn choose(tracks: &[Track], handler: [u8; 4]) -> Option<Track> {
 
 fn parse_tracks(moov: &[u8], limits: &VideoLimits) -> Result<Vec<Track>, VideoError> {
     let mut tracks = Vec::new();
-    for found in Boxes(moov) {
+    for found in BoxIterator(moov) {
         let (kind, contents) = found?;
         if kind.0 != *b"trak" {
             continue;
@@ -128,16 +128,16 @@ fn parse_tracks(moov: &[u8], limits: &VideoLimits) -> Result<Vec<Track>, VideoEr
 /// and the length of the movie with all fragments.
 fn parse_extends(mvex: &[u8], tracks: &mut [Track]) -> Result<Option<u64>, VideoError> {
     let mut duration = None;
-    for found in Boxes(mvex) {
+    for found in BoxIterator(mvex) {
         let (kind, contents) = found?;
         match &kind.0 {
             b"mehd" => {
-                let mut fields = Fields::new(b"mehd", contents);
+                let mut fields = BoxFields::new(b"mehd", contents);
                 let version = fields.version_and_flags()?.0;
                 duration = fields.duration(version)?;
             }
             b"trex" => {
-                let mut fields = Fields::new(b"trex", contents);
+                let mut fields = BoxFields::new(b"trex", contents);
                 fields.skip(4)?;
                 let id = fields.u32()?;
                 fields.skip(4)?;
@@ -178,14 +178,14 @@ impl Track {
 
     /// Reads a `tkhd` box; what other boxes say is left empty.
     fn parse_header(tkhd: &[u8]) -> Result<Self, VideoError> {
-        let mut fields = Fields::new(b"tkhd", tkhd);
+        let mut fields = BoxFields::new(b"tkhd", tkhd);
         let (version, flags) = fields.version_and_flags()?;
         fields.skip(if version == 0 { 8 } else { 16 })?;
         let id = fields.u32()?;
         // Reserved, length, reserved, layer, group, volume, reserved.
         fields.skip(if version == 0 { 4 + 4 } else { 4 + 8 })?;
         fields.skip(16)?;
-        let matrix = Matrix::take(&mut fields)?;
+        let matrix = DisplayMatrix::take(&mut fields)?;
         let track = (fields.u32()?, fields.u32()?);
         Ok(Self {
             id,
@@ -194,24 +194,24 @@ impl Track {
             timescale: 0,
             duration: None,
             edited: None,
-            geometry: Geometry { track, coded: (0, 0), pixel: None, matrix },
+            geometry: VideoGeometry { track, coded: (0, 0), pixel: None, matrix },
             codec: String::new(),
-            clock: Clock::default(),
+            clock: SampleClock::default(),
             sample_duration: 0,
         })
     }
 
     /// Reads the first entry of an `stsd` box; a later one is for a change of codec on the way.
     fn parse_description(&mut self, stsd: &[u8]) -> Result<(), VideoError> {
-        let mut fields = Fields::new(b"stsd", stsd);
+        let mut fields = BoxFields::new(b"stsd", stsd);
         let version = fields.version_and_flags()?.0;
         fields.skip(4)?;
         let entries = stsd.get(8..).unwrap_or_default();
         let missing =
             VideoError::Missing { kind: BoxKind(self.handler), parent: BoxKind(*b"stsd") };
-        let (kind, entry) = Boxes(entries).next().ok_or(missing)??;
+        let (kind, entry) = BoxIterator(entries).next().ok_or(missing)??;
         if self.handler == *b"vide" {
-            let entry = VideoEntry::parse(entry)?;
+            let entry = VideoSampleEntry::parse(entry)?;
             self.geometry.coded = entry.coded;
             self.geometry.pixel = entry.pixel;
             self.codec = video_codec(kind, entry.boxes);
@@ -222,7 +222,7 @@ impl Track {
     }
 
     fn parse_times(&mut self, stts: &[u8]) -> Result<(), VideoError> {
-        let mut fields = Fields::new(b"stts", stts);
+        let mut fields = BoxFields::new(b"stts", stts);
         fields.skip(4)?;
         let count = fields.u32()?;
         for mut entry in fields.entries(count, 8)? {
@@ -236,23 +236,23 @@ impl Track {
 /// The part of a picture's sample entry that all codecs share.
 ///
 /// ISO/IEC 14496-12 §12.1.3.
-struct VideoEntry<'a> {
+struct VideoSampleEntry<'a> {
     coded: (u16, u16),
     pixel: Option<(u32, u32)>,
     /// The boxes that follow.
     boxes: &'a [u8],
 }
 
-impl<'a> VideoEntry<'a> {
+impl<'a> VideoSampleEntry<'a> {
     fn parse(entry: &'a [u8]) -> Result<Self, VideoError> {
-        let mut fields = Fields::new(b"stsd", entry);
+        let mut fields = BoxFields::new(b"stsd", entry);
         fields.skip(24)?;
         let coded = (fields.u16()?, fields.u16()?);
         let boxes = entry.get(78..).unwrap_or_default();
         // What follows the last box is not always a box; an error there is not the track's.
-        let pasp = Boxes(boxes).map_while(Result::ok).find(|(kind, _)| kind.0 == *b"pasp");
+        let pasp = BoxIterator(boxes).map_while(Result::ok).find(|(kind, _)| kind.0 == *b"pasp");
         let pixel = pasp.and_then(|(_, contents)| {
-            let mut fields = Fields::new(b"pasp", contents);
+            let mut fields = BoxFields::new(b"pasp", contents);
             Some((fields.u32().ok()?, fields.u32().ok()?))
         });
         Ok(Self { coded, pixel, boxes })
@@ -261,7 +261,7 @@ impl<'a> VideoEntry<'a> {
 
 /// The units of a second that a media's times count, and its length in them.
 fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
-    let mut fields = Fields::new(b"mdhd", mdhd);
+    let mut fields = BoxFields::new(b"mdhd", mdhd);
     let version = fields.version_and_flags()?.0;
     fields.skip(if version == 0 { 8 } else { 16 })?;
     Ok((fields.u32()?, fields.duration(version)?))
@@ -269,14 +269,14 @@ fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
 
 /// What a track is of: `vide`, `soun` and so on.
 fn parse_handler(hdlr: &[u8]) -> Result<[u8; 4], VideoError> {
-    let mut fields = Fields::new(b"hdlr", hdlr);
+    let mut fields = BoxFields::new(b"hdlr", hdlr);
     fields.skip(8)?;
     Ok(fields.u32()?.to_be_bytes())
 }
 
 /// The sum of all edits in the movie's units, empty ones included; none if they say nothing.
 fn parse_edits(elst: &[u8]) -> Result<Option<u64>, VideoError> {
-    let mut fields = Fields::new(b"elst", elst);
+    let mut fields = BoxFields::new(b"elst", elst);
     let version = fields.version_and_flags()?.0;
     let count = fields.u32()?;
     let mut sum = 0_u64;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::mp4::VideoLimits;
-use crate::mp4::boxes::{BoxKind, Header};
+use crate::mp4::boxes::{BoxKind, BoxHeader};
 use crate::mp4::error::VideoError;
 
 /// What a file may start with. QuickTime files older than 2001 have no `ftyp`.
@@ -14,7 +14,7 @@ const FIRST: [&[u8; 4]; 10] =
     [b"ftyp", b"styp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"sidx"];
 
 /// What [`scan`] finds in a file.
-pub(super) struct Layout {
+pub(super) struct FileLayout {
     /// The contents of the first `moov` box.
     pub(super) index: Vec<u8>,
     /// Where the contents of the `moof` boxes are, in bytes from the start of the file.
@@ -28,14 +28,14 @@ pub(super) fn scan<R: Read + Seek>(
     reader: &mut R,
     size_bytes: u64,
     limits: &VideoLimits,
-) -> Result<Layout, VideoError> {
-    if size_bytes < Header::BYTES_MIN {
+) -> Result<FileLayout, VideoError> {
+    if size_bytes < BoxHeader::BYTES_MIN {
         return Err(VideoError::TooShort { size_bytes });
     }
     let (mut at, mut count) = (0, 0);
     let (mut index, mut data_seen, mut fast_start) = (None, false, false);
     let (mut fragments, mut fragments_bytes) = (Vec::new(), 0_u64);
-    while size_bytes.saturating_sub(at) >= Header::BYTES_MIN {
+    while size_bytes.saturating_sub(at) >= BoxHeader::BYTES_MIN {
         count += 1;
         if count > limits.boxes {
             return Err(VideoError::TooManyBoxes { max: limits.boxes });
@@ -69,7 +69,7 @@ pub(super) fn scan<R: Read + Seek>(
     if !data_seen {
         return Err(VideoError::NoMedia);
     }
-    Ok(Layout { index, fragments, fast_start })
+    Ok(FileLayout { index, fragments, fast_start })
 }
 
 fn is_media(kind: BoxKind) -> bool {
@@ -80,11 +80,11 @@ fn read_header<R: Read + Seek>(
     reader: &mut R,
     at: u64,
     size_bytes: u64,
-) -> Result<Header, VideoError> {
+) -> Result<BoxHeader, VideoError> {
     let available = size_bytes - at;
-    let end = at + available.min(Header::BYTES_MAX);
+    let end = at + available.min(BoxHeader::BYTES_MAX);
     let bytes = read_exactly(reader, at..end, BoxKind([0; 4]))?;
-    let header = Header::parse(&bytes, available);
+    let header = BoxHeader::parse(&bytes, available);
     let kind = bytes.get(4..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
     if at == 0 && !FIRST.contains(&&kind) {
         return Err(VideoError::NotMp4 { found: BoxKind(kind) });
@@ -93,7 +93,7 @@ fn read_header<R: Read + Seek>(
 }
 
 /// Where the contents of a box that starts at `at` are.
-fn span(header: &Header, at: u64, size_bytes: u64) -> Result<Range<u64>, VideoError> {
+fn span(header: &BoxHeader, at: u64, size_bytes: u64) -> Result<Range<u64>, VideoError> {
     let kind = header.kind;
     if header.size_bytes < header.header_bytes {
         return Err(VideoError::Damaged { kind });

@@ -1,9 +1,9 @@
 //! Persons, places, products and the other concepts of a document.
 
 use super::codes;
-use super::item::Item;
+use super::item::ItemSource;
 use super::lexical;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ const KEYWORDS: &str = "ttkeyword";
 
 /// How a concept list is written.
 #[derive(Clone, Copy)]
-pub(super) struct List<'a> {
+pub(super) struct ConceptList<'a> {
     /// The property.
     pub name: &'a str,
     /// The element of an entry.
@@ -38,36 +38,36 @@ pub(super) struct List<'a> {
 
 /// The positions of places, which stand apart from the places themselves.
 #[derive(Debug, Default)]
-pub(super) struct Asserts {
-    positions: Vec<Position>,
+pub(super) struct PositionAsserts {
+    positions: Vec<PlacePosition>,
 }
 
 #[derive(Debug)]
-struct Position {
-    identity: Identity,
+struct PlacePosition {
+    identity: ConceptIdentity,
     longitude: String,
     latitude: String,
 }
 
 /// How an assertion names its concept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Identity {
+enum ConceptIdentity {
     Code(String),
     Literal(String),
 }
 
-impl Identity {
+impl ConceptIdentity {
     fn attributes(&self) -> (Option<&str>, Option<&str>) {
         match self {
-            Identity::Code(code) => (Some(code), None),
-            Identity::Literal(literal) => (None, Some(literal)),
+            ConceptIdentity::Code(code) => (Some(code), None),
+            ConceptIdentity::Literal(literal) => (None, Some(literal)),
         }
     }
 }
 
-impl Asserts {
+impl PositionAsserts {
     /// Writes one assertion per position, latitude and longitude in degrees.
-    pub(super) fn write(&self, xml: &mut Xml<'_>) -> io::Result<()> {
+    pub(super) fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
         for position in &self.positions {
             let (qcode, literal) = position.identity.attributes();
             xml.open("assert", [("qcode", qcode), ("literal", literal)])?;
@@ -83,10 +83,10 @@ impl Asserts {
 }
 
 /// Writes every list of [`SUBJECTS`] and gives the positions of the places.
-pub(super) fn write_subjects(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<Asserts> {
-    let mut asserts = Asserts::default();
+pub(super) fn write_subjects(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<PositionAsserts> {
+    let mut asserts = PositionAsserts::default();
     for (name, kind) in SUBJECTS {
-        let list = List { name, element: "subject", kind: Some(kind) };
+        let list = ConceptList { name, element: "subject", kind: Some(kind) };
         let entries = item.entries(name);
         let named = if name == "place" { count(&entries) } else { HashMap::new() };
         for (index, entry) in entries.into_iter().enumerate() {
@@ -108,9 +108,9 @@ pub(super) fn write_subjects(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Resu
 
 /// Writes a list of concepts without positions.
 pub(super) fn write_list<'a>(
-    xml: &mut Xml<'_>,
-    item: &mut Item<'a>,
-    list: List<'a>,
+    xml: &mut XmlWriter<'_>,
+    item: &mut ItemSource<'a>,
+    list: ConceptList<'a>,
 ) -> io::Result<()> {
     for (index, entry) in item.entries(list.name).into_iter().enumerate() {
         write_entry(xml, item, list, index, entry, &[])?;
@@ -119,9 +119,9 @@ pub(super) fn write_list<'a>(
 }
 
 fn write_entry<'a>(
-    xml: &mut Xml<'_>,
-    item: &mut Item<'a>,
-    list: List<'_>,
+    xml: &mut XmlWriter<'_>,
+    item: &mut ItemSource<'a>,
+    list: ConceptList<'_>,
     index: usize,
     entry: &'a Map<String, Value>,
     placed: &[&str],
@@ -163,8 +163,8 @@ fn write_entry<'a>(
 
 /// Writes a subject that is nothing but a keyword. False if it is more.
 fn write_keyword<'a>(
-    xml: &mut Xml<'_>,
-    item: &mut Item<'a>,
+    xml: &mut XmlWriter<'_>,
+    item: &mut ItemSource<'a>,
     index: usize,
     entry: &'a Map<String, Value>,
 ) -> io::Result<bool> {
@@ -211,11 +211,11 @@ fn percent(value: &Value) -> Option<String> {
     value.as_u64().filter(|percent| *percent <= 100).map(|percent| percent.to_string())
 }
 
-fn identity(entry: &Map<String, Value>) -> Option<Identity> {
-    code(entry).map(Identity::Code).or_else(|| literal(entry).map(Identity::Literal))
+fn identity(entry: &Map<String, Value>) -> Option<ConceptIdentity> {
+    code(entry).map(ConceptIdentity::Code).or_else(|| literal(entry).map(ConceptIdentity::Literal))
 }
 
-fn count(entries: &[&Map<String, Value>]) -> HashMap<Identity, usize> {
+fn count(entries: &[&Map<String, Value>]) -> HashMap<ConceptIdentity, usize> {
     let mut counts = HashMap::new();
     for identity in entries.iter().filter_map(|entry| identity(entry)) {
         *counts.entry(identity).or_default() += 1;
@@ -225,7 +225,7 @@ fn count(entries: &[&Map<String, Value>]) -> HashMap<Identity, usize> {
 
 /// The position of a place. None if it is no pair of plain decimals, or if an assertion could not
 /// tell the place from another of the document.
-fn position(entry: &Map<String, Value>, named: &HashMap<Identity, usize>) -> Option<Position> {
+fn position(entry: &Map<String, Value>, named: &HashMap<ConceptIdentity, usize>) -> Option<PlacePosition> {
     let geometry = entry.get("geometry_geojson")?.as_object()?;
     let [Value::Number(longitude), Value::Number(latitude)] =
         geometry.get("coordinates")?.as_array()?.as_slice()
@@ -238,5 +238,5 @@ fn position(entry: &Map<String, Value>, named: &HashMap<Identity, usize>) -> Opt
         && lexical::is_decimal(&longitude)
         && lexical::is_decimal(&latitude);
     let identity = identity(entry).filter(|identity| plain && named.get(identity) == Some(&1))?;
-    Some(Position { identity, longitude, latitude })
+    Some(PlacePosition { identity, longitude, latitude })
 }

@@ -1,18 +1,18 @@
 //! `contentSet`: the bodies of a text and the renditions of a picture.
 
-use super::extension::Extensions;
-use super::item::Item;
-use super::item::Kind;
+use super::extension::ExtensionProperties;
+use super::item::ItemSource;
+use super::item::ItemKind;
 use super::lexical;
 use super::xhtml;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
 /// The content of a news item, as far as it has places in `contentSet`.
 #[derive(Debug, Default)]
-pub(super) struct Bodies<'a> {
+pub(super) struct ContentSet<'a> {
     /// HTML bodies with their `contenttypevariant`.
     html: Vec<(Option<&'static str>, &'a str)>,
     text: Option<&'a str>,
@@ -23,9 +23,9 @@ pub(super) struct Bodies<'a> {
 }
 
 /// Takes the content of a news item; what has no place becomes extension properties.
-pub(super) fn take<'a>(item: &mut Item<'a>) -> Bodies<'a> {
-    let mut bodies = Bodies::default();
-    if item.kind != Kind::News {
+pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
+    let mut bodies = ContentSet::default();
+    if item.kind != ItemKind::News {
         return bodies;
     }
     for (name, variant) in [("body_html5", None), ("body_richhtml5", Some("richhtml5"))] {
@@ -60,7 +60,7 @@ pub(super) fn take<'a>(item: &mut Item<'a>) -> Bodies<'a> {
 }
 
 /// Writes the content set, nothing if there is no content.
-pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>, bodies: &Bodies<'_>) -> io::Result<()> {
+pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>, bodies: &ContentSet<'_>) -> io::Result<()> {
     let plain = bodies.text.or(bodies.sports);
     if bodies.html.is_empty() && plain.is_none() && bodies.renditions.is_empty() {
         return Ok(());
@@ -94,7 +94,7 @@ pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>, bodies: &Bodies<'_>) -> 
 }
 
 fn write_rendition(
-    xml: &mut Xml<'_>,
+    xml: &mut XmlWriter<'_>,
     key: &str,
     rendition: &Map<String, Value>,
 ) -> io::Result<()> {
@@ -126,7 +126,7 @@ fn write_rendition(
         ],
     )?;
     xml.leaf("altId", [("type", Some("tt:renditionid"))], key)?;
-    let mut rest = Extensions::default();
+    let mut rest = ExtensionProperties::default();
     for (name, value) in rendition {
         let placed = match name.as_str() {
             "href" => href.is_some(),

@@ -1,26 +1,26 @@
 //! `contentMeta`: what the content is about.
 
 use super::concepts;
-use super::concepts::Asserts;
-use super::concepts::List;
+use super::concepts::PositionAsserts;
+use super::concepts::ConceptList;
 use super::item;
-use super::item::Item;
-use super::item::Kind;
+use super::item::ItemSource;
+use super::item::ItemKind;
 use super::lexical;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
 /// Writes the content metadata in the schema's order and gives the assertions that follow it.
-pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<Asserts> {
+pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<PositionAsserts> {
     xml.open("contentMeta", [])?;
     administrative(xml, item)?;
     if let Some(tag) = item.fitting("language", lexical::is_language) {
         xml.empty("language", [("tag", Some(tag))])?;
     }
-    if item.kind == Kind::News {
-        let genre = List { name: "genre", element: "genre", kind: None };
+    if item.kind == ItemKind::News {
+        let genre = ConceptList { name: "genre", element: "genre", kind: None };
         concepts::write_list(xml, item, genre)?;
     }
     let asserts = concepts::write_subjects(xml, item)?;
@@ -32,7 +32,7 @@ pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<Assert
     if let Some(headline) = item.text("headline") {
         xml.leaf("headline", [], headline)?;
     }
-    if item.kind == Kind::News
+    if item.kind == ItemKind::News
         && let Some(byline) = item.line("byline")
     {
         xml.leaf("creditline", [], &byline)?;
@@ -49,14 +49,14 @@ pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<Assert
 }
 
 /// A picture's description stands below it, another one sums the item up.
-fn description_role(item: &Item<'_>) -> &'static str {
+fn description_role(item: &ItemSource<'_>) -> &'static str {
     match item.members.get("type").and_then(Value::as_str) {
         Some("picture" | "graphic" | "video") => "drol:caption",
         Some(_) | None => "drol:summary",
     }
 }
 
-fn administrative(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+fn administrative(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     if let Some(value) = item.members.get("urgency") {
         match value.as_u64().filter(|urgency| (1..=9).contains(urgency)) {
             Some(urgency) => xml.leaf("urgency", [], &urgency.to_string())?,
@@ -72,16 +72,16 @@ fn administrative(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
     if let Some(source) = item.line("source") {
         item::named(xml, ("infoSource", Some("tt:source")), &source)?;
     }
-    let sources = List { name: "infosource", element: "infoSource", kind: None };
+    let sources = ConceptList { name: "infosource", element: "infoSource", kind: None };
     concepts::write_list(xml, item, sources)?;
     creators(xml, item)?;
     identifiers(xml, item)
 }
 
-fn creators(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+fn creators(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     let bylines = item.entries("bylines");
     if bylines.is_empty()
-        && item.kind == Kind::News
+        && item.kind == ItemKind::News
         && let Some(byline) = item.members.get("byline").and_then(Value::as_str)
     {
         item::named(xml, ("creator", None), &lexical::one_line(byline))?;
@@ -105,7 +105,7 @@ fn creators(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
 }
 
 /// Writes a person of the byline: names, and how to reach them.
-fn creator(xml: &mut Xml<'_>, byline: &Map<String, Value>) -> io::Result<()> {
+fn creator(xml: &mut XmlWriter<'_>, byline: &Map<String, Value>) -> io::Result<()> {
     let text = |name: &str| byline.get(name).and_then(Value::as_str);
     xml.open("creator", [])?;
     let names =
@@ -131,7 +131,7 @@ fn creator(xml: &mut Xml<'_>, byline: &Map<String, Value>) -> io::Result<()> {
 }
 
 /// Writes the identifiers that others gave the item.
-fn identifiers(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+fn identifiers(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     if let Some(reference) = item.text("originaltransmissionreference") {
         let kind = Some("tt:transmissionreference");
         xml.leaf("altId", [("type", kind)], reference)?;

@@ -1,21 +1,21 @@
 //! `concept`: an event of the calendar.
 
 use super::item;
-use super::item::Item;
+use super::item::ItemSource;
 use super::lexical;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
 /// The properties that `eventDetails` places, if the event has a start.
-pub(super) struct Placed {
+pub(super) struct EventDates {
     start: &'static str,
     end: Option<&'static str>,
 }
 
 /// Writes the event as a concept.
-pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>) -> io::Result<()> {
+pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Result<()> {
     let text = |name: &str| item.members.get(name).and_then(Value::as_str);
     xml.open("concept", [])?;
     let uri = text("uri").filter(|uri| lexical::is_uri(uri));
@@ -33,7 +33,7 @@ pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>) -> io::Result<()> {
 }
 
 /// Which properties hold the start and the end: the times, else the days.
-pub(super) fn placed(members: &Map<String, Value>) -> Option<Placed> {
+pub(super) fn placed(members: &Map<String, Value>) -> Option<EventDates> {
     let first = |time: &'static str, day: &'static str| {
         let text = |name| members.get(name).and_then(Value::as_str).unwrap_or_default();
         if lexical::is_date_time(text(time)) {
@@ -43,11 +43,11 @@ pub(super) fn placed(members: &Map<String, Value>) -> Option<Placed> {
         }
     };
     let start = first("datetime", "date")?;
-    Some(Placed { start, end: first("enddatetime", "enddate") })
+    Some(EventDates { start, end: first("enddatetime", "enddate") })
 }
 
 /// Hands on as extension properties what the concept does not place.
-pub(super) fn take(item: &mut Item<'_>) {
+pub(super) fn take(item: &mut ItemSource<'_>) {
     let details = placed(item.members);
     for (time, used) in [
         ("datetime", details.as_ref().map(|details| details.start)),
@@ -74,9 +74,9 @@ pub(super) fn take(item: &mut Item<'_>) {
 const PLACED: [&str; 5] = ["address", "arena", "city", "country", "organizer"];
 
 fn write_details(
-    xml: &mut Xml<'_>,
+    xml: &mut XmlWriter<'_>,
     members: &Map<String, Value>,
-    placed: &Placed,
+    placed: &EventDates,
 ) -> io::Result<()> {
     let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
     let event = members.get("body_event");

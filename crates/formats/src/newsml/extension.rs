@@ -10,7 +10,7 @@
 //! An extension property is exact. Where the same property stands elsewhere too, that place holds
 //! it as far as its type allows.
 
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -21,18 +21,18 @@ const PATH_MAX_BYTES: usize = 200;
 
 /// Properties that wait for the place where the schema wants them.
 #[derive(Debug, Default)]
-pub(super) struct Extensions<'a> {
-    properties: Vec<Property<'a>>,
+pub(super) struct ExtensionProperties<'a> {
+    properties: Vec<ExtensionProperty<'a>>,
 }
 
 #[derive(Debug)]
-struct Property<'a> {
+struct ExtensionProperty<'a> {
     path: Cow<'a, str>,
     value: Cow<'a, str>,
     json: bool,
 }
 
-impl<'a> Extensions<'a> {
+impl<'a> ExtensionProperties<'a> {
     /// Adds a property of the document with all that it holds.
     pub(super) fn add(&mut self, name: &'a str, value: &'a Value) {
         self.add_at(step(name), value);
@@ -79,11 +79,11 @@ impl<'a> Extensions<'a> {
             }
             Value::Array(_) | Value::Object(_) => (value.to_string().into(), true),
         };
-        self.properties.push(Property { path, value, json });
+        self.properties.push(ExtensionProperty { path, value, json });
     }
 
     /// Writes all as elements called `element`.
-    pub(super) fn write(&self, xml: &mut Xml<'_>, element: &'static str) -> io::Result<()> {
+    pub(super) fn write(&self, xml: &mut XmlWriter<'_>, element: &'static str) -> io::Result<()> {
         let mut rel = String::from("ttninjs:");
         let alias = rel.len();
         for property in &self.properties {

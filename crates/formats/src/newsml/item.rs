@@ -4,14 +4,14 @@ use super::codes;
 use super::content;
 use super::content_meta;
 use super::event;
-use super::extension::Extensions;
+use super::extension::ExtensionProperties;
 use super::item_meta;
 use super::lexical;
 use super::planning;
 use super::properties;
-use super::properties::Place;
+use super::properties::PropertyPlacement;
 use super::rights;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use std::io;
 
 /// Which of the schema's items a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     /// `newsItem`: everything with content of its own.
     News,
     /// `planningItem`.
@@ -32,41 +32,41 @@ pub(super) enum Kind {
 ///
 /// Each property is either taken by the part that places it or waits in one of the two lists of
 /// extension properties. Parts fill the lists before the lists are written.
-pub(super) struct Item<'a> {
+pub(super) struct ItemSource<'a> {
     pub members: &'a Map<String, Value>,
-    pub kind: Kind,
+    pub kind: ItemKind,
     /// The item's version time, an `xs:dateTime`.
     pub versioned: &'a str,
     /// Extension properties of `itemMeta`.
-    pub about_item: Extensions<'a>,
+    pub about_item: ExtensionProperties<'a>,
     /// Extension properties of `contentMeta`.
-    pub about_content: Extensions<'a>,
+    pub about_content: ExtensionProperties<'a>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ItemSource<'a> {
     /// Sorts the document's properties by their places. `sent` is the version time of a document
     /// that has none.
-    pub(super) fn new(members: &'a Map<String, Value>, sent: &'a str) -> Item<'a> {
+    pub(super) fn new(members: &'a Map<String, Value>, sent: &'a str) -> ItemSource<'a> {
         let kind = match members.get("type").and_then(Value::as_str) {
-            Some("planning") => Kind::Planning,
-            Some("event") => Kind::Event,
-            Some(_) | None => Kind::News,
+            Some("planning") => ItemKind::Planning,
+            Some("event") => ItemKind::Event,
+            Some(_) | None => ItemKind::News,
         };
-        let mut item = Item {
+        let mut item = ItemSource {
             members,
             kind,
             versioned: versioned(members, sent),
-            about_item: Extensions::default(),
-            about_content: Extensions::default(),
+            about_item: ExtensionProperties::default(),
+            about_content: ExtensionProperties::default(),
         };
         for (name, value) in members {
             let placed = match properties::place(name) {
-                Place::Everywhere => true,
-                Place::NewsItem => kind == Kind::News,
-                Place::PlanningItem => kind == Kind::Planning,
-                Place::ConceptItem => kind == Kind::Event,
-                Place::ContentExtension => false,
-                Place::ItemExtension => {
+                PropertyPlacement::Everywhere => true,
+                PropertyPlacement::NewsItem => kind == ItemKind::News,
+                PropertyPlacement::PlanningItem => kind == ItemKind::Planning,
+                PropertyPlacement::ConceptItem => kind == ItemKind::Event,
+                PropertyPlacement::ContentExtension => false,
+                PropertyPlacement::ItemExtension => {
                     item.about_item.add(name, value);
                     true
                 }
@@ -79,11 +79,11 @@ impl<'a> Item<'a> {
     }
 
     /// Writes the item with its metadata and its content.
-    pub(super) fn write(mut self, xml: &mut Xml<'_>, sender: &str) -> io::Result<()> {
+    pub(super) fn write(mut self, xml: &mut XmlWriter<'_>, sender: &str) -> io::Result<()> {
         let element = match self.kind {
-            Kind::News => "newsItem",
-            Kind::Planning => "planningItem",
-            Kind::Event => "conceptItem",
+            ItemKind::News => "newsItem",
+            ItemKind::Planning => "planningItem",
+            ItemKind::Event => "conceptItem",
         };
         let guid = self.text("uri").unwrap_or_default();
         let version = self.fitting("version", lexical::is_positive);
@@ -93,15 +93,15 @@ impl<'a> Item<'a> {
         rights::write(xml, &mut self)?;
         item_meta::write(xml, &mut self, sender)?;
         let bodies = content::take(&mut self);
-        if self.kind == Kind::Event {
+        if self.kind == ItemKind::Event {
             event::take(&mut self);
         }
         let asserts = content_meta::write(xml, &mut self)?;
         asserts.write(xml)?;
         match self.kind {
-            Kind::News => content::write(xml, &self, &bodies)?,
-            Kind::Planning => planning::write(xml, &self)?,
-            Kind::Event => event::write(xml, &self)?,
+            ItemKind::News => content::write(xml, &self, &bodies)?,
+            ItemKind::Planning => planning::write(xml, &self)?,
+            ItemKind::Event => event::write(xml, &self)?,
         }
         xml.close(element)
     }
@@ -151,7 +151,7 @@ impl<'a> Item<'a> {
 
 /// Opens an item's element, with the catalogs. `identity` is guid, version and language.
 pub(super) fn start(
-    xml: &mut Xml<'_>,
+    xml: &mut XmlWriter<'_>,
     element: &'static str,
     identity: (&str, Option<&str>, Option<&str>),
 ) -> io::Result<()> {
@@ -171,20 +171,20 @@ pub(super) fn start(
 }
 
 /// Refers to the catalogs of the aliases.
-pub(super) fn catalogs(xml: &mut Xml<'_>) -> io::Result<()> {
+pub(super) fn catalogs(xml: &mut XmlWriter<'_>) -> io::Result<()> {
     xml.empty("catalogRef", [("href", Some(codes::CATALOG_STANDARD))])?;
     xml.empty("catalogRef", [("href", Some(codes::CATALOG_OURS))])
 }
 
 /// Writes who provides the item. `sender` is one line.
-pub(super) fn provider(xml: &mut Xml<'_>, sender: &str) -> io::Result<()> {
+pub(super) fn provider(xml: &mut XmlWriter<'_>, sender: &str) -> io::Result<()> {
     named(xml, ("provider", None), sender)
 }
 
 /// Writes an element whose party or place is known by its name only. `element` is its name and
 /// its role, `name` is one line.
 pub(super) fn named(
-    xml: &mut Xml<'_>,
+    xml: &mut XmlWriter<'_>,
     element: (&'static str, Option<&str>),
     name: &str,
 ) -> io::Result<()> {

@@ -2,15 +2,15 @@
 
 use super::codes;
 use super::item;
-use super::item::Item;
-use super::item::Kind;
+use super::item::ItemSource;
+use super::item::ItemKind;
 use super::lexical;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Value;
 use std::io;
 
 /// Writes the management metadata, in the schema's order.
-pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>, sender: &str) -> io::Result<()> {
+pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>, sender: &str) -> io::Result<()> {
     xml.open("itemMeta", [])?;
     let class = class(item);
     xml.empty("itemClass", [("qcode", class.as_deref())])?;
@@ -41,13 +41,13 @@ pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>, sender: &str) -> io:
 }
 
 /// The class of the item: a news item's own type, and the two that the standard names.
-fn class(item: &mut Item<'_>) -> Option<String> {
+fn class(item: &mut ItemSource<'_>) -> Option<String> {
     match item.kind {
-        Kind::News => {
+        ItemKind::News => {
             item.fitting("type", lexical::is_code).map(|kind| codes::qcode("ninat", kind))
         }
-        Kind::Planning => Some("plinat:newscoverage".to_owned()),
-        Kind::Event => Some("cinat:concept".to_owned()),
+        ItemKind::Planning => Some("plinat:newscoverage".to_owned()),
+        ItemKind::Event => Some("cinat:concept".to_owned()),
     }
 }
 
@@ -55,7 +55,7 @@ fn is_status(text: &str) -> bool {
     matches!(text, "usable" | "withheld" | "canceled" | "replaced" | "commissioned")
 }
 
-fn links(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+fn links(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     if let Some(value) = item.members.get("replacing") {
         let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
         if value.is_array() && values.iter().all(Value::is_string) {

@@ -22,14 +22,14 @@ mod xhtml;
 mod xml;
 
 pub use properties::PROPERTIES;
-pub use properties::Place;
+pub use properties::PropertyPlacement;
 
 #[cfg(test)]
 pub(super) use codes::SCHEMES;
 #[cfg(test)]
 pub(super) use concepts::SUBJECTS;
 
-use super::Message;
+use super::MessageHeader;
 use serde_json::Value;
 use std::io;
 
@@ -43,7 +43,7 @@ use std::io;
 /// Spec §4 Media interface, `.xml`.
 pub fn newsml<W: io::Write>(
     document: &Value,
-    message: &Message<'_>,
+    message: &MessageHeader<'_>,
     mut out: W,
 ) -> io::Result<()> {
     package::write(document, message, &mut out)

@@ -1,17 +1,17 @@
 //! The message around the items, and the package that says how they belong together.
 
-use super::Message;
+use super::MessageHeader;
 use super::item;
-use super::item::Item;
+use super::item::ItemSource;
 use super::lexical;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
 use std::io;
 use std::ops::Range;
 
 /// A document of the message.
-struct Entry<'a> {
+struct PackageEntry<'a> {
     /// The key under which it is associated; the main document has none.
     key: &'a str,
     members: &'a Map<String, Value>,
@@ -22,7 +22,7 @@ struct Entry<'a> {
 /// Writes the whole message.
 pub(super) fn write(
     document: &Value,
-    message: &Message<'_>,
+    message: &MessageHeader<'_>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let nothing = Map::new();
@@ -31,7 +31,7 @@ pub(super) fn write(
     let sender = lexical::one_line(message.sender);
     let versioned = item::versioned(main, message.sent);
     let sent = if lexical::is_date_time(message.sent) { message.sent } else { versioned };
-    let mut xml = Xml::start(out)?;
+    let mut xml = XmlWriter::start(out)?;
     xml.open("newsMessage", [("xmlns", Some("http://iptc.org/std/nar/2006-10-01/"))])?;
     xml.open("header", [])?;
     xml.leaf("sent", [], sent)?;
@@ -40,25 +40,25 @@ pub(super) fn write(
     xml.empty("signal", [("qcode", Some("nmsig:atomic"))])?;
     xml.close("header")?;
     xml.open("itemSet", [])?;
-    let package = Package { main, entries: &entries, sender: &sender, versioned };
+    let package = NewsPackage { main, entries: &entries, sender: &sender, versioned };
     package.write(&mut xml)?;
     for entry in &entries {
-        Item::new(entry.members, sent).write(&mut xml, &sender)?;
+        ItemSource::new(entry.members, sent).write(&mut xml, &sender)?;
     }
     xml.close("itemSet")?;
     xml.close("newsMessage")
 }
 
 /// The main document and all that is associated with it, breadth first.
-fn entries(main: &Map<String, Value>) -> Vec<Entry<'_>> {
-    let mut entries = vec![Entry { key: "", members: main, associated: 0..0 }];
+fn entries(main: &Map<String, Value>) -> Vec<PackageEntry<'_>> {
+    let mut entries = vec![PackageEntry { key: "", members: main, associated: 0..0 }];
     let mut index = 0;
     while index < entries.len() {
         let first = entries.len();
         let associations = entries[index].members.get("associations").and_then(Value::as_object);
         for (key, association) in associations.into_iter().flatten() {
             if let Some(members) = association.as_object() {
-                entries.push(Entry { key, members, associated: 0..0 });
+                entries.push(PackageEntry { key, members, associated: 0..0 });
             }
         }
         entries[index].associated = first..entries.len();
@@ -67,15 +67,15 @@ fn entries(main: &Map<String, Value>) -> Vec<Entry<'_>> {
     entries
 }
 
-struct Package<'a> {
+struct NewsPackage<'a> {
     main: &'a Map<String, Value>,
-    entries: &'a [Entry<'a>],
+    entries: &'a [PackageEntry<'a>],
     sender: &'a str,
     versioned: &'a str,
 }
 
-impl Package<'_> {
-    fn write(&self, xml: &mut Xml<'_>) -> io::Result<()> {
+impl NewsPackage<'_> {
+    fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
         let guid = format!("{}-pack", uri(self.main));
         item::start(xml, "packageItem", (&guid, item::version(self.main), None))?;
         xml.open("itemMeta", [])?;
@@ -106,7 +106,7 @@ impl Package<'_> {
     }
 
     /// Refers to an item, and to the group of what is associated with it.
-    fn item_ref(&self, xml: &mut Xml<'_>, index: usize) -> io::Result<()> {
+    fn item_ref(&self, xml: &mut XmlWriter<'_>, index: usize) -> io::Result<()> {
         let entry = &self.entries[index];
         let residref = [("residref", Some(uri(entry.members)))];
         if index == 0 {

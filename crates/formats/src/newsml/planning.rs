@@ -1,16 +1,16 @@
 //! `newsCoverageSet`: the assignments of a planning item.
 
 use super::codes;
-use super::extension::Extensions;
-use super::item::Item;
+use super::extension::ExtensionProperties;
+use super::item::ItemSource;
 use super::lexical;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
 /// Writes one coverage per assignment, nothing if there is none.
-pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>) -> io::Result<()> {
+pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Result<()> {
     let assignments = item.members.get("assignments").and_then(Value::as_object);
     let Some(assignments) = assignments.filter(|assignments| !assignments.is_empty()) else {
         return Ok(());
@@ -29,7 +29,7 @@ pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>) -> io::Result<()> {
 
 /// Writes what is planned. An assignment is a whole document; its extension properties have paths
 /// from its own root.
-fn write_planning(xml: &mut Xml<'_>, assignment: &Map<String, Value>) -> io::Result<()> {
+fn write_planning(xml: &mut XmlWriter<'_>, assignment: &Map<String, Value>) -> io::Result<()> {
     let text = |name: &str| assignment.get(name).and_then(Value::as_str);
     let mut placed = Vec::new();
     xml.open("planning", [])?;
@@ -49,7 +49,7 @@ fn write_planning(xml: &mut Xml<'_>, assignment: &Map<String, Value>) -> io::Res
             xml.leaf(element, [], text)?;
         }
     }
-    let mut rest = Extensions::default();
+    let mut rest = ExtensionProperties::default();
     rest.add_rest(assignment, &placed);
     rest.write(xml, "planningExtProperty")?;
     xml.close("planning")

@@ -1,14 +1,14 @@
 //! `rightsInfo`: who holds the rights and what may be done.
 
 use super::item;
-use super::item::Item;
+use super::item::ItemSource;
 use super::lexical;
-use super::xml::Xml;
+use super::xml::XmlWriter;
 use serde_json::Value;
 use std::io;
 
 /// Writes the rights of a document, nothing if it names none.
-pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
     let terms = item.text("usageterms");
@@ -41,7 +41,7 @@ pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
 }
 
 /// The address of the rights, and the language and text of a rights expression.
-fn expressed<'a>(item: &mut Item<'a>) -> (Option<&'a str>, Option<(&'a str, &'a str)>) {
+fn expressed<'a>(item: &mut ItemSource<'a>) -> (Option<&'a str>, Option<(&'a str, &'a str)>) {
     let Some(value) = item.members.get("rightsinfo") else { return (None, None) };
     let Some(members) = value.as_object() else {
         item.about_content.add("rightsinfo", value);

@@ -1,13 +1,13 @@
 //! An HTML body as well-formed XHTML.
 
 use super::super::html;
-use super::super::html::Event;
-use super::super::html::Role;
-use super::xml::Xml;
+use super::super::html::HtmlEvent;
+use super::super::html::ElementRole;
+use super::xml::XmlWriter;
 use std::io;
 
 /// Writes an XHTML document with `title` and the elements of `html` that may stay.
-pub(super) fn write(xml: &mut Xml<'_>, title: &str, html: &str) -> io::Result<()> {
+pub(super) fn write(xml: &mut XmlWriter<'_>, title: &str, html: &str) -> io::Result<()> {
     xml.open("html", [("xmlns", Some("http://www.w3.org/1999/xhtml"))])?;
     xml.open("head", [])?;
     xml.leaf("title", [], title)?;
@@ -24,13 +24,13 @@ pub(super) fn write(xml: &mut Xml<'_>, title: &str, html: &str) -> io::Result<()
     xml.close("html")
 }
 
-fn write_event(xml: &mut Xml<'_>, event: &Event<'_>) -> io::Result<()> {
+fn write_event(xml: &mut XmlWriter<'_>, event: &HtmlEvent<'_>) -> io::Result<()> {
     match event {
-        Event::Open(element, attributes) if element.role == Role::Void => {
+        HtmlEvent::Open(element, attributes) if element.role == ElementRole::Void => {
             xml.empty_foreign(element.name, attributes)
         }
-        Event::Open(element, attributes) => xml.open_foreign(element.name, attributes),
-        Event::Close(element) => xml.close(element.name),
-        Event::Text(text) => xml.text(text),
+        HtmlEvent::Open(element, attributes) => xml.open_foreign(element.name, attributes),
+        HtmlEvent::Close(element) => xml.close(element.name),
+        HtmlEvent::Text(text) => xml.text(text),
     }
 }

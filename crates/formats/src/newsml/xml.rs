@@ -16,16 +16,16 @@ use std::io;
 pub(super) type Attributes<'a, const N: usize> = [(&'static str, Option<&'a str>); N];
 
 /// A writer of elements with escaped text.
-pub(super) struct Xml<'w> {
+pub(super) struct XmlWriter<'w> {
     writer: Writer<&'w mut dyn io::Write>,
 }
 
-impl<'w> Xml<'w> {
+impl<'w> XmlWriter<'w> {
     /// Starts a document in UTF-8.
-    pub(super) fn start(out: &'w mut dyn io::Write) -> io::Result<Xml<'w>> {
+    pub(super) fn start(out: &'w mut dyn io::Write) -> io::Result<XmlWriter<'w>> {
         let mut writer = Writer::new(out);
         writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-        Ok(Xml { writer })
+        Ok(XmlWriter { writer })
     }
 
     /// Opens an element.

@@ -1,6 +1,6 @@
 //! The records of a zip archive that are not contents, byte by byte (APPNOTE §4.3).
 
-use crate::zip::{Entry, Method};
+use crate::zip::{ArchiveEntry, CompressionMethod};
 
 /// From this number on, a 32-bit field says "see the long one" (APPNOTE §4.4.1.4).
 pub(super) const LONG_FROM: u64 = 0xffff_ffff;
@@ -43,17 +43,17 @@ fn put_short(out: &mut Vec<u8>, value: u64) {
 }
 
 /// What a record says of an entry's lengths and place.
-struct Numbers {
+struct RecordNumbers {
     unpacked: u64,
     packed: u64,
     /// Those that stand in the extra field, in its order.
     long: Vec<u64>,
 }
 
-impl Numbers {
+impl RecordNumbers {
     /// Both lengths are long where one is, in both records: the local header has to have both
     /// (APPNOTE §4.5.3), and strict readers want the two records to agree.
-    fn of(entry: &Entry, offset: Option<u64>) -> Self {
+    fn of(entry: &ArchiveEntry, offset: Option<u64>) -> Self {
         let (unpacked, packed) = (entry.unpacked_bytes(), entry.size_bytes);
         let mut long = Vec::new();
         let (unpacked, packed) = if has_long_sizes(entry) {
@@ -67,10 +67,10 @@ impl Numbers {
     }
 
     /// The fields from "version needed" to "extra field length" that both records share.
-    fn put_common(&self, out: &mut Vec<u8>, entry: &Entry) {
+    fn put_common(&self, out: &mut Vec<u8>, entry: &ArchiveEntry) {
         let (method, version) = match entry.method {
-            Method::Stored => (0, VERSION_STORED),
-            Method::Deflated { .. } => (8, VERSION_DEFLATED),
+            CompressionMethod::Stored => (0, VERSION_STORED),
+            CompressionMethod::Deflated { .. } => (8, VERSION_DEFLATED),
         };
         put16(out, if self.long.is_empty() { version } else { VERSION_LONG });
         put16(out, FLAG_UTF8);
@@ -97,30 +97,30 @@ impl Numbers {
     }
 }
 
-fn has_long_sizes(entry: &Entry) -> bool {
+fn has_long_sizes(entry: &ArchiveEntry) -> bool {
     entry.size_bytes.max(entry.unpacked_bytes()) >= LONG_FROM
 }
 
-fn name_bytes(entry: &Entry) -> u64 {
+fn name_bytes(entry: &ArchiveEntry) -> u64 {
     u64::try_from(entry.name.as_str().len()).expect("lengths fit 64 bits")
 }
 
 /// Bytes of an entry's local header.
-pub(super) fn local_bytes(entry: &Entry) -> u64 {
+pub(super) fn local_bytes(entry: &ArchiveEntry) -> u64 {
     let extra = if has_long_sizes(entry) { EXTRA_BYTES + 16 } else { 0 };
     LOCAL_BYTES + name_bytes(entry) + extra
 }
 
 /// Bytes of an entry's record in the central directory; its local header is at `offset`.
-pub(super) fn record_bytes(entry: &Entry, offset: u64) -> u64 {
+pub(super) fn record_bytes(entry: &ArchiveEntry, offset: u64) -> u64 {
     let sizes = if has_long_sizes(entry) { 16 } else { 0 };
     let long = sizes + if offset >= LONG_FROM { 8 } else { 0 };
     RECORD_BYTES + name_bytes(entry) + if long == 0 { 0 } else { EXTRA_BYTES + long }
 }
 
 /// The header before an entry's contents (APPNOTE §4.3.7).
-pub(super) fn put_local(out: &mut Vec<u8>, entry: &Entry) {
-    let numbers = Numbers::of(entry, None);
+pub(super) fn put_local(out: &mut Vec<u8>, entry: &ArchiveEntry) {
+    let numbers = RecordNumbers::of(entry, None);
     put32(out, 0x0403_4b50);
     numbers.put_common(out, entry);
     out.extend(entry.name.as_str().bytes());
@@ -128,8 +128,8 @@ pub(super) fn put_local(out: &mut Vec<u8>, entry: &Entry) {
 }
 
 /// An entry's record in the central directory (APPNOTE §4.3.12); its local header is at `offset`.
-pub(super) fn put_record(out: &mut Vec<u8>, entry: &Entry, offset: u64) {
-    let numbers = Numbers::of(entry, Some(offset));
+pub(super) fn put_record(out: &mut Vec<u8>, entry: &ArchiveEntry, offset: u64) {
+    let numbers = RecordNumbers::of(entry, Some(offset));
     put32(out, 0x0201_4b50);
     put16(out, MADE_BY);
     numbers.put_common(out, entry);
@@ -143,13 +143,13 @@ pub(super) fn put_record(out: &mut Vec<u8>, entry: &Entry, offset: u64) {
 
 /// Where the central directory is and how many records it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Directory {
+pub(super) struct CentralDirectory {
     pub(super) entries: u64,
     pub(super) offset: u64,
     pub(super) size_bytes: u64,
 }
 
-impl Directory {
+impl CentralDirectory {
     fn is_long(self) -> bool {
         self.entries >= MANY_FROM || self.offset >= LONG_FROM || self.size_bytes >= LONG_FROM
     }

@@ -3,8 +3,8 @@
 use std::{collections::HashSet, ops::Range};
 
 use crate::limits::ARCHIVE_ENTRIES_MAX;
-use crate::zip::headers::{Directory, local_bytes, put_local, put_record, record_bytes};
-use crate::zip::{ArchiveError, Entry};
+use crate::zip::headers::{CentralDirectory, local_bytes, put_local, put_record, record_bytes};
+use crate::zip::{ArchiveError, ArchiveEntry};
 
 /// Records of the directory that go into one piece: some ten kilobytes.
 const RECORDS_A_PIECE: usize = 128;
@@ -12,19 +12,19 @@ const RECORDS_A_PIECE: usize = 128;
 /// The layout of an archive: for each entry its header and its contents, then the directory, then
 /// the end records. The same entries give the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Archive {
-    entries: Vec<Entry>,
+pub struct ArchiveLayout {
+    entries: Vec<ArchiveEntry>,
     /// Where each entry's local header starts.
     headers: Vec<u64>,
     /// Where each entry's record in the directory starts.
     records: Vec<u64>,
-    directory: Directory,
+    directory: CentralDirectory,
     size_bytes: u64,
 }
 
 /// A part of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum ArchivePiece {
     /// These bytes.
     Bytes(Vec<u8>),
     /// A part of an entry's contents, as they stand in the archive.
@@ -36,7 +36,7 @@ pub enum Piece {
     },
 }
 
-impl Piece {
+impl ArchivePiece {
     /// Bytes of the archive that this piece makes up, at least 1.
     pub fn size_bytes(&self) -> u64 {
         match self {
@@ -50,7 +50,7 @@ fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).expect("lengths fit 64 bits")
 }
 
-impl Archive {
+impl ArchiveLayout {
     /// The most entries of an archive.
     pub const ENTRIES_MAX: usize = ARCHIVE_ENTRIES_MAX;
 
@@ -60,7 +60,7 @@ impl Archive {
     /// a length that no file has.
     ///
     /// Spec §4 Media interface, `.zip`; decision 3.
-    pub fn new(entries: Vec<Entry>) -> Result<Self, ArchiveError> {
+    pub fn new(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
         if entries.is_empty() {
             return Err(ArchiveError::Empty);
         }
@@ -69,7 +69,7 @@ impl Archive {
             return Err(ArchiveError::TooManyEntries { count, max });
         }
         let mut seen = HashSet::with_capacity(count);
-        let mut is_new = |entry: &Entry| seen.insert(entry.name.as_str().to_ascii_lowercase());
+        let mut is_new = |entry: &ArchiveEntry| seen.insert(entry.name.as_str().to_ascii_lowercase());
         if let Some(entry) = entries.iter().find(|entry| !is_new(entry)) {
             return Err(ArchiveError::Duplicate { name: entry.name.clone() });
         }
@@ -77,7 +77,7 @@ impl Archive {
     }
 
     /// Same as [`new`](Self::new) without a look at the number of entries and their names.
-    pub(super) fn lay_out(entries: Vec<Entry>) -> Result<Self, ArchiveError> {
+    pub(super) fn lay_out(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
         let mut at = 0_u64;
         let mut step = |size_bytes: u64| {
             let start = at;
@@ -97,7 +97,7 @@ impl Archive {
             let end = step(0)?;
             let offset = *records.first().unwrap_or(&end);
             let count = u64::try_from(entries.len()).ok()?;
-            let directory = Directory { entries: count, offset, size_bytes: end - offset };
+            let directory = CentralDirectory { entries: count, offset, size_bytes: end - offset };
             step(directory.end_bytes())?;
             Some((headers, records, directory, step(0)?))
         };
@@ -111,7 +111,7 @@ impl Archive {
     }
 
     /// The entries in their order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ArchiveEntry] {
         &self.entries
     }
 
@@ -119,7 +119,7 @@ impl Archive {
     ///
     /// What lies outside the archive is left out. Each step costs a binary search and, at most,
     /// some ten kilobytes of records.
-    pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece> {
+    pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = ArchivePiece> {
         let mut rest = range;
         std::iter::from_fn(move || {
             let piece = self.piece(rest.clone())?;
@@ -131,7 +131,7 @@ impl Archive {
     /// The first piece of bytes `range`, none if no byte of it is in the archive.
     ///
     /// For streams that own the archive: ask again with `start` moved by the piece's length.
-    pub fn piece(&self, range: Range<u64>) -> Option<Piece> {
+    pub fn piece(&self, range: Range<u64>) -> Option<ArchivePiece> {
         let range = range.start..range.end.min(self.size_bytes);
         if range.is_empty() {
             return None;
@@ -149,7 +149,7 @@ impl Archive {
     }
 
     /// A piece of a local header or of contents; `range` starts before the directory.
-    fn local_piece(&self, range: &Range<u64>) -> Piece {
+    fn local_piece(&self, range: &Range<u64>) -> ArchivePiece {
         let index = last_at_or_before(&self.headers, range.start);
         let (entry, header) = (&self.entries[index], self.headers[index]);
         let contents = header + local_bytes(entry);
@@ -159,11 +159,11 @@ impl Archive {
             return cut(bytes, header, range);
         }
         let end = range.end.min(contents + entry.size_bytes);
-        Piece::Content { entry: index, range: range.start - contents..end - contents }
+        ArchivePiece::Content { entry: index, range: range.start - contents..end - contents }
     }
 
     /// A piece of the directory; `range` starts in it.
-    fn directory_piece(&self, range: &Range<u64>) -> Piece {
+    fn directory_piece(&self, range: &Range<u64>) -> ArchivePiece {
         let first = last_at_or_before(&self.records, range.start);
         let mut bytes = Vec::new();
         for index in (first..self.entries.len()).take(RECORDS_A_PIECE) {
@@ -183,10 +183,10 @@ fn last_at_or_before(starts: &[u64], at: u64) -> usize {
 }
 
 /// The part of `bytes`, which stand at `start`, that lies in `range`.
-fn cut(mut bytes: Vec<u8>, start: u64, range: &Range<u64>) -> Piece {
+fn cut(mut bytes: Vec<u8>, start: u64, range: &Range<u64>) -> ArchivePiece {
     let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX).min(bytes.len());
     let (from, to) = (index(range.start), index(range.end));
     bytes.truncate(to);
     bytes.drain(..from);
-    Piece::Bytes(bytes)
+    ArchivePiece::Bytes(bytes)
 }

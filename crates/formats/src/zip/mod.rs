@@ -1,7 +1,7 @@
 //! Zip archives whose length and every byte are known before the first one is sent.
 //!
-//! An [`Archive`] is a layout: it knows where each header and each entry's contents lie, writes
-//! headers itself and says which part of which entry fills the rest. So `Content-Length`, `Range`
+//! An [`ArchiveLayout`] is a layout: it knows where each header and each entry's contents lie, writes
+//! headers itself and says which part of which entry fills the rest. So `Content-Length`, `RangeLiteral`
 //! and a repetition of the same bytes need no run through the contents, and memory does not grow
 //! with them. Contents are the caller's, with length and CRC-32 known in advance.
 //!
@@ -18,18 +18,18 @@ mod pack;
 mod time;
 
 pub use crate::zip::error::ArchiveError;
-pub use crate::zip::layout::{Archive, Piece};
+pub use crate::zip::layout::{ArchiveLayout, ArchivePiece};
 pub use crate::zip::name::{EntryName, EntryNameError};
 pub use crate::zip::pack::{deflate, pack};
 pub use crate::zip::time::DosTime;
 
 /// A file of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ArchiveEntry {
     /// Its name; the archive has no folders.
     pub name: EntryName,
     /// How its contents stand in the archive.
-    pub method: Method,
+    pub method: CompressionMethod,
     /// Bytes that its contents take in the archive: packed, if they are.
     pub size_bytes: u64,
     /// CRC-32 of the contents, unpacked (ISO 3309, as in PNG).
@@ -38,19 +38,19 @@ pub struct Entry {
     pub modified: DosTime,
 }
 
-impl Entry {
+impl ArchiveEntry {
     /// Bytes of the contents after unpacking.
     pub fn unpacked_bytes(&self) -> u64 {
         match self.method {
-            Method::Stored => self.size_bytes,
-            Method::Deflated { unpacked_bytes } => unpacked_bytes,
+            CompressionMethod::Stored => self.size_bytes,
+            CompressionMethod::Deflated { unpacked_bytes } => unpacked_bytes,
         }
     }
 }
 
 /// How an entry's contents stand in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum CompressionMethod {
     /// As they are: pictures, videos, PDFs are compressed already.
     Stored,
     /// As a raw DEFLATE stream (RFC 1951): texts.

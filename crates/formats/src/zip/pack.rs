@@ -2,7 +2,7 @@
 
 use miniz_oxide::deflate::compress_to_vec;
 
-use crate::zip::{DosTime, Entry, EntryName, Method};
+use crate::zip::{DosTime, ArchiveEntry, EntryName, CompressionMethod};
 
 /// The usual trade of zip programs between time and size.
 const LEVEL: u8 = 6;
@@ -19,14 +19,14 @@ pub fn deflate(bytes: &[u8]) -> Vec<u8> {
 
 /// Makes an entry of contents in memory, with the bytes that stand for them in the archive: packed
 /// if that is shorter, else as they are.
-pub fn pack(name: EntryName, modified: DosTime, bytes: Vec<u8>) -> (Entry, Vec<u8>) {
+pub fn pack(name: EntryName, modified: DosTime, bytes: Vec<u8>) -> (ArchiveEntry, Vec<u8>) {
     let length = |bytes: &[u8]| u64::try_from(bytes.len()).expect("lengths fit 64 bits");
     let (crc32, unpacked_bytes) = (crc32fast::hash(&bytes), length(&bytes));
     let packed = deflate(&bytes);
     let (method, contents) = if packed.len() < bytes.len() {
-        (Method::Deflated { unpacked_bytes }, packed)
+        (CompressionMethod::Deflated { unpacked_bytes }, packed)
     } else {
-        (Method::Stored, bytes)
+        (CompressionMethod::Stored, bytes)
     };
-    (Entry { name, method, size_bytes: length(&contents), crc32, modified }, contents)
+    (ArchiveEntry { name, method, size_bytes: length(&contents), crc32, modified }, contents)
 }

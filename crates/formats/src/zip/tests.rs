@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::zip::headers::{LONG_FROM, MANY_FROM};
 use crate::zip::{
-    Archive, ArchiveError, DosTime, Entry, EntryName, EntryNameError, Method, Piece, deflate, pack,
+    ArchiveLayout, ArchiveError, DosTime, ArchiveEntry, EntryName, EntryNameError, CompressionMethod, ArchivePiece, deflate, pack,
 };
 
 /// Bytes of the three end records with and without the long ones.
@@ -23,14 +23,14 @@ fn name(text: &str) -> EntryName {
     EntryName::parse(text).unwrap()
 }
 
-fn stored(text: &str, size_bytes: u64) -> Entry {
-    let (method, modified) = (Method::Stored, DosTime::FIRST);
-    Entry { name: name(text), method, size_bytes, crc32: 0, modified }
+fn stored(text: &str, size_bytes: u64) -> ArchiveEntry {
+    let (method, modified) = (CompressionMethod::Stored, DosTime::FIRST);
+    ArchiveEntry { name: name(text), method, size_bytes, crc32: 0, modified }
 }
 
 /// An archive in memory.
 struct Packed {
-    archive: Archive,
+    archive: ArchiveLayout,
     /// The contents of each entry as they stand in the archive.
     contents: Vec<Vec<u8>>,
 }
@@ -40,14 +40,14 @@ impl Packed {
         let time = DosTime::from_civil(date(2026, 3, 2).at(9, 15, 31, 0));
         let packed = files.iter().map(|(file, bytes)| pack(name(file), time, bytes.to_vec()));
         let (entries, contents) = packed.unzip();
-        Self { archive: Archive::new(entries).unwrap(), contents }
+        Self { archive: ArchiveLayout::new(entries).unwrap(), contents }
     }
 
     fn read(&self, range: Range<u64>) -> Vec<u8> {
         let index = |at: u64| usize::try_from(at).unwrap();
         let bytes = |piece| match piece {
-            Piece::Bytes(bytes) => bytes,
-            Piece::Content { entry, range } => {
+            ArchivePiece::Bytes(bytes) => bytes,
+            ArchivePiece::Content { entry, range } => {
                 self.contents[entry][index(range.start)..index(range.end)].to_vec()
             }
         };
@@ -77,11 +77,11 @@ fn listed(file: &Path) -> Value {
 }
 
 /// Writes an archive whose contents are holes in the file.
-fn write_sparse(archive: &Archive, file: &mut File) {
+fn write_sparse(archive: &ArchiveLayout, file: &mut File) {
     for piece in archive.pieces(0..archive.size_bytes()) {
         match piece {
-            Piece::Bytes(bytes) => file.write_all(&bytes).unwrap(),
-            Piece::Content { range, .. } => {
+            ArchivePiece::Bytes(bytes) => file.write_all(&bytes).unwrap(),
+            ArchivePiece::Content { range, .. } => {
                 let bytes = i64::try_from(range.end - range.start).unwrap();
                 file.seek(SeekFrom::Current(bytes)).unwrap();
             }
@@ -129,15 +129,15 @@ fn times_are_rounded_down_and_clamped() {
 
 #[test]
 fn err_entries_that_make_no_archive() {
-    assert_eq!(Archive::new(Vec::new()), Err(ArchiveError::Empty));
-    let twice = Archive::new(vec![stored("a.TXT", 1), stored("A.txt", 1)]);
+    assert_eq!(ArchiveLayout::new(Vec::new()), Err(ArchiveError::Empty));
+    let twice = ArchiveLayout::new(vec![stored("a.TXT", 1), stored("A.txt", 1)]);
     assert_eq!(twice, Err(ArchiveError::Duplicate { name: name("A.txt") }));
-    let max = Archive::ENTRIES_MAX;
+    let max = ArchiveLayout::ENTRIES_MAX;
     let many = (0..=max).map(|number| stored(&format!("{number}"), 1)).collect();
-    assert_eq!(Archive::new(many), Err(ArchiveError::TooManyEntries { count: max + 1, max }));
+    assert_eq!(ArchiveLayout::new(many), Err(ArchiveError::TooManyEntries { count: max + 1, max }));
     let longest = i64::MAX.cast_unsigned();
-    assert_eq!(Archive::new(vec![stored("a", longest)]), Err(ArchiveError::TooLong));
-    let long = Archive::new(vec![stored("a", u64::MAX), stored("b", u64::MAX)]);
+    assert_eq!(ArchiveLayout::new(vec![stored("a", longest)]), Err(ArchiveError::TooLong));
+    let long = ArchiveLayout::new(vec![stored("a", u64::MAX), stored("b", u64::MAX)]);
     assert_eq!(long, Err(ArchiveError::TooLong));
 }
 
@@ -145,11 +145,11 @@ fn err_entries_that_make_no_archive() {
 fn contents_are_packed_where_that_is_shorter() {
     let text = b"ice ".repeat(100);
     let (entry, contents) = pack(name("a"), DosTime::FIRST, text.clone());
-    assert_eq!(entry.method, Method::Deflated { unpacked_bytes: 400 });
+    assert_eq!(entry.method, CompressionMethod::Deflated { unpacked_bytes: 400 });
     assert_eq!(entry.unpacked_bytes(), 400);
     assert_eq!(contents, deflate(&text));
     let (entry, contents) = pack(name("a"), DosTime::FIRST, b"ice".to_vec());
-    assert_eq!((entry.method, contents.as_slice()), (Method::Stored, &b"ice"[..]));
+    assert_eq!((entry.method, contents.as_slice()), (CompressionMethod::Stored, &b"ice"[..]));
 }
 
 /// Entity tags of archives stand for their bytes: a packer that packs differently needs other tags.
@@ -185,14 +185,14 @@ fn other_programs_read_what_was_put_in() {
 #[test]
 fn lengths_from_32_bits_on_stand_in_long_fields() {
     let check = |size_bytes: u64, local: u64, record: u64| {
-        let archive = Archive::new(vec![stored("a", size_bytes)]).unwrap();
+        let archive = ArchiveLayout::new(vec![stored("a", size_bytes)]).unwrap();
         assert_eq!(archive.size_bytes(), local + size_bytes + record + LONG_END, "{size_bytes}");
     };
     check(LONG_FROM - 1, 30 + 1, 46 + 1);
     check(LONG_FROM, 30 + 1 + 20, 46 + 1 + 20);
     // The offset of the directory alone decides on the end records.
     let short =
-        |size_bytes: u64| Archive::new(vec![stored("a", size_bytes)]).unwrap().size_bytes();
+        |size_bytes: u64| ArchiveLayout::new(vec![stored("a", size_bytes)]).unwrap().size_bytes();
     let last = LONG_FROM - 32;
     assert_eq!(short(last), 31 + last + 47 + END);
     assert_eq!(short(last + 1), 31 + last + 1 + 47 + LONG_END);
@@ -202,7 +202,7 @@ fn lengths_from_32_bits_on_stand_in_long_fields() {
 fn an_archive_beyond_4_gib_is_read_by_another_program() {
     let sizes = [LONG_FROM, 7, LONG_FROM - 1, 9];
     let entries = ["a", "b", "c", "d"].into_iter().zip(sizes);
-    let archive = Archive::new(entries.map(|(name, size)| stored(name, size)).collect()).unwrap();
+    let archive = ArchiveLayout::new(entries.map(|(name, size)| stored(name, size)).collect()).unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     write_sparse(&archive, file.as_file_mut());
     let b = 51 + LONG_FROM;
@@ -223,7 +223,7 @@ fn an_archive_beyond_4_gib_is_read_by_another_program() {
 fn as_many_entries_as_the_short_field_cannot_count_are_read_by_another_program() {
     for count in [MANY_FROM - 1, MANY_FROM] {
         let entries = (0..count).map(|number| stored(&format!("{number}"), 0)).collect();
-        let archive = Archive::lay_out(entries).unwrap();
+        let archive = ArchiveLayout::lay_out(entries).unwrap();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         write_sparse(&archive, file.as_file_mut());
         let listed = listed(file.path());

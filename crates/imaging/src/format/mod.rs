@@ -8,17 +8,17 @@ mod jpeg;
 
 use std::{borrow::Cow, cmp::Ordering, fmt, hash};
 
-use ::jpeg::codec::{Decoded, Header, Pixels, Scale};
+use ::jpeg::codec::{DecodeOutput, PictureHeader, Pixels, DecodeScale};
 use metadata::EmbeddedMetadata;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::{Output, RasterError, colour};
+use crate::{OutputOptions, RasterError, colour};
 
 /// Every format, the one of originals first.
-static FORMATS: [&Codec; 1] = [&jpeg::CODEC];
+static FORMATS: [&ImageCodec; 1] = [&jpeg::CODEC];
 
 /// What a format is and who reads and writes it.
-pub struct Codec {
+pub struct ImageCodec {
     /// Lower-case name, for serialized data: `jpeg`.
     pub name: &'static str,
     /// The extension of media URLs and of files that are delivered, with its dot.
@@ -30,11 +30,11 @@ pub struct Codec {
     /// The first bytes of every file.
     pub magic: &'static [u8],
     /// How files are read; `None` for a format that is only written.
-    pub decoder: Option<Decoder>,
+    pub decoder: Option<ImageDecoder>,
     /// Encodes pixels. They have no more channels and no longer sides than the format holds.
-    pub encode: fn(&Picture<'_>) -> Result<Vec<u8>, RasterError>,
+    pub encode: fn(&UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError>,
     /// Gives an encoded file its metadata and its colour profile.
-    pub embed: fn(&[u8], &Attachments<'_>) -> Result<Vec<u8>, RasterError>,
+    pub embed: fn(&[u8], &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError>,
     /// Whether files hold four inks; pictures of inks are converted to sRGB where they do not.
     pub holds_inks: bool,
     /// The longest side of a picture, in pixels.
@@ -42,23 +42,23 @@ pub struct Codec {
 }
 
 /// How files of a format are read.
-pub struct Decoder {
+pub struct ImageDecoder {
     /// Reads size and colour space, and repairs headers that `decode` would refuse.
-    pub open: fn(&[u8]) -> Result<Opened<'_>, RasterError>,
+    pub open: fn(&[u8]) -> Result<DecodableFile<'_>, RasterError>,
     /// Decodes a file that `open` gave, at a part of its size where the format can.
-    pub decode: fn(&[u8], Scale) -> Result<Decoded<Pixels>, RasterError>,
+    pub decode: fn(&[u8], DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError>,
 }
 
 /// A file that is ready to be decoded.
-pub struct Opened<'a> {
+pub struct DecodableFile<'a> {
     /// The file; a repaired copy where its headers needed it.
     pub file: Cow<'a, [u8]>,
     /// What its headers say.
-    pub header: Header,
+    pub header: PictureHeader,
 }
 
 /// What a file carries beside its picture.
-pub struct Attachments<'a> {
+pub struct ImageAttachments<'a> {
     /// The metadata.
     pub metadata: &'a EmbeddedMetadata,
     /// The ICC profile; `None` for pixels in sRGB.
@@ -66,13 +66,13 @@ pub struct Attachments<'a> {
 }
 
 /// A picture to be encoded.
-pub struct Picture<'a> {
+pub struct UnencodedPicture<'a> {
     /// Its pixels.
     pub pixels: Cow<'a, Pixels>,
     /// How it is written.
-    pub output: Output,
-    /// What the original's headers say, for what [`crate::Sampling::Keep`] keeps.
-    pub original: Header,
+    pub output: OutputOptions,
+    /// What the original's headers say, for what [`crate::OutputSampling::Keep`] keeps.
+    pub original: PictureHeader,
     /// Whether the original is turned by a quarter, so that its subsampling is too.
     pub is_turned: bool,
     /// Whether inks are stored inverted, 0 for full ink.
@@ -81,7 +81,7 @@ pub struct Picture<'a> {
 
 /// A format of image files; as cheap to copy as a reference.
 #[derive(Clone, Copy)]
-pub struct ImageFormat(&'static Codec);
+pub struct ImageFormat(&'static ImageCodec);
 
 impl ImageFormat {
     /// JPEG (ITU-T T.81).
@@ -127,12 +127,12 @@ impl ImageFormat {
     }
 
     /// Reads the headers of a file of this format.
-    pub fn open(self, file: &[u8]) -> Result<Opened<'_>, RasterError> {
+    pub fn open(self, file: &[u8]) -> Result<DecodableFile<'_>, RasterError> {
         (self.decoder()?.open)(file)
     }
 
     /// Decodes a file that [`ImageFormat::open`] gave.
-    pub fn decode(self, file: &[u8], scale: Scale) -> Result<Decoded<Pixels>, RasterError> {
+    pub fn decode(self, file: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError> {
         (self.decoder()?.decode)(file, scale)
     }
 
@@ -142,7 +142,7 @@ impl ImageFormat {
         self.0.decoder.is_some()
     }
 
-    fn decoder(self) -> Result<&'static Decoder, RasterError> {
+    fn decoder(self) -> Result<&'static ImageDecoder, RasterError> {
         let written =
             || RasterError::Unsupported(format!("{} files are only written", self.0.name));
         self.0.decoder.as_ref().ok_or_else(written)
@@ -152,7 +152,7 @@ impl ImageFormat {
     /// original.
     ///
     /// Fails with [`RasterError::Unsupported`] for a picture that is longer than the format's files.
-    pub fn encode(self, picture: Picture<'_>, icc: Option<&[u8]>) -> Result<Vec<u8>, RasterError> {
+    pub fn encode(self, picture: UnencodedPicture<'_>, icc: Option<&[u8]>) -> Result<Vec<u8>, RasterError> {
         let size = picture.pixels.size;
         if size.width.max(size.height) > self.0.side_px_max {
             let (name, most) = (self.0.name, self.0.side_px_max);
@@ -163,7 +163,7 @@ impl ImageFormat {
             return (self.0.encode)(&picture);
         }
         let pixels = colour::to_srgb(picture.pixels.into_owned(), icc, picture.inks_inverted)?;
-        (self.0.encode)(&Picture { pixels: Cow::Owned(pixels), ..picture })
+        (self.0.encode)(&UnencodedPicture { pixels: Cow::Owned(pixels), ..picture })
     }
 
     /// Gives an encoded file its metadata and its colour profile.
@@ -175,7 +175,7 @@ impl ImageFormat {
         metadata: &EmbeddedMetadata,
         icc: Option<&[u8]>,
     ) -> Result<Vec<u8>, RasterError> {
-        (self.0.embed)(file, &Attachments { metadata, icc })
+        (self.0.embed)(file, &ImageAttachments { metadata, icc })
     }
 }
 

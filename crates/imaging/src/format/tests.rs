@@ -1,13 +1,13 @@
 //! What holds for every format, and a trivial one that proves the seam: a portable pixmap.
 
 use super::*;
-use crate::{Colour, Sampling};
-use ::jpeg::codec::{Chroma, Space};
+use crate::{OutputColour, OutputSampling};
+use ::jpeg::codec::{ChromaSubsampling, ColourSpace};
 use geometry::Size;
 use metadata::{Caption, WriteOptions};
 
 /// A portable pixmap (netpbm, P6): a header of text and three bytes a pixel.
-static PIXMAP: Codec = Codec {
+static PIXMAP: ImageCodec = ImageCodec {
     name: "pixmap",
     extension: ".ppm",
     other_extensions: &[],
@@ -24,17 +24,17 @@ static PIXMAP: Codec = Codec {
     side_px_max: 100,
 };
 
-fn picture(size: Size, channels: usize) -> Picture<'static> {
+fn picture(size: Size, channels: usize) -> UnencodedPicture<'static> {
     let data = vec![0; usize::try_from(size.pixels()).unwrap() * channels];
-    Picture {
+    UnencodedPicture {
         pixels: Cow::Owned(Pixels { size, channels, data }),
-        output: Output {
+        output: OutputOptions {
             format: ImageFormat(&PIXMAP),
             quality: 80,
-            sampling: Sampling::Keep,
-            colour: Colour::Keep,
+            sampling: OutputSampling::Keep,
+            colour: OutputColour::Keep,
         },
-        original: Header { size, space: Space::Cmyk, chroma: Chroma::Full },
+        original: PictureHeader { size, space: ColourSpace::Cmyk, chroma: ChromaSubsampling::Full },
         is_turned: false,
         inks_inverted: false,
     }
@@ -88,11 +88,11 @@ fn a_picture_longer_than_a_format_holds_is_refused() {
 
 #[test]
 fn a_jpeg_gets_its_metadata() {
-    let jpeg = ::jpeg::samples::pictures::photograph(Size::new(32, 16), Chroma::Quarter);
+    let jpeg = ::jpeg::samples::pictures::photograph(Size::new(32, 16), ChromaSubsampling::Quarter);
     let caption = Caption { headline: "Harbour".to_owned(), ..Caption::default() };
     let blocks = metadata::embedded(&caption, &[], WriteOptions { orientation: 1, gps: false });
     let file = ImageFormat::JPEG.embed(&jpeg, &blocks, None).unwrap();
-    let header = ::jpeg::header::Header::parse(&file, &::jpeg::samples::LIMITS).unwrap();
+    let header = ::jpeg::header::JpegHeader::parse(&file, &::jpeg::samples::LIMITS).unwrap();
     assert_eq!(metadata::read(&header, &file).caption.headline, "Harbour");
     assert!(ImageFormat::JPEG.embed(b"no picture", &blocks, None).is_err());
 }

@@ -6,16 +6,16 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::{KEPT_MAX, KEPT_PIXELS_MAX, Marker};
+use super::{KEPT_MAX, KEPT_PIXELS_MAX, Watermark};
 use crate::Orientation;
-use crate::blend::{Stamp, differences, luma, mix_sample, over};
+use crate::blend::{MarkBitmap, differences, luma, mix_sample, over};
 use geometry::{Rect, Size};
-use jpeg::codec::{Chroma, Pixels};
-use jpeg::scan::region::{Grid, Samples};
+use jpeg::codec::{ChromaSubsampling, Pixels};
+use jpeg::scan::region::{SampleGrid, RegionSamples};
 
 /// What distinguishes prepared layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
+struct LayerKey {
     /// The mark as stored.
     size: Size,
     orientation: Orientation,
@@ -26,8 +26,8 @@ struct Key {
 
 /// A mark's parts on the grids of luma and colour.
 #[derive(Debug)]
-pub(super) struct Layers {
-    key: Key,
+pub(super) struct MarkLayers {
+    key: LayerKey,
     /// Rows of: the mark's own part, alpha.
     luma: Vec<[u8; 2]>,
     /// Cells in a row.
@@ -38,24 +38,24 @@ pub(super) struct Layers {
 
 /// A mark at its place on a picture.
 pub(crate) struct PlacedMark {
-    layers: Arc<Layers>,
+    layers: Arc<MarkLayers>,
     /// Pixels as stored.
     place: Rect,
 }
 
-impl Marker {
+impl Watermark {
     /// The mark for a picture of `stored` pixels, before it is turned upright.
     pub(crate) fn prepare_grids(
         &self,
         stored: Size,
         orientation: Orientation,
-        chroma: Chroma,
+        chroma: ChromaSubsampling,
     ) -> PlacedMark {
         let image = orientation.turn_size(stored);
         let place = orientation.to_stored(self.place(image), stored);
         let cell = chroma.cell();
         let offset = (place.x % cell.0, place.y % cell.1);
-        let key = Key { size: place.size(), orientation, cell, offset };
+        let key = LayerKey { size: place.size(), orientation, cell, offset };
         let mut kept = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|layers| layers.key == key) {
             let layers = kept.remove(at);
@@ -65,7 +65,7 @@ impl Marker {
         drop(kept);
         // Prepared outside the lock: two threads may prepare the same mark once, none waits.
         let (stamp, _) = self.prepare(image);
-        let layers = Arc::new(Layers::new(&stamp, key));
+        let layers = Arc::new(MarkLayers::new(&stamp, key));
         let mut kept = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|other| other.key != key);
         kept.push(Arc::clone(&layers));
@@ -77,8 +77,8 @@ impl Marker {
     }
 }
 
-impl Layers {
-    fn new(stamp: &Stamp, key: Key) -> Self {
+impl MarkLayers {
+    fn new(stamp: &MarkBitmap, key: LayerKey) -> Self {
         let data = stamp.pixels.as_flattened().to_vec();
         let upright = Pixels { size: stamp.size, channels: 4, data };
         let turned = key.orientation.inverse().turn(upright);
@@ -111,8 +111,8 @@ impl PlacedMark {
     }
 
     /// Blends the mark into what of it lies on `samples`.
-    pub(crate) fn paint(&self, samples: &mut Samples) {
-        let Layers { key, luma, cells_across, colour } = &*self.layers;
+    pub(crate) fn paint(&self, samples: &mut RegionSamples) {
+        let MarkLayers { key, luma, cells_across, colour } = &*self.layers;
         let mut grids = samples.grids.iter_mut();
         if let Some(grid) = grids.next() {
             let width = index(key.size.width);
@@ -144,7 +144,7 @@ impl PlacedMark {
 
 /// Calls `paint` for each row of `rect` on `grid`: its number in the rectangle, its samples on the
 /// grid, and how many of the rectangle's come before them.
-fn for_rows(grid: &mut Grid, rect: Rect, mut paint: impl FnMut(usize, &mut [u8], usize)) {
+fn for_rows(grid: &mut SampleGrid, rect: Rect, mut paint: impl FnMut(usize, &mut [u8], usize)) {
     let (left, top) = (rect.x.max(grid.origin.0), rect.y.max(grid.origin.1));
     let width = grid.stride;
     let right = (rect.x + rect.width).min(grid.origin.0 + u32::try_from(width).unwrap_or(0));

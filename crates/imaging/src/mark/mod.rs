@@ -6,7 +6,7 @@
 
 mod grids;
 
-use crate::blend::{Place, Stamp};
+use crate::blend::{MarkPosition, MarkBitmap};
 use crate::resize::resize;
 use geometry::{Rect, Size};
 use image::{GrayImage, ImageFormat, ImageReader, Limits, Luma};
@@ -107,7 +107,7 @@ enum Artwork {
     Text {
         font: Font<'static>,
         line: String,
-        ink: Ink,
+        ink: LineBounds,
     },
     /// Straight alpha.
     Picture(Pixels),
@@ -115,7 +115,7 @@ enum Artwork {
 
 /// What the letters of a line cover at the font size [`MEASURE`].
 #[derive(Clone, Copy)]
-struct Ink {
+struct LineBounds {
     left: f32,
     top: f32,
     width: f32,
@@ -123,19 +123,19 @@ struct Ink {
 }
 
 /// A mark as set up, with the last prepared sizes.
-pub struct Marker {
+pub struct Watermark {
     artwork: Artwork,
     width_fraction: f32,
     margin_fraction: f32,
     opacity: f32,
     id: String,
     /// Least recently used first.
-    kept: Mutex<Vec<Arc<Stamp>>>,
+    kept: Mutex<Vec<Arc<MarkBitmap>>>,
     /// The same for the grids of components.
-    layers: Mutex<Vec<Arc<grids::Layers>>>,
+    layers: Mutex<Vec<Arc<grids::MarkLayers>>>,
 }
 
-impl std::fmt::Debug for Marker {
+impl std::fmt::Debug for Watermark {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Marker").field("id", &self.id).finish_non_exhaustive()
     }
@@ -145,9 +145,9 @@ fn in_range(name: &'static str, value: f32, valid: bool) -> Result<f32, MarkErro
     if valid { Ok(value) } else { Err(MarkError::Fraction(name)) }
 }
 
-impl Marker {
+impl Watermark {
     /// Reads the artwork and checks the settings.
-    pub fn new(setup: MarkSetup) -> Result<Marker, MarkError> {
+    pub fn new(setup: MarkSetup) -> Result<Watermark, MarkError> {
         let MarkSetup { width_fraction, margin_fraction, opacity, .. } = setup;
         in_range("width", width_fraction, width_fraction > 0.0 && width_fraction <= 1.0)?;
         in_range("margin", margin_fraction, (0.0..0.5).contains(&margin_fraction))?;
@@ -165,7 +165,7 @@ impl Marker {
             MarkKind::Png(file) => Artwork::Picture(read_png(&file)?),
         };
         let (kept, layers) = (Mutex::default(), Mutex::default());
-        Ok(Marker { artwork, width_fraction, margin_fraction, opacity, id, kept, layers })
+        Ok(Watermark { artwork, width_fraction, margin_fraction, opacity, id, kept, layers })
     }
 
     /// A hash of everything that changes the mark's pixels, for cache keys: 32 hex digits.
@@ -209,10 +209,10 @@ impl Marker {
     }
 
     /// The mark for a picture of `image` pixels, and where it lies on it.
-    pub(crate) fn prepare(&self, image: Size) -> (Arc<Stamp>, Place) {
+    pub(crate) fn prepare(&self, image: Size) -> (Arc<MarkBitmap>, MarkPosition) {
         let rect = self.place(image);
         let size = Size { width: rect.width, height: rect.height };
-        let place = Place { x: i64::from(rect.x), y: i64::from(rect.y) };
+        let place = MarkPosition { x: i64::from(rect.x), y: i64::from(rect.y) };
         if let Some(stamp) = self.find(size) {
             return (stamp, place);
         }
@@ -222,7 +222,7 @@ impl Marker {
         (stamp, place)
     }
 
-    fn find(&self, size: Size) -> Option<Arc<Stamp>> {
+    fn find(&self, size: Size) -> Option<Arc<MarkBitmap>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let index = kept.iter().position(|stamp| stamp.size == size)?;
         let stamp = kept.remove(index);
@@ -230,7 +230,7 @@ impl Marker {
         Some(stamp)
     }
 
-    fn keep(&self, stamp: Arc<Stamp>) {
+    fn keep(&self, stamp: Arc<MarkBitmap>) {
         if stamp.pixels.len() > KEPT_PIXELS_MAX {
             return;
         }
@@ -243,7 +243,7 @@ impl Marker {
         }
     }
 
-    fn draw(&self, size: Size) -> Stamp {
+    fn draw(&self, size: Size) -> MarkBitmap {
         match &self.artwork {
             Artwork::Text { font, line, ink } => {
                 let letters = draw_line(font, line, *ink, size);
@@ -291,7 +291,7 @@ fn glyphs<'a>(font: &'a Font<'_>, line: &'a str, size: f32) -> Vec<PositionedGly
 }
 
 /// What the letters of `line` cover; `None` if nothing is visible.
-fn measure(font: &Font<'_>, line: &str) -> Option<Ink> {
+fn measure(font: &Font<'_>, line: &str) -> Option<LineBounds> {
     let boxes = glyphs(font, line, MEASURE);
     let boxes = boxes.iter().filter_map(PositionedGlyph::pixel_bounding_box);
     let all = boxes.reduce(|mut all, one| {
@@ -301,7 +301,7 @@ fn measure(font: &Font<'_>, line: &str) -> Option<Ink> {
     })?;
     // Boxes of a few thousand pixels: exact in f32.
     let float = |value: i32| i16::try_from(value).map(f32::from).ok();
-    Some(Ink {
+    Some(LineBounds {
         left: float(all.min.x)?,
         top: float(all.min.y)?,
         width: float(all.width())?,
@@ -311,7 +311,7 @@ fn measure(font: &Font<'_>, line: &str) -> Option<Ink> {
 }
 
 /// The font size at which the line with its padding is as wide as `size`.
-fn font_size(ink: Ink, size: Size) -> f32 {
+fn font_size(ink: LineBounds, size: Size) -> f32 {
     MEASURE * float(size.width) / (ink.width + 2.0 * PAD * MEASURE)
 }
 
@@ -340,7 +340,7 @@ fn level(value: f32) -> u8 {
 }
 
 /// Draws the letters' coverage into `size` pixels.
-fn draw_line(font: &Font<'_>, line: &str, ink: Ink, size: Size) -> GrayImage {
+fn draw_line(font: &Font<'_>, line: &str, ink: LineBounds, size: Size) -> GrayImage {
     let font_size = font_size(ink, size);
     let factor = font_size / MEASURE;
     // The padded line is centred where rounding made the picture a little higher than it.
@@ -367,7 +367,7 @@ fn draw_line(font: &Font<'_>, line: &str, ink: Ink, size: Size) -> GrayImage {
 }
 
 /// The size in which the shadow of a line of `size` pixels is blurred.
-fn shadow_size(ink: Ink, size: Size) -> Size {
+fn shadow_size(ink: LineBounds, size: Size) -> Size {
     let font_size = font_size(ink, size);
     if font_size <= SHADOW_FONT_MAX {
         return size;
@@ -399,7 +399,7 @@ fn enlarge(shadow: Vec<u8>, from: Size, to: Size) -> Vec<u8> {
 }
 
 /// White letters over their shadow, of as many samples.
-fn shade(letters: &GrayImage, shadow: Vec<u8>, opacity: f32) -> Stamp {
+fn shade(letters: &GrayImage, shadow: Vec<u8>, opacity: f32) -> MarkBitmap {
     let (width, height) = letters.dimensions();
     let pixel = |(letter, dark): (&u8, u8)| {
         let (letter, dark) = (f32::from(*letter) / 255.0, f32::from(dark) / 255.0);
@@ -408,7 +408,7 @@ fn shade(letters: &GrayImage, shadow: Vec<u8>, opacity: f32) -> Stamp {
         [white, white, white, alpha]
     };
     let pixels = letters.as_raw().iter().zip(shadow).map(pixel).collect();
-    Stamp { size: Size { width, height }, pixels }
+    MarkBitmap { size: Size { width, height }, pixels }
 }
 
 fn read_png(file: &[u8]) -> Result<Pixels, MarkError> {
@@ -425,7 +425,7 @@ fn read_png(file: &[u8]) -> Result<Pixels, MarkError> {
 }
 
 /// Scales a picture with straight alpha; colours are multiplied first, so that no rim appears.
-fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> Stamp {
+fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> MarkBitmap {
     let mut multiplied = picture.clone();
     for pixel in multiplied.data.chunks_exact_mut(4) {
         let alpha = f32::from(pixel[3]) / 255.0 * opacity;
@@ -443,7 +443,7 @@ fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> Stamp {
         }
     }
     pixels.resize(index(size.width) * index(size.height), [0; 4]);
-    Stamp { size, pixels }
+    MarkBitmap { size, pixels }
 }
 
 fn index(value: u32) -> usize {

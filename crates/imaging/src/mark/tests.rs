@@ -1,7 +1,7 @@
 //! Marks: where they lie, how they look, what is kept.
 
 use super::*;
-use crate::blend::{Ground, onto_pixels};
+use crate::blend::{SampleModel, onto_pixels};
 use proptest::prelude::*;
 
 pub(crate) fn text(width_fraction: f32, margin_fraction: f32) -> MarkSetup {
@@ -25,11 +25,11 @@ fn setup(kind: MarkKind) -> MarkSetup {
 
 /// The mark on a flat RGB picture: its darkest and brightest level within its place.
 fn on_flat(level: u8, image: Size) -> (u8, u8) {
-    let marker = Marker::new(text(0.3, 0.02)).unwrap();
+    let marker = Watermark::new(text(0.3, 0.02)).unwrap();
     let data = vec![level; index(image.width) * index(image.height) * 3];
     let mut pixels = Pixels { size: image, channels: 3, data };
     let (stamp, place) = marker.prepare(image);
-    onto_pixels(&mut pixels, &stamp, place, Ground::Rgb);
+    onto_pixels(&mut pixels, &stamp, place, SampleModel::Rgb);
     (*pixels.data.iter().min().unwrap(), *pixels.data.iter().max().unwrap())
 }
 
@@ -45,7 +45,7 @@ fn a_text_reads_on_white_and_on_black() {
 
 #[test]
 fn the_mark_lies_in_the_lower_left_corner_in_fractions_of_the_width() {
-    let marker = Marker::new(text(0.3, 0.02)).unwrap();
+    let marker = Watermark::new(text(0.3, 0.02)).unwrap();
     for width in [500, 1000, 6000] {
         let image = Size { width, height: width * 2 / 3 };
         let rect = marker.place(image);
@@ -58,7 +58,7 @@ fn the_mark_lies_in_the_lower_left_corner_in_fractions_of_the_width() {
 #[test]
 fn a_high_mark_shrinks_to_a_low_picture() {
     let file = png(Size { width: 10, height: 100 });
-    let marker = Marker::new(setup(MarkKind::Png(file))).unwrap();
+    let marker = Watermark::new(setup(MarkKind::Png(file))).unwrap();
     let rect = marker.place(Size { width: 1000, height: 100 });
     assert_eq!(rect, Rect { x: 20, y: 20, width: 6, height: 60 });
 }
@@ -66,7 +66,7 @@ fn a_high_mark_shrinks_to_a_low_picture() {
 #[test]
 fn a_png_keeps_colour_and_transparency() {
     let file = png(Size { width: 40, height: 20 });
-    let marker = Marker::new(MarkSetup { opacity: 0.5, ..setup(MarkKind::Png(file)) }).unwrap();
+    let marker = Watermark::new(MarkSetup { opacity: 0.5, ..setup(MarkKind::Png(file)) }).unwrap();
     let (stamp, _) = marker.prepare(Size { width: 600, height: 400 });
     assert_eq!(stamp.size, Size { width: 180, height: 90 });
     assert!(stamp.pixels.iter().all(|pixel| *pixel == [50, 0, 0, 64]), "{:?}", stamp.pixels[0]);
@@ -74,7 +74,7 @@ fn a_png_keeps_colour_and_transparency() {
 
 #[test]
 fn prepared_marks_are_kept_within_bounds() {
-    let marker = Marker::new(text(0.3, 0.02)).unwrap();
+    let marker = Watermark::new(text(0.3, 0.02)).unwrap();
     let image = Size { width: 300, height: 200 };
     let first = marker.prepare(image).0;
     assert!(Arc::ptr_eq(&first, &marker.prepare(image).0));
@@ -98,7 +98,7 @@ fn the_id_changes_with_everything_that_changes_pixels() {
         MarkSetup { kind: other, ..base.clone() },
         MarkSetup { kind: MarkKind::Png(png(Size { width: 3, height: 3 })), ..base.clone() },
     ];
-    let id = |setup: MarkSetup| Marker::new(setup).unwrap().id().to_owned();
+    let id = |setup: MarkSetup| Watermark::new(setup).unwrap().id().to_owned();
     let first = id(base.clone());
     assert_eq!(first, id(base));
     assert_eq!(first.len(), 32);
@@ -111,7 +111,7 @@ fn the_id_changes_with_everything_that_changes_pixels() {
 fn wrong_settings_are_refused() {
     let base = text(0.3, 0.02);
     let check = |setup: MarkSetup, expected: MarkError| {
-        assert_eq!(Marker::new(setup).err(), Some(expected));
+        assert_eq!(Watermark::new(setup).err(), Some(expected));
     };
     for width_fraction in [0.0, 1.1, -1.0, f32::NAN, f32::INFINITY] {
         check(MarkSetup { width_fraction, ..base.clone() }, MarkError::Fraction("width"));
@@ -127,7 +127,7 @@ fn wrong_settings_are_refused() {
     check(line(&"x".repeat(201), &font), MarkError::Text);
     let wide = png(Size { width: 5000, height: 1 });
     for file in [wide, b"no png".to_vec()] {
-        assert!(matches!(Marker::new(setup(MarkKind::Png(file))), Err(MarkError::Png(_))));
+        assert!(matches!(Watermark::new(setup(MarkKind::Png(file))), Err(MarkError::Png(_))));
     }
 }
 
@@ -137,7 +137,7 @@ proptest! {
         width in 1u32..70_000, height in 1u32..70_000, fraction in 0.001f32..1.0,
         margin in 0.0f32..0.499,
     ) {
-        let marker = Marker::new(text(fraction, margin)).unwrap();
+        let marker = Watermark::new(text(fraction, margin)).unwrap();
         let rect = marker.place(Size { width, height });
         prop_assert!(rect.width >= 1 && rect.height >= 1);
         prop_assert!(rect.x + rect.width <= width && rect.y + rect.height <= height);
@@ -147,7 +147,7 @@ proptest! {
 
     #[test]
     fn a_mark_is_drawn_in_every_size(width in 1u32..80, height in 1u32..80) {
-        let marker = Marker::new(text(0.9, 0.02)).unwrap();
+        let marker = Watermark::new(text(0.9, 0.02)).unwrap();
         let (stamp, _) = marker.prepare(Size { width, height });
         prop_assert_eq!(stamp.pixels.len(), index(stamp.size.width) * index(stamp.size.height));
         prop_assert!(stamp.pixels.iter().all(|[red, .., alpha]| red <= alpha));

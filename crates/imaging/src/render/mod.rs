@@ -5,18 +5,18 @@
 //! decodes what it throws away, in whatever order it comes with the mark.
 
 use crate::bands::decode_bands;
-use crate::blend::{Ground, Place, onto_pixels, onto_planes};
-use crate::format::{Opened, Picture};
-use crate::mark::Marker;
+use crate::blend::{SampleModel, MarkPosition, onto_pixels, onto_planes};
+use crate::format::{DecodableFile, UnencodedPicture};
+use crate::mark::Watermark;
 use crate::resize::{cut, decode_scale, resize};
 use crate::steps::{check_crop, cover, fit};
 use crate::{
-    Bands, Colour, ImageFormat, Job, Orientation, RasterError, Rendered, ReversedAxes, Sampling,
-    Stage, Step, Way, colour, interest,
+    BandDecoder, OutputColour, ImageFormat, RenderJob, Orientation, RasterError, RenderOutput, ReversedAxes, OutputSampling,
+    RenderStage, RenderStep, RenderPath, colour, interest,
 };
 use geometry::{Rect, Size};
-use jpeg::codec::{self, Chroma, CodecError, Decoded, Header, Pixels, Planes, Scale, Space};
-use jpeg::scan::Bytes;
+use jpeg::codec::{self, ChromaSubsampling, CodecError, DecodeOutput, PictureHeader, Pixels, Planes, DecodeScale, ColourSpace};
+use jpeg::scan::ByteRanges;
 use std::borrow::Cow;
 
 /// Carries out a job.
@@ -24,20 +24,20 @@ use std::borrow::Cow;
 /// `stage` is told when a stage begins or goes on to its next step, in whatever order and as often
 /// as the job needs; once it says no, the render ends as [`RasterError::Abandoned`]. A single step
 /// (decoding a whole picture, say) is not interrupted, but for decoding in bands, which asks
-/// [`Bands::go_on`](crate::Bands::go_on) before each of them.
+/// [`BandDecoder::go_on`](crate::BandDecoder::go_on) before each of them.
 ///
 /// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice;
 /// for progressive originals another two bytes for each sample of each component.
 ///
 /// Damaged picture data still gives a picture, the same every time, with
-/// [`Rendered::warning`]; a file that is no JPEG, a kind that is not decoded, more pixels than
+/// [`RenderOutput::warning`]; a file that is no JPEG, a kind that is not decoded, more pixels than
 /// allowed, and steps that leave the picture are errors.
 pub fn render(
-    job: &Job<'_>,
-    marker: &Marker,
-    stage: &dyn Fn(Stage) -> bool,
-) -> Result<Rendered, RasterError> {
-    let mut work = Work::new(job, marker, stage, open(job)?);
+    job: &RenderJob<'_>,
+    marker: &Watermark,
+    stage: &dyn Fn(RenderStage) -> bool,
+) -> Result<RenderOutput, RasterError> {
+    let mut work = RenderState::new(job, marker, stage, open(job)?);
     for step in job.steps {
         work.apply(step)?;
     }
@@ -45,7 +45,7 @@ pub fn render(
 }
 
 /// The file, repaired if its headers need it, and what they say.
-fn open<'a>(job: &Job<'a>) -> Result<Opened<'a>, RasterError> {
+fn open<'a>(job: &RenderJob<'a>) -> Result<DecodableFile<'a>, RasterError> {
     let source = &job.source;
     let opened = source.format.open(source.file)?;
     let (size, pixels_max) = (opened.header.size, job.limits.pixels_max);
@@ -70,12 +70,12 @@ fn size_of(rect: Rect) -> Size {
 }
 
 /// The picture as it stands: a base, the part of it that is left, and what is noted.
-struct Work<'a> {
-    job: &'a Job<'a>,
-    marker: &'a Marker,
-    stage: &'a dyn Fn(Stage) -> bool,
+struct RenderState<'a> {
+    job: &'a RenderJob<'a>,
+    marker: &'a Watermark,
+    stage: &'a dyn Fn(RenderStage) -> bool,
     file: Cow<'a, [u8]>,
-    header: Header,
+    header: PictureHeader,
     /// Pixels after a change of scale; before it the original is the base.
     base: Option<Pixels>,
     /// What is left, in pixels of the upright base.
@@ -85,18 +85,18 @@ struct Work<'a> {
     /// The base's pixels are sRGB already.
     srgb: bool,
     decoded_pixels: u64,
-    way: Way,
+    way: RenderPath,
     warning: Option<String>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> RenderState<'a> {
     fn new(
-        job: &'a Job<'a>,
-        marker: &'a Marker,
-        stage: &'a dyn Fn(Stage) -> bool,
-        opened: Opened<'a>,
-    ) -> Work<'a> {
-        Work {
+        job: &'a RenderJob<'a>,
+        marker: &'a Watermark,
+        stage: &'a dyn Fn(RenderStage) -> bool,
+        opened: DecodableFile<'a>,
+    ) -> RenderState<'a> {
+        RenderState {
             job,
             marker,
             stage,
@@ -107,26 +107,26 @@ impl<'a> Work<'a> {
             marks: Vec::new(),
             srgb: false,
             decoded_pixels: 0,
-            way: Way::Whole,
+            way: RenderPath::Whole,
             warning: None,
         }
     }
 
-    fn begin(&self, stage: Stage) -> Result<(), RasterError> {
+    fn begin(&self, stage: RenderStage) -> Result<(), RasterError> {
         if (self.stage)(stage) { Ok(()) } else { Err(RasterError::Abandoned) }
     }
 
-    fn apply(&mut self, step: &Step) -> Result<(), RasterError> {
+    fn apply(&mut self, step: &RenderStep) -> Result<(), RasterError> {
         let here = size_of(self.region);
         match step {
-            Step::Watermark => self.marks.push(self.region),
-            Step::Crop(crop) => {
+            RenderStep::Watermark => self.marks.push(self.region),
+            RenderStep::Crop(crop) => {
                 check_crop(*crop, here)?;
                 let (x, y) = (self.region.x + crop.x, self.region.y + crop.y);
                 self.region = Rect { x, y, ..*crop };
             }
-            Step::Fit { long_px } => self.scale(fit(here, *long_px))?,
-            Step::Cover { width, height } => {
+            RenderStep::Fit { long_px } => self.scale(fit(here, *long_px))?,
+            RenderStep::Cover { width, height } => {
                 let (scaled, cut) = cover(here, *width, *height);
                 self.scale(scaled)?;
                 let pixels = self.pixels(None)?;
@@ -146,7 +146,7 @@ impl<'a> Work<'a> {
     fn scale(&mut self, wanted: Size) -> Result<(), RasterError> {
         if wanted != size_of(self.region) {
             let pixels = self.pixels(Some(wanted))?;
-            self.begin(Stage::Decode)?;
+            self.begin(RenderStage::Decode)?;
             let small = resize(pixels, wanted)?;
             self.rebase(small);
         }
@@ -165,11 +165,11 @@ impl<'a> Work<'a> {
             return Ok(pixels);
         }
         let mut pixels = self.convert(pixels)?;
-        self.begin(Stage::Blend)?;
+        self.begin(RenderStage::Blend)?;
         let ground = match pixels.channels {
-            1 => Ground::Grey,
-            3 => Ground::Rgb,
-            _ => Ground::Inks { inverted: self.job.source.adobe },
+            1 => SampleModel::Grey,
+            3 => SampleModel::Rgb,
+            _ => SampleModel::Inks { inverted: self.job.source.adobe },
         };
         for canvas in std::mem::take(&mut self.marks) {
             let (stamp, place) = self.marker.prepare(size_of(canvas));
@@ -180,50 +180,50 @@ impl<'a> Work<'a> {
 
     /// Converts to sRGB once, if that is asked for.
     fn convert(&mut self, pixels: Pixels) -> Result<Pixels, RasterError> {
-        if self.srgb || self.job.output.colour == Colour::Keep {
+        if self.srgb || self.job.output.colour == OutputColour::Keep {
             return Ok(pixels);
         }
         self.srgb = true;
-        self.begin(Stage::Decode)?;
+        self.begin(RenderStage::Decode)?;
         let source = &self.job.source;
         colour::to_srgb(pixels, source.icc, source.adobe)
     }
 
     /// Decodes the region of the original and turns it upright.
     fn decode(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
-        self.begin(Stage::Decode)?;
+        self.begin(RenderStage::Decode)?;
         let source = &self.job.source;
         let orientation = source.orientation;
         let stored = orientation.to_stored(self.region, source.stored);
         let is_whole = size_of(stored) == source.stored;
         let is_smaller = self.header.size != source.stored;
-        let scale = wanted.filter(|_| is_whole).map_or(Scale::FULL, |wanted| {
+        let scale = wanted.filter(|_| is_whole).map_or(DecodeScale::FULL, |wanted| {
             decode_scale(self.header.size, orientation.turn_size(wanted))
         });
         if is_smaller && !(is_whole && wanted.is_some()) {
             let text = "a smaller copy was given for a step that needs the original";
             return Err(RasterError::Internal(text.to_owned()));
         }
-        let Decoded { value, warning } = self.decode_at(scale)?;
+        let DecodeOutput { value, warning } = self.decode_at(scale)?;
         self.count(value.size, warning);
         let pixels = if is_whole { value } else { cut(value, stored) };
-        self.begin(Stage::Decode)?;
+        self.begin(RenderStage::Decode)?;
         Ok(orientation.turn(pixels))
     }
 
     /// Decodes the file at `scale`, in bands if that can be.
-    fn decode_at(&mut self, scale: Scale) -> Result<Decoded<Pixels>, RasterError> {
+    fn decode_at(&mut self, scale: DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError> {
         if self.header.size != self.job.source.stored {
-            self.way = Way::Level;
+            self.way = RenderPath::Level;
         } else if let Some(bands) = self.job.source.bands {
-            let Bands { scan, index, colour, spread, go_on } = bands;
-            let bytes = Bytes::whole(&self.file).watched(go_on);
+            let BandDecoder { scan, index, colour, spread, go_on } = bands;
+            let bytes = ByteRanges::whole(&self.file).watched(go_on);
             if let Ok(decoded) = decode_bands(scan, index, colour, &bytes, scale, spread) {
-                self.way = Way::Bands;
+                self.way = RenderPath::Bands;
                 return Ok(decoded);
             }
             // Bands that were stopped must not end in more work.
-            self.begin(Stage::Decode)?;
+            self.begin(RenderStage::Decode)?;
         }
         self.job.source.format.decode(&self.file, scale)
     }
@@ -233,29 +233,29 @@ impl<'a> Work<'a> {
         self.warning = self.warning.take().or(warning);
     }
 
-    fn finish(mut self) -> Result<Rendered, RasterError> {
+    fn finish(mut self) -> Result<RenderOutput, RasterError> {
         let size = size_of(self.region);
-        let keeps_profile = self.job.output.colour == Colour::Keep
+        let keeps_profile = self.job.output.colour == OutputColour::Keep
             && colour::fits(self.job.source.icc, self.header.space.channels());
         let file = match self.planes()? {
             Some(planes) => {
-                self.begin(Stage::Encode)?;
+                self.begin(RenderStage::Encode)?;
                 codec::encode_planes(&planes, self.job.output.quality)?
             }
             None => {
                 let pixels = self.pixels(None)?;
                 let pixels = self.convert(pixels)?;
-                self.begin(Stage::Encode)?;
+                self.begin(RenderStage::Encode)?;
                 self.encode(pixels)?
             }
         };
-        let Work { decoded_pixels, way, warning, .. } = self;
-        Ok(Rendered { file, size, keeps_profile, decoded_pixels, way, warning })
+        let RenderState { decoded_pixels, way, warning, .. } = self;
+        Ok(RenderOutput { file, size, keeps_profile, decoded_pixels, way, warning })
     }
 
     fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
-        let Job { source, output, .. } = self.job;
-        let picture = Picture {
+        let RenderJob { source, output, .. } = self.job;
+        let picture = UnencodedPicture {
             pixels: Cow::Owned(pixels),
             output: *output,
             original: self.header,
@@ -270,21 +270,21 @@ impl<'a> Work<'a> {
     ///
     /// Colour is then neither interpolated nor averaged again, and three conversions fall away.
     fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
-        let (job, Header { size, space, chroma }) = (self.job, self.header);
+        let (job, PictureHeader { size, space, chroma }) = (self.job, self.header);
         let orientation = job.source.orientation;
         let stored = orientation.to_stored(self.region, size);
         let samplings = match job.output.sampling {
-            Sampling::Keep => true,
-            Sampling::S420 => chroma == Chroma::Quarter || space == Space::Grey,
+            OutputSampling::Keep => true,
+            OutputSampling::S420 => chroma == ChromaSubsampling::Quarter || space == ColourSpace::Grey,
         };
-        let known = matches!(space, Space::Grey | Space::YCbCr) && chroma != Chroma::Other;
+        let known = matches!(space, ColourSpace::Grey | ColourSpace::YCbCr) && chroma != ChromaSubsampling::Other;
         let stays = self.base.is_none()
-            && job.output.colour == Colour::Keep
+            && job.output.colour == OutputColour::Keep
             && job.output.format == ImageFormat::JPEG;
         if !(samplings && known && stays && on_grid(stored, orientation.reversed(), chroma)) {
             return Ok(None);
         }
-        self.begin(Stage::Decode)?;
+        self.begin(RenderStage::Decode)?;
         let decoded = match codec::decode_planes(&self.file) {
             Ok(decoded) => decoded,
             Err(CodecError::Unsupported(_)) => return Ok(None),
@@ -293,7 +293,7 @@ impl<'a> Work<'a> {
         self.count(decoded.value.size, decoded.warning);
         let mut planes = turn_planes(decoded.value, stored, orientation);
         if !self.marks.is_empty() {
-            self.begin(Stage::Blend)?;
+            self.begin(RenderStage::Blend)?;
         }
         for canvas in std::mem::take(&mut self.marks) {
             let (stamp, place) = self.marker.prepare(size_of(canvas));
@@ -304,8 +304,8 @@ impl<'a> Work<'a> {
 }
 
 /// Where a mark placed on `canvas` lies in `region`; both in the same pixels.
-pub(super) fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
-    Place {
+pub(super) fn moved(place: MarkPosition, canvas: Rect, region: Rect) -> MarkPosition {
+    MarkPosition {
         x: place.x + i64::from(canvas.x) - i64::from(region.x),
         y: place.y + i64::from(canvas.y) - i64::from(region.y),
     }
@@ -313,7 +313,7 @@ pub(super) fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
 
 /// Whether a stored rectangle starts on a boundary between chroma samples, and on axes that are
 /// read backwards also ends on one.
-fn on_grid(stored: Rect, reversed: ReversedAxes, chroma: Chroma) -> bool {
+fn on_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsampling) -> bool {
     let (across, down) = chroma.cell();
     let fits = |start: u32, length: u32, cell: u32, reversed: bool| {
         start.is_multiple_of(cell) && (!reversed || (start + length).is_multiple_of(cell))

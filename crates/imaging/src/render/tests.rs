@@ -1,31 +1,31 @@
 //! Renders against the same steps on a full decode.
 
 use super::*;
-use crate::Bands;
+use crate::BandDecoder;
 use crate::mark::tests::text;
-use crate::{Output, RenderLimits, Source, StepError, output_size};
+use crate::{OutputOptions, RenderLimits, RenderSource, StepError, output_size};
 use jpeg::IndexedJpeg;
-use jpeg::codec::{Encoding, decode, encode, read_header};
+use jpeg::codec::{EncodeOptions, decode, encode, read_header};
 use jpeg::samples::{self, pictures};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 
 const LIMITS: RenderLimits = RenderLimits { pixels_max: 1_000_000 };
-const BEST: Output = Output {
+const BEST: OutputOptions = OutputOptions {
     format: ImageFormat::JPEG,
     quality: 100,
-    sampling: Sampling::Keep,
-    colour: Colour::Keep,
+    sampling: OutputSampling::Keep,
+    colour: OutputColour::Keep,
 };
 
-pub(crate) fn marker() -> Marker {
-    Marker::new(text(0.4, 0.05)).unwrap()
+pub(crate) fn marker() -> Watermark {
+    Watermark::new(text(0.4, 0.05)).unwrap()
 }
 
-pub(crate) fn source(jpeg: &[u8]) -> Source<'_> {
+pub(crate) fn source(jpeg: &[u8]) -> RenderSource<'_> {
     let stored = read_header(jpeg).unwrap().size;
     let adobe = jpeg.windows(5).any(|part| part == b"Adobe");
-    Source {
+    RenderSource {
         format: ImageFormat::JPEG,
         file: jpeg,
         orientation: Orientation::Upright,
@@ -37,11 +37,11 @@ pub(crate) fn source(jpeg: &[u8]) -> Source<'_> {
     }
 }
 
-pub(crate) fn job<'a>(jpeg: &'a [u8], steps: &'a [Step]) -> Job<'a> {
-    Job { source: source(jpeg), steps, output: BEST, limits: LIMITS }
+pub(crate) fn job<'a>(jpeg: &'a [u8], steps: &'a [RenderStep]) -> RenderJob<'a> {
+    RenderJob { source: source(jpeg), steps, output: BEST, limits: LIMITS }
 }
 
-fn run(job: &Job<'_>) -> Rendered {
+fn run(job: &RenderJob<'_>) -> RenderOutput {
     let rendered = render(job, &marker(), &|_| true).unwrap();
     assert_eq!(read_header(&rendered.file).unwrap().size, rendered.size);
     let upright = job.source.orientation.turn_size(job.source.stored);
@@ -50,7 +50,7 @@ fn run(job: &Job<'_>) -> Rendered {
 }
 
 pub(crate) fn pixels(jpeg: &[u8]) -> Pixels {
-    decode(jpeg, Scale::FULL).unwrap().value
+    decode(jpeg, DecodeScale::FULL).unwrap().value
 }
 
 pub(crate) fn psnr(a: &Pixels, b: &Pixels) -> f64 {
@@ -62,21 +62,21 @@ pub(crate) fn psnr(a: &Pixels, b: &Pixels) -> f64 {
 }
 
 /// The steps without a change of scale, done plainly on a full decode.
-pub(crate) fn plainly(job: &Job<'_>) -> Pixels {
+pub(crate) fn plainly(job: &RenderJob<'_>) -> Pixels {
     let mut picture = job.source.orientation.turn(pixels(job.source.file));
     let ground = match picture.channels {
-        1 => Ground::Grey,
-        3 => Ground::Rgb,
-        _ => Ground::Inks { inverted: job.source.adobe },
+        1 => SampleModel::Grey,
+        3 => SampleModel::Rgb,
+        _ => SampleModel::Inks { inverted: job.source.adobe },
     };
     for step in job.steps {
         match step {
-            Step::Crop(crop) => picture = cut(picture, *crop),
-            Step::Watermark => {
+            RenderStep::Crop(crop) => picture = cut(picture, *crop),
+            RenderStep::Watermark => {
                 let (stamp, place) = marker().prepare(picture.size);
                 onto_pixels(&mut picture, &stamp, place, ground);
             }
-            Step::Fit { .. } | Step::Cover { .. } => panic!("not plain"),
+            RenderStep::Fit { .. } | RenderStep::Cover { .. } => panic!("not plain"),
         }
     }
     picture
@@ -84,20 +84,20 @@ pub(crate) fn plainly(job: &Job<'_>) -> Pixels {
 
 const CROP: Rect = Rect { x: 13, y: 31, width: 90, height: 77 };
 
-pub(crate) fn chains() -> Vec<Vec<Step>> {
-    let crop = Step::Crop(CROP);
-    let aligned = Step::Crop(Rect { x: 8, y: 40, width: 64, height: 48 });
-    let again = Step::Crop(Rect { x: 5, y: 6, width: 40, height: 33 });
+pub(crate) fn chains() -> Vec<Vec<RenderStep>> {
+    let crop = RenderStep::Crop(CROP);
+    let aligned = RenderStep::Crop(Rect { x: 8, y: 40, width: 64, height: 48 });
+    let again = RenderStep::Crop(Rect { x: 5, y: 6, width: 40, height: 33 });
     vec![
         vec![],
-        vec![Step::Watermark],
+        vec![RenderStep::Watermark],
         vec![crop.clone()],
         vec![aligned.clone()],
-        vec![crop.clone(), Step::Watermark],
-        vec![Step::Watermark, crop.clone()],
-        vec![aligned, Step::Watermark],
-        vec![crop.clone(), Step::Watermark, again.clone()],
-        vec![Step::Watermark, crop, again, Step::Watermark],
+        vec![crop.clone(), RenderStep::Watermark],
+        vec![RenderStep::Watermark, crop.clone()],
+        vec![aligned, RenderStep::Watermark],
+        vec![crop.clone(), RenderStep::Watermark, again.clone()],
+        vec![RenderStep::Watermark, crop, again, RenderStep::Watermark],
     ]
 }
 
@@ -106,7 +106,7 @@ fn crops_and_marks_in_any_order_equal_the_plain_way() {
     let size = Size { width: 160, height: 120 };
     for (space, chroma) in pictures::KINDS {
         // Averaged again or not, colour that a file shares over several pixels loses something.
-        let close = if chroma == Chroma::Full { 40.0 } else { 27.0 };
+        let close = if chroma == ChromaSubsampling::Full { 40.0 } else { 27.0 };
         let jpeg = pictures::jpeg(size, space, chroma, 11);
         for steps in chains() {
             let job = job(&jpeg, &steps);
@@ -129,7 +129,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
                 if output_size(orientation.turn_size(size), &steps).is_err() {
                     continue;
                 }
-                let mut work = Work::new(&job, &marker, &|_| true, open(&job).unwrap());
+                let mut work = RenderState::new(&job, &marker, &|_| true, open(&job).unwrap());
                 for step in &steps {
                     work.apply(step).unwrap();
                 }
@@ -156,13 +156,13 @@ fn every_orientation_comes_out_upright() {
             | Orientation::Transverse => orientation,
         };
         let stored = back.turn(upright.clone());
-        let encoding = Encoding { quality: 100, space: Space::YCbCr, chroma: Chroma::Full };
+        let encoding = EncodeOptions { quality: 100, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full };
         let jpeg = encode(&stored, encoding).unwrap();
         let crop = Rect { x: 50, y: 7, width: 31, height: 40 };
-        for steps in [vec![], vec![Step::Crop(crop)]] {
+        for steps in [vec![], vec![RenderStep::Crop(crop)]] {
             let mut job = job(&jpeg, &steps);
             job.source.orientation = orientation;
-            for colour in [Colour::Keep, Colour::Srgb] {
+            for colour in [OutputColour::Keep, OutputColour::Srgb] {
                 job.output.colour = colour;
                 let expected =
                     if steps.is_empty() { upright.clone() } else { cut(upright.clone(), crop) };
@@ -175,14 +175,14 @@ fn every_orientation_comes_out_upright() {
 
 #[test]
 fn a_quarter_turn_turns_the_sampling() {
-    let jpeg = pictures::jpeg(Size { width: 64, height: 48 }, Space::YCbCr, Chroma::Half, 1);
-    for colour in [Colour::Keep, Colour::Srgb] {
+    let jpeg = pictures::jpeg(Size { width: 64, height: 48 }, ColourSpace::YCbCr, ChromaSubsampling::Half, 1);
+    for colour in [OutputColour::Keep, OutputColour::Srgb] {
         let mut job = job(&jpeg, &[]);
         job.source.orientation = Orientation::Quarter;
         job.output.colour = colour;
-        assert_eq!(read_header(&run(&job).file).unwrap().chroma, Chroma::HalfDown);
-        job.output.sampling = Sampling::S420;
-        assert_eq!(read_header(&run(&job).file).unwrap().chroma, Chroma::Quarter);
+        assert_eq!(read_header(&run(&job).file).unwrap().chroma, ChromaSubsampling::HalfDown);
+        job.output.sampling = OutputSampling::S420;
+        assert_eq!(read_header(&run(&job).file).unwrap().chroma, ChromaSubsampling::Quarter);
     }
 }
 
@@ -192,7 +192,7 @@ fn a_mark_leaves_the_rest_of_the_picture_alone() {
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(size, space, chroma, 3);
         let without = pixels(&run(&job(&jpeg, &[])).file);
-        let with = pixels(&run(&job(&jpeg, &[Step::Watermark])).file);
+        let with = pixels(&run(&job(&jpeg, &[RenderStep::Watermark])).file);
         let place = marker().place(size);
         // MCUs that the mark touches change as a whole, and colour is interpolated over one more.
         let near = |at: u32, start: u32, length: u32| at + 33 > start && at < start + length + 33;
@@ -215,15 +215,15 @@ fn grey_and_inks_stay_what_they_are() {
     let size = Size { width: 64, height: 48 };
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(size, space, chroma, 3);
-        let expected = if space == Space::Rgb { Space::YCbCr } else { space };
-        for steps in [vec![Step::Watermark], vec![Step::Fit { long_px: 30 }, Step::Watermark]] {
+        let expected = if space == ColourSpace::Rgb { ColourSpace::YCbCr } else { space };
+        for steps in [vec![RenderStep::Watermark], vec![RenderStep::Fit { long_px: 30 }, RenderStep::Watermark]] {
             let mut job = job(&jpeg, &steps);
             let rendered = run(&job);
             assert_eq!(read_header(&rendered.file).unwrap().space, expected);
             let adobe = rendered.file.windows(5).any(|part| part == b"Adobe");
             assert_eq!(adobe, space.channels() == 4);
-            job.output.colour = Colour::Srgb;
-            let expected = if space == Space::Grey { Space::Grey } else { Space::YCbCr };
+            job.output.colour = OutputColour::Srgb;
+            let expected = if space == ColourSpace::Grey { ColourSpace::Grey } else { ColourSpace::YCbCr };
             assert_eq!(read_header(&run(&job).file).unwrap().space, expected);
         }
     }
@@ -232,8 +232,8 @@ fn grey_and_inks_stay_what_they_are() {
 #[test]
 fn inks_without_adobes_marker_come_out_in_its_convention() {
     let size = Size { width: 64, height: 48 };
-    let jpeg = pictures::jpeg(size, Space::Cmyk, Chroma::Full, 3);
-    let header = jpeg::header::Header::parse(&jpeg, &samples::LIMITS).unwrap();
+    let jpeg = pictures::jpeg(size, ColourSpace::Cmyk, ChromaSubsampling::Full, 3);
+    let header = jpeg::header::JpegHeader::parse(&jpeg, &samples::LIMITS).unwrap();
     let plain = header.segments.iter().find(|segment| segment.marker == 0xEE).unwrap().whole();
     let bare = [&jpeg[..plain.start], &jpeg[plain.end..]].concat();
     assert!(!source(&bare).adobe);
@@ -244,20 +244,20 @@ fn inks_without_adobes_marker_come_out_in_its_convention() {
 #[test]
 fn a_profile_stays_only_with_its_pixels() {
     let adobe = moxcms::ColorProfile::new_adobe_rgb().encode().unwrap();
-    let jpeg = pictures::jpeg(Size { width: 64, height: 48 }, Space::YCbCr, Chroma::Full, 3);
+    let jpeg = pictures::jpeg(Size { width: 64, height: 48 }, ColourSpace::YCbCr, ChromaSubsampling::Full, 3);
     let mut job = job(&jpeg, &[]);
     assert!(!run(&job).keeps_profile);
     job.source.icc = Some(&adobe);
     let kept = run(&job);
     assert!(kept.keeps_profile);
-    job.output.colour = Colour::Srgb;
+    job.output.colour = OutputColour::Srgb;
     let converted = run(&job);
     assert!(!converted.keeps_profile);
     assert!(psnr(&pixels(&kept.file), &pixels(&converted.file)) < 40.0);
-    let grey = pictures::jpeg(Size { width: 64, height: 48 }, Space::Grey, Chroma::Full, 3);
-    let mut job = Job { source: source(&grey), ..job };
+    let grey = pictures::jpeg(Size { width: 64, height: 48 }, ColourSpace::Grey, ChromaSubsampling::Full, 3);
+    let mut job = RenderJob { source: source(&grey), ..job };
     job.source.icc = Some(&adobe);
-    job.output.colour = Colour::Keep;
+    job.output.colour = OutputColour::Keep;
     assert!(!run(&job).keeps_profile);
 }
 
@@ -269,10 +269,10 @@ fn a_small_rendition_looks_like_the_original() {
         .map(|level| u8::try_from(level).unwrap())
         .collect();
     let original = Pixels { size, channels: 3, data: smooth };
-    let encoding = Encoding { quality: 95, space: Space::YCbCr, chroma: Chroma::Quarter };
+    let encoding = EncodeOptions { quality: 95, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Quarter };
     let jpeg = encode(&original, encoding).unwrap();
     for long_px in [599, 300, 150, 74, 40] {
-        let steps = [Step::Fit { long_px }];
+        let steps = [RenderStep::Fit { long_px }];
         let found = pixels(&run(&job(&jpeg, &steps)).file);
         let expected = resize(original.clone(), found.size).unwrap();
         assert!(psnr(&found, &expected) > 40.0, "{long_px}: {:.1}", psnr(&found, &expected));
@@ -287,12 +287,12 @@ fn tiny_pictures_survive_every_chain() {
             let jpeg = pictures::jpeg(size, space, chroma, 3);
             let corner = Rect { x: width - 1, y: height - 1, width: 1, height: 1 };
             for steps in [
-                vec![Step::Fit { long_px: 4 }, Step::Watermark],
-                vec![Step::Cover { width: 2, height: 2 }, Step::Watermark],
-                vec![Step::Crop(corner), Step::Watermark],
-                vec![Step::Watermark, Step::Crop(corner)],
+                vec![RenderStep::Fit { long_px: 4 }, RenderStep::Watermark],
+                vec![RenderStep::Cover { width: 2, height: 2 }, RenderStep::Watermark],
+                vec![RenderStep::Crop(corner), RenderStep::Watermark],
+                vec![RenderStep::Watermark, RenderStep::Crop(corner)],
             ] {
-                for colour in [Colour::Keep, Colour::Srgb] {
+                for colour in [OutputColour::Keep, OutputColour::Srgb] {
                     let mut job = job(&jpeg, &steps);
                     job.source.orientation = Orientation::Transverse;
                     job.output.colour = colour;
@@ -308,20 +308,20 @@ fn tiny_pictures_survive_every_chain() {
 
 #[test]
 fn damage_is_told_and_gives_the_same_bytes() {
-    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
     let half = &jpeg[..jpeg.len() / 2];
-    for steps in chains().into_iter().chain([vec![Step::Fit { long_px: 20 }]]) {
+    for steps in chains().into_iter().chain([vec![RenderStep::Fit { long_px: 20 }]]) {
         let job = job(half, &steps);
         assert_eq!(run(&job), run(&job));
     }
     assert!(run(&job(half, &[])).warning.is_some());
-    let lower = [Step::Crop(Rect { x: 0, y: 100, width: 20, height: 20 })];
+    let lower = [RenderStep::Crop(Rect { x: 0, y: 100, width: 20, height: 20 })];
     assert!(run(&job(half, &lower)).warning.is_some());
 }
 
 #[test]
 fn stray_bytes_in_the_headers_are_forgiven() {
-    let jpeg = pictures::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg = pictures::jpeg(Size { width: 40, height: 30 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
     let mut dirty = jpeg[..2].to_vec();
     dirty.extend_from_slice(&[7, 7, 7]);
     dirty.extend_from_slice(&jpeg[2..]);
@@ -333,11 +333,11 @@ fn stray_bytes_in_the_headers_are_forgiven() {
 
 #[test]
 fn what_cannot_be_rendered_is_an_error() {
-    let jpeg = pictures::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
-    let fails = |job: &Job<'_>| render(job, &marker(), &|_| true).unwrap_err();
+    let jpeg = pictures::jpeg(Size { width: 40, height: 30 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let fails = |job: &RenderJob<'_>| render(job, &marker(), &|_| true).unwrap_err();
     let crop = Rect { x: 30, y: 0, width: 11, height: 1 };
     let outside = StepError::Outside { crop, image: Size { width: 40, height: 30 } };
-    assert_eq!(fails(&job(&jpeg, &[Step::Crop(crop)])), RasterError::Step(outside));
+    assert_eq!(fails(&job(&jpeg, &[RenderStep::Crop(crop)])), RasterError::Step(outside));
     let mut other = job(&jpeg, &[]);
     other.limits.pixels_max = 1199;
     assert!(matches!(fails(&other), RasterError::TooLarge { pixels_max: 1199, .. }));
@@ -352,7 +352,7 @@ fn what_cannot_be_rendered_is_an_error() {
 
 #[test]
 fn a_fractional_sampling_is_unsupported() {
-    let jpeg = pictures::jpeg(Size { width: 48, height: 48 }, Space::YCbCr, Chroma::Full, 3);
+    let jpeg = pictures::jpeg(Size { width: 48, height: 48 }, ColourSpace::YCbCr, ChromaSubsampling::Full, 3);
     let mut odd = jpeg;
     let frame = odd.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
     odd[frame + 11] = 0x31;
@@ -363,9 +363,9 @@ fn a_fractional_sampling_is_unsupported() {
 
 #[test]
 fn a_render_stops_when_nobody_waits() {
-    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
-    let steps = [Step::Fit { long_px: 40 }, Step::Watermark];
-    for colour in [Colour::Keep, Colour::Srgb] {
+    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let steps = [RenderStep::Fit { long_px: 40 }, RenderStep::Watermark];
+    for colour in [OutputColour::Keep, OutputColour::Srgb] {
         let mut job = job(&jpeg, &steps);
         job.output.colour = colour;
         let asked = Cell::new(0);
@@ -384,7 +384,7 @@ fn a_render_stops_when_nobody_waits() {
 }
 
 /// The stages of a job, without repeats in a row, and the way it took.
-fn course(job: &Job<'_>) -> (Vec<Stage>, Way) {
+fn course(job: &RenderJob<'_>) -> (Vec<RenderStage>, RenderPath) {
     let stages = RefCell::new(Vec::new());
     let note = |stage| {
         stages.borrow_mut().push(stage);
@@ -398,36 +398,36 @@ fn course(job: &Job<'_>) -> (Vec<Stage>, Way) {
 
 #[test]
 fn a_render_says_its_stages_and_its_way() {
-    use Stage::{Blend, Decode, Encode};
-    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
-    let crop = |x, y, width, height| Step::Crop(Rect { x, y, width, height });
+    use RenderStage::{Blend, Decode, Encode};
+    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let crop = |x, y, width, height| RenderStep::Crop(Rect { x, y, width, height });
     let (even, odd) = (|| crop(16, 32, 48, 48), || crop(13, 31, 48, 48));
-    let small = || Step::Fit { long_px: 40 };
+    let small = || RenderStep::Fit { long_px: 40 };
     let (plain, marked) = (vec![Decode, Encode], vec![Decode, Blend, Encode]);
-    for colour in [Colour::Keep, Colour::Srgb] {
-        let check = |steps: &[Step], stages: &[Stage], way: Way| {
+    for colour in [OutputColour::Keep, OutputColour::Srgb] {
+        let check = |steps: &[RenderStep], stages: &[RenderStage], way: RenderPath| {
             let mut job = job(&jpeg, steps);
             job.output.colour = colour;
             assert_eq!(course(&job), (stages.to_vec(), way), "{steps:?} {colour:?}");
         };
-        check(&[], &plain, Way::Whole);
-        check(&[Step::Watermark], &marked, Way::Whole);
-        check(&[small()], &plain, Way::Whole);
-        check(&[small(), Step::Watermark], &marked, Way::Whole);
-        check(&[even()], &plain, Way::Whole);
-        check(&[odd()], &plain, Way::Whole);
-        check(&[odd(), Step::Watermark], &marked, Way::Whole);
-        check(&[odd(), small()], &plain, Way::Whole);
-        check(&[Step::Watermark, small()], &[Decode, Blend, Decode, Encode], Way::Whole);
+        check(&[], &plain, RenderPath::Whole);
+        check(&[RenderStep::Watermark], &marked, RenderPath::Whole);
+        check(&[small()], &plain, RenderPath::Whole);
+        check(&[small(), RenderStep::Watermark], &marked, RenderPath::Whole);
+        check(&[even()], &plain, RenderPath::Whole);
+        check(&[odd()], &plain, RenderPath::Whole);
+        check(&[odd(), RenderStep::Watermark], &marked, RenderPath::Whole);
+        check(&[odd(), small()], &plain, RenderPath::Whole);
+        check(&[RenderStep::Watermark, small()], &[Decode, Blend, Decode, Encode], RenderPath::Whole);
     }
 }
 
 #[test]
 fn threads_do_not_change_a_byte() {
     let jpeg =
-        pictures::jpeg(Size { width: 1900, height: 1700 }, Space::YCbCr, Chroma::Quarter, 3);
+        pictures::jpeg(Size { width: 1900, height: 1700 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
     let indexed = IndexedJpeg::open(jpeg.clone(), &samples::LIMITS).unwrap();
-    let steps = [Step::Fit { long_px: 400 }, Step::Watermark];
+    let steps = [RenderStep::Fit { long_px: 400 }, RenderStep::Watermark];
     let on = |threads: usize| {
         // Each thread takes the next piece of work that is left.
         let spread = move |count: usize, work: &(dyn Fn(usize) + Sync)| {
@@ -449,11 +449,11 @@ fn threads_do_not_change_a_byte() {
         let mut job = job(&jpeg, &steps);
         job.limits.pixels_max = 10_000_000;
         let (scan, index, colour) = (&indexed.scan, &indexed.index, indexed.colour.as_slice());
-        job.source.bands = Some(Bands { scan, index, colour, spread: &spread, go_on: &|| true });
+        job.source.bands = Some(BandDecoder { scan, index, colour, spread: &spread, go_on: &|| true });
         run(&job)
     };
     let one = on(1);
-    assert_eq!(one.way, Way::Bands);
+    assert_eq!(one.way, RenderPath::Bands);
     assert_eq!(one, on(3));
     let mut whole = job(&jpeg, &steps);
     whole.limits.pixels_max = 10_000_000;
@@ -469,12 +469,12 @@ proptest! {
         (tag, colour, sampling) in (1u32..9, any::<bool>(), any::<bool>()),
         steps in proptest::collection::vec(
             prop_oneof![
-                (1u32..200).prop_map(|long_px| Step::Fit { long_px }),
-                (1u32..90, 1u32..90).prop_map(|(width, height)| Step::Cover { width, height }),
+                (1u32..200).prop_map(|long_px| RenderStep::Fit { long_px }),
+                (1u32..90, 1u32..90).prop_map(|(width, height)| RenderStep::Cover { width, height }),
                 (0u32..60, 0u32..60, 1u32..60, 1u32..60).prop_map(|(x, y, width, height)| {
-                    Step::Crop(Rect { x, y, width, height })
+                    RenderStep::Crop(Rect { x, y, width, height })
                 }),
-                Just(Step::Watermark),
+                Just(RenderStep::Watermark),
             ],
             0..5,
         ),
@@ -483,8 +483,8 @@ proptest! {
         let jpeg = pictures::jpeg(Size { width, height }, space, chroma, tag);
         let mut job = job(&jpeg, &steps);
         job.source.orientation = Orientation::of_tag(tag);
-        job.output.colour = if colour { Colour::Srgb } else { Colour::Keep };
-        job.output.sampling = if sampling { Sampling::S420 } else { Sampling::Keep };
+        job.output.colour = if colour { OutputColour::Srgb } else { OutputColour::Keep };
+        job.output.sampling = if sampling { OutputSampling::S420 } else { OutputSampling::Keep };
         let upright = job.source.orientation.turn_size(job.source.stored);
         match output_size(upright, &steps) {
             Ok(_) => prop_assert_eq!(run(&job).warning, None),

@@ -1,7 +1,7 @@
 //! Decodes and encodes whole pictures with libjpeg-turbo.
 //!
 //! Whole pictures go in and out as interleaved pixels or as planes of components; what is not
-//! needed is left out by [`Scale`] (fewer pixels from the DCT itself) or by `scan` (a region).
+//! needed is left out by [`DecodeScale`] (fewer pixels from the DCT itself) or by `scan` (a region).
 //! Nothing of the crate's types leaves this file.
 
 use geometry::Size;
@@ -22,7 +22,7 @@ const PLANE_ALIGN: usize = 1;
 
 /// The colour space in which a JPEG stores its components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Space {
+pub enum ColourSpace {
     /// One component of grey levels.
     Grey,
     /// Luma and two chroma channels.
@@ -35,40 +35,40 @@ pub enum Space {
     Ycck,
 }
 
-impl Space {
+impl ColourSpace {
     /// Samples per pixel after decoding.
     #[must_use]
     pub fn channels(self) -> usize {
         match self {
-            Space::Grey => 1,
-            Space::YCbCr | Space::Rgb => 3,
-            Space::Cmyk | Space::Ycck => 4,
+            ColourSpace::Grey => 1,
+            ColourSpace::YCbCr | ColourSpace::Rgb => 3,
+            ColourSpace::Cmyk | ColourSpace::Ycck => 4,
         }
     }
 
     /// The format in which pixels of this space are decoded and encoded.
     fn format(self) -> PixelFormat {
         match self {
-            Space::Grey => PixelFormat::GRAY,
-            Space::YCbCr | Space::Rgb => PixelFormat::RGB,
-            Space::Cmyk | Space::Ycck => PixelFormat::CMYK,
+            ColourSpace::Grey => PixelFormat::GRAY,
+            ColourSpace::YCbCr | ColourSpace::Rgb => PixelFormat::RGB,
+            ColourSpace::Cmyk | ColourSpace::Ycck => PixelFormat::CMYK,
         }
     }
 
     fn colorspace(self) -> Colorspace {
         match self {
-            Space::Grey => Colorspace::Gray,
-            Space::YCbCr => Colorspace::YCbCr,
-            Space::Rgb => Colorspace::RGB,
-            Space::Cmyk => Colorspace::CMYK,
-            Space::Ycck => Colorspace::YCCK,
+            ColourSpace::Grey => Colorspace::Gray,
+            ColourSpace::YCbCr => Colorspace::YCbCr,
+            ColourSpace::Rgb => Colorspace::RGB,
+            ColourSpace::Cmyk => Colorspace::CMYK,
+            ColourSpace::Ycck => Colorspace::YCCK,
         }
     }
 }
 
 /// Chroma subsampling: how many pixels share one chroma sample, across and down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Chroma {
+pub enum ChromaSubsampling {
     /// 4:4:4, and everything without chroma.
     Full,
     /// 4:2:2: two pixels in a row share a sample.
@@ -85,68 +85,68 @@ pub enum Chroma {
     Other,
 }
 
-impl Chroma {
-    /// Pixels per chroma sample, across and down; `(1, 1)` for [`Chroma::Other`].
+impl ChromaSubsampling {
+    /// Pixels per chroma sample, across and down; `(1, 1)` for [`ChromaSubsampling::Other`].
     #[must_use]
     pub fn cell(self) -> (u32, u32) {
         match self {
-            Chroma::Full | Chroma::Other => (1, 1),
-            Chroma::Half => (2, 1),
-            Chroma::Quarter => (2, 2),
-            Chroma::HalfDown => (1, 2),
-            Chroma::QuarterAcross => (4, 1),
-            Chroma::QuarterDown => (1, 4),
+            ChromaSubsampling::Full | ChromaSubsampling::Other => (1, 1),
+            ChromaSubsampling::Half => (2, 1),
+            ChromaSubsampling::Quarter => (2, 2),
+            ChromaSubsampling::HalfDown => (1, 2),
+            ChromaSubsampling::QuarterAcross => (4, 1),
+            ChromaSubsampling::QuarterDown => (1, 4),
         }
     }
 
     /// The subsampling of the picture after a quarter turn.
     #[must_use]
-    pub fn turned(self) -> Chroma {
+    pub fn turned(self) -> ChromaSubsampling {
         match self {
-            Chroma::Full | Chroma::Quarter | Chroma::Other => self,
-            Chroma::Half => Chroma::HalfDown,
-            Chroma::HalfDown => Chroma::Half,
-            Chroma::QuarterAcross => Chroma::QuarterDown,
-            Chroma::QuarterDown => Chroma::QuarterAcross,
+            ChromaSubsampling::Full | ChromaSubsampling::Quarter | ChromaSubsampling::Other => self,
+            ChromaSubsampling::Half => ChromaSubsampling::HalfDown,
+            ChromaSubsampling::HalfDown => ChromaSubsampling::Half,
+            ChromaSubsampling::QuarterAcross => ChromaSubsampling::QuarterDown,
+            ChromaSubsampling::QuarterDown => ChromaSubsampling::QuarterAcross,
         }
     }
 
-    fn of(subsamp: Subsamp) -> Chroma {
+    fn of(subsamp: Subsamp) -> ChromaSubsampling {
         match subsamp {
-            Subsamp::None | Subsamp::Gray => Chroma::Full,
-            Subsamp::Sub2x1 => Chroma::Half,
-            Subsamp::Sub2x2 => Chroma::Quarter,
-            Subsamp::Sub1x2 => Chroma::HalfDown,
-            Subsamp::Sub4x1 => Chroma::QuarterAcross,
-            Subsamp::Sub1x4 => Chroma::QuarterDown,
-            Subsamp::Unknown | _ => Chroma::Other,
+            Subsamp::None | Subsamp::Gray => ChromaSubsampling::Full,
+            Subsamp::Sub2x1 => ChromaSubsampling::Half,
+            Subsamp::Sub2x2 => ChromaSubsampling::Quarter,
+            Subsamp::Sub1x2 => ChromaSubsampling::HalfDown,
+            Subsamp::Sub4x1 => ChromaSubsampling::QuarterAcross,
+            Subsamp::Sub1x4 => ChromaSubsampling::QuarterDown,
+            Subsamp::Unknown | _ => ChromaSubsampling::Other,
         }
     }
 
-    fn subsamp(self, space: Space) -> Subsamp {
-        if space == Space::Grey {
+    fn subsamp(self, space: ColourSpace) -> Subsamp {
+        if space == ColourSpace::Grey {
             return Subsamp::Gray;
         }
         match self {
-            Chroma::Full | Chroma::Other => Subsamp::None,
-            Chroma::Half => Subsamp::Sub2x1,
-            Chroma::Quarter => Subsamp::Sub2x2,
-            Chroma::HalfDown => Subsamp::Sub1x2,
-            Chroma::QuarterAcross => Subsamp::Sub4x1,
-            Chroma::QuarterDown => Subsamp::Sub1x4,
+            ChromaSubsampling::Full | ChromaSubsampling::Other => Subsamp::None,
+            ChromaSubsampling::Half => Subsamp::Sub2x1,
+            ChromaSubsampling::Quarter => Subsamp::Sub2x2,
+            ChromaSubsampling::HalfDown => Subsamp::Sub1x2,
+            ChromaSubsampling::QuarterAcross => Subsamp::Sub4x1,
+            ChromaSubsampling::QuarterDown => Subsamp::Sub1x4,
         }
     }
 }
 
 /// Size, colour space and chroma subsampling of a JPEG file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct PictureHeader {
     /// The picture as it is stored, before any orientation.
     pub size: Size,
     /// The components' colour space.
-    pub space: Space,
+    pub space: ColourSpace,
     /// Chroma subsampling of the components.
-    pub chroma: Chroma,
+    pub chroma: ChromaSubsampling,
 }
 
 /// Why a JPEG file could not be decoded or encoded.
@@ -167,7 +167,7 @@ pub enum CodecError {
 ///
 /// Samples that the stream did not provide are zero or grey, the same on every run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded<T> {
+pub struct DecodeOutput<T> {
     /// The decoded pixels or planes.
     pub value: T,
     /// The first warning about damaged data; `None` when the data is sound.
@@ -187,7 +187,7 @@ pub struct Pixels {
 
 /// One plane's place in the data of [`Planes`]; rows follow each other without padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plane {
+pub struct PlaneLayout {
     /// Index of the first sample.
     pub start: usize,
     /// Number of samples in a row.
@@ -204,9 +204,9 @@ pub struct Planes {
     /// The picture's size in pixels, without padding.
     pub size: Size,
     /// Colour space: grey or YCbCr.
-    pub space: Space,
+    pub space: ColourSpace,
     /// Chroma subsampling of the components.
-    pub chroma: Chroma,
+    pub chroma: ChromaSubsampling,
     /// All planes, one behind the other.
     pub data: Vec<u8>,
 }
@@ -214,39 +214,39 @@ pub struct Planes {
 impl Planes {
     /// Where each plane lies: one for grey, three otherwise.
     #[must_use]
-    pub fn layout(size: Size, space: Space, chroma: Chroma) -> Vec<Plane> {
+    pub fn layout(size: Size, space: ColourSpace, chroma: ChromaSubsampling) -> Vec<PlaneLayout> {
         let (across, down) = chroma.cell();
         let (cols, rows) = (size.width.div_ceil(across), size.height.div_ceil(down));
-        let luma = Plane { start: 0, width: px(cols * across), height: px(rows * down) };
+        let luma = PlaneLayout { start: 0, width: px(cols * across), height: px(rows * down) };
         let mut planes = vec![luma];
-        if space != Space::Grey {
+        if space != ColourSpace::Grey {
             let (width, height) = (px(cols), px(rows));
             let start = luma.width * luma.height;
-            planes.push(Plane { start, width, height });
-            planes.push(Plane { start: start + width * height, width, height });
+            planes.push(PlaneLayout { start, width, height });
+            planes.push(PlaneLayout { start: start + width * height, width, height });
         }
         planes
     }
 
     /// The samples that planes of this layout hold in all.
     #[must_use]
-    pub fn samples(layout: &[Plane]) -> usize {
+    pub fn samples(layout: &[PlaneLayout]) -> usize {
         layout.last().map_or(0, |plane| plane.start + plane.width * plane.height)
     }
 }
 
 /// Eighths of the full size that the decoder makes from the DCT, 1 to 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Scale(u8);
+pub struct DecodeScale(u8);
 
-impl Scale {
+impl DecodeScale {
     /// The full size, eight eighths.
-    pub const FULL: Scale = Scale(8);
+    pub const FULL: DecodeScale = DecodeScale(8);
 
     /// `eighths` eighths, brought into 1 to 8.
     #[must_use]
-    pub fn eighths(eighths: u8) -> Scale {
-        Scale(eighths.clamp(1, 8))
+    pub fn eighths(eighths: u8) -> DecodeScale {
+        DecodeScale(eighths.clamp(1, 8))
     }
 
     /// The size of a picture of `size` decoded at this scale, each edge rounded up.
@@ -262,13 +262,13 @@ impl Scale {
 
 /// How [`encode`] writes pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Encoding {
+pub struct EncodeOptions {
     /// The library's quality, 1 to 100.
     pub quality: u8,
     /// The colour space of the stream.
-    pub space: Space,
+    pub space: ColourSpace,
     /// Chroma subsampling of the components.
-    pub chroma: Chroma,
+    pub chroma: ChromaSubsampling,
 }
 
 /// A pixel count or edge as an index.
@@ -308,40 +308,40 @@ fn warning_of(answer: turbojpeg::Result<()>) -> Result<Option<String>, CodecErro
     match answer {
         Ok(()) => Ok(None),
         Err(error) => match failure(&error) {
-            Failure::Warning(text) => Ok(Some(text)),
-            Failure::Fatal(error) => Err(error),
+            LibraryFailure::Warning(text) => Ok(Some(text)),
+            LibraryFailure::Fatal(error) => Err(error),
         },
     }
 }
 
-enum Failure {
+enum LibraryFailure {
     Warning(String),
     Fatal(CodecError),
 }
 
-fn failure(error: &turbojpeg::Error) -> Failure {
+fn failure(error: &turbojpeg::Error) -> LibraryFailure {
     // The headers hold no picture: sizes are -1.
     if matches!(error, turbojpeg::Error::IntegerOverflow(_)) {
-        return Failure::Fatal(CodecError::Corrupt("no picture in the headers".to_owned()));
+        return LibraryFailure::Fatal(CodecError::Corrupt("no picture in the headers".to_owned()));
     }
     let turbojpeg::Error::TurboJpegError(text) = error else {
-        return Failure::Fatal(CodecError::Unsupported(error.to_string()));
+        return LibraryFailure::Fatal(CodecError::Unsupported(error.to_string()));
     };
     // The library puts the name of its function in front of some texts.
     let bare = text.split_once("(): ").map_or(text.as_str(), |(_, rest)| rest);
     if WARNINGS.iter().any(|start| bare.starts_with(start)) {
-        Failure::Warning(bare.to_owned())
+        LibraryFailure::Warning(bare.to_owned())
     } else if UNSUPPORTED.iter().any(|start| bare.starts_with(start)) {
-        Failure::Fatal(CodecError::Unsupported(bare.to_owned()))
+        LibraryFailure::Fatal(CodecError::Unsupported(bare.to_owned()))
     } else {
-        Failure::Fatal(CodecError::Corrupt(bare.to_owned()))
+        LibraryFailure::Fatal(CodecError::Corrupt(bare.to_owned()))
     }
 }
 
 fn fatal(error: &turbojpeg::Error) -> CodecError {
     match failure(error) {
-        Failure::Warning(text) => CodecError::Corrupt(text),
-        Failure::Fatal(error) => error,
+        LibraryFailure::Warning(text) => CodecError::Corrupt(text),
+        LibraryFailure::Fatal(error) => error,
     }
 }
 
@@ -351,26 +351,26 @@ fn decompressor() -> Result<Decompressor, CodecError> {
     Ok(decompressor)
 }
 
-fn header_of(header: &DecompressHeader) -> Result<Header, CodecError> {
+fn header_of(header: &DecompressHeader) -> Result<PictureHeader, CodecError> {
     if header.is_lossless {
         return Err(CodecError::Unsupported("lossless JPEG".to_owned()));
     }
     let space = match header.colorspace {
-        Colorspace::Gray => Space::Grey,
-        Colorspace::YCbCr => Space::YCbCr,
-        Colorspace::RGB => Space::Rgb,
-        Colorspace::CMYK => Space::Cmyk,
-        Colorspace::YCCK => Space::Ycck,
+        Colorspace::Gray => ColourSpace::Grey,
+        Colorspace::YCbCr => ColourSpace::YCbCr,
+        Colorspace::RGB => ColourSpace::Rgb,
+        Colorspace::CMYK => ColourSpace::Cmyk,
+        Colorspace::YCCK => ColourSpace::Ycck,
     };
     let size = Size { width: edge(header.width)?, height: edge(header.height)? };
-    Ok(Header { size, space, chroma: Chroma::of(header.subsamp) })
+    Ok(PictureHeader { size, space, chroma: ChromaSubsampling::of(header.subsamp) })
 }
 
 /// Reads what the headers say; no memory for pixels is taken.
 ///
 /// Fails where [`decode`] would fail on the headers. Damage between them, which the library calls
 /// a warning, is an error here: [`crate::repair`] can clean it.
-pub fn read_header(jpeg: &[u8]) -> Result<Header, CodecError> {
+pub fn read_header(jpeg: &[u8]) -> Result<PictureHeader, CodecError> {
     let header = decompressor()?.read_header(jpeg).map_err(|error| fatal(&error))?;
     header_of(&header)
 }
@@ -380,10 +380,10 @@ pub fn read_header(jpeg: &[u8]) -> Result<Header, CodecError> {
 /// CMYK and YCCK become four inks as the file stores them: inverted in files that Adobe's marker
 /// describes. The memory taken is that of the pixels, and for progressive files another two bytes
 /// for each sample of each component; the caller has checked the size.
-pub fn decode(jpeg: &[u8], scale: Scale) -> Result<Decoded<Pixels>, CodecError> {
+pub fn decode(jpeg: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, CodecError> {
     let mut decompressor = decompressor()?;
     let header = decompressor.read_header(jpeg).map_err(|error| fatal(&error))?;
-    let Header { size, space, .. } = header_of(&header)?;
+    let PictureHeader { size, space, .. } = header_of(&header)?;
     let factor = ScalingFactor::new(usize::from(scale.0), 8);
     decompressor.set_scaling_factor(factor).map_err(|error| fatal(&error))?;
     let size = scale.of(size);
@@ -397,17 +397,17 @@ pub fn decode(jpeg: &[u8], scale: Scale) -> Result<Decoded<Pixels>, CodecError> 
         format: space.format(),
     };
     let warning = warning_of(decompressor.decompress(jpeg, image))?;
-    Ok(Decoded { value: Pixels { size, channels, data }, warning })
+    Ok(DecodeOutput { value: Pixels { size, channels, data }, warning })
 }
 
 /// Decodes a grey or YCbCr picture to its planes, without upsampling or colour conversion.
 ///
-/// Fails with [`CodecError::Unsupported`] for other spaces and for [`Chroma::Other`].
-pub fn decode_planes(jpeg: &[u8]) -> Result<Decoded<Planes>, CodecError> {
+/// Fails with [`CodecError::Unsupported`] for other spaces and for [`ChromaSubsampling::Other`].
+pub fn decode_planes(jpeg: &[u8]) -> Result<DecodeOutput<Planes>, CodecError> {
     let mut decompressor = decompressor()?;
     let header = decompressor.read_header(jpeg).map_err(|error| fatal(&error))?;
-    let Header { size, space, chroma } = header_of(&header)?;
-    if !matches!(space, Space::Grey | Space::YCbCr) || chroma == Chroma::Other {
+    let PictureHeader { size, space, chroma } = header_of(&header)?;
+    if !matches!(space, ColourSpace::Grey | ColourSpace::YCbCr) || chroma == ChromaSubsampling::Other {
         return Err(CodecError::Unsupported(
             "this JPEG has no planes of known sampling".to_owned(),
         ));
@@ -421,7 +421,7 @@ pub fn decode_planes(jpeg: &[u8]) -> Result<Decoded<Planes>, CodecError> {
         subsamp: chroma.subsamp(space),
     };
     let warning = warning_of(decompressor.decompress_to_yuv(jpeg, image))?;
-    Ok(Decoded { value: Planes { size, space, chroma, data }, warning })
+    Ok(DecodeOutput { value: Planes { size, space, chroma, data }, warning })
 }
 
 /// Rewrites the coefficients of any kind of scan as one baseline scan with the standard tables,
@@ -436,7 +436,7 @@ pub fn to_baseline(jpeg: &[u8]) -> Result<Vec<u8>, CodecError> {
     transformer.transform_to_vec(&transform, jpeg).map_err(|error| fatal(&error))
 }
 
-fn compressor(encoding: Encoding) -> turbojpeg::Result<Compressor> {
+fn compressor(encoding: EncodeOptions) -> turbojpeg::Result<Compressor> {
     let mut compressor = Compressor::new()?;
     compressor.set_quality(i32::from(encoding.quality.clamp(1, 100)))?;
     compressor.set_subsamp(encoding.chroma.subsamp(encoding.space))?;
@@ -447,7 +447,7 @@ fn compressor(encoding: Encoding) -> turbojpeg::Result<Compressor> {
 ///
 /// The channels of `pixels` are those of `encoding.space`. Inks are written as they are, with
 /// Adobe's marker: they must be inverted, as that marker says.
-pub fn encode(pixels: &Pixels, encoding: Encoding) -> Result<Vec<u8>, CodecError> {
+pub fn encode(pixels: &Pixels, encoding: EncodeOptions) -> Result<Vec<u8>, CodecError> {
     let failed = |error: turbojpeg::Error| CodecError::Encode(error.to_string());
     let mut compressor = compressor(encoding).map_err(failed)?;
     compressor.set_colorspace(encoding.space.colorspace()).map_err(failed)?;
@@ -465,7 +465,7 @@ pub fn encode(pixels: &Pixels, encoding: Encoding) -> Result<Vec<u8>, CodecError
 /// Encodes planes as a baseline JPEG with the library's default tables and no metadata.
 pub fn encode_planes(planes: &Planes, quality: u8) -> Result<Vec<u8>, CodecError> {
     let failed = |error: turbojpeg::Error| CodecError::Encode(error.to_string());
-    let encoding = Encoding { quality, space: planes.space, chroma: planes.chroma };
+    let encoding = EncodeOptions { quality, space: planes.space, chroma: planes.chroma };
     let mut compressor = compressor(encoding).map_err(failed)?;
     let image = YuvImage {
         pixels: planes.data.as_slice(),

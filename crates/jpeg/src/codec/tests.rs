@@ -22,7 +22,7 @@ fn headers_tell_size_space_and_sampling() {
     let size = Size { width: 37, height: 21 };
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(size, space, chroma, 1);
-        assert_eq!(read_header(&jpeg), Ok(Header { size, space, chroma }));
+        assert_eq!(read_header(&jpeg), Ok(PictureHeader { size, space, chroma }));
     }
 }
 
@@ -31,7 +31,7 @@ fn planes_are_encoded_as_they_were_decoded() {
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(Size { width: 37, height: 21 }, space, chroma, 2);
         let planes = decode_planes(&jpeg);
-        if !matches!(space, Space::Grey | Space::YCbCr) {
+        if !matches!(space, ColourSpace::Grey | ColourSpace::YCbCr) {
             assert!(matches!(planes, Err(CodecError::Unsupported(_))));
             continue;
         }
@@ -49,27 +49,27 @@ fn planes_are_encoded_as_they_were_decoded() {
 
 #[test]
 fn a_truncated_scan_is_a_warning_and_always_the_same_picture() {
-    let jpeg = pictures::jpeg(Size { width: 90, height: 70 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg = pictures::jpeg(Size { width: 90, height: 70 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
     let half = &jpeg[..jpeg.len() / 2];
-    let first = decode(half, Scale::FULL).unwrap();
+    let first = decode(half, DecodeScale::FULL).unwrap();
     assert!(first.warning.is_some());
-    assert_eq!(decode(half, Scale::FULL), Ok(first));
+    assert_eq!(decode(half, DecodeScale::FULL), Ok(first));
 }
 
 #[test]
 fn what_is_no_jpeg_is_corrupt() {
     for bytes in [&b""[..], b"\xFF\xD8", b"GIF89a", &[0xFF; 40]] {
         assert!(matches!(read_header(bytes), Err(CodecError::Corrupt(_))), "{bytes:?}");
-        assert!(decode(bytes, Scale::FULL).is_err());
+        assert!(decode(bytes, DecodeScale::FULL).is_err());
     }
 }
 
 #[test]
 fn scaled_decoding_gives_the_promised_size() {
     let size = Size { width: 37, height: 21 };
-    let jpeg = pictures::jpeg(size, Space::YCbCr, Chroma::Quarter, 4);
+    let jpeg = pictures::jpeg(size, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 4);
     for eighths in 1..=8 {
-        let scale = Scale::eighths(eighths);
+        let scale = DecodeScale::eighths(eighths);
         let pixels = decode(&jpeg, scale).unwrap().value;
         assert_eq!(pixels.size, scale.of(size));
     }
@@ -77,7 +77,7 @@ fn scaled_decoding_gives_the_promised_size() {
 
 #[test]
 fn too_many_scans_are_refused() {
-    let jpeg = pictures::jpeg(Size { width: 16, height: 16 }, Space::Grey, Chroma::Full, 5);
+    let jpeg = pictures::jpeg(Size { width: 16, height: 16 }, ColourSpace::Grey, ChromaSubsampling::Full, 5);
     let progressive = as_progressive(&jpeg);
     let scan = progressive.windows(2).rposition(|pair| pair == [0xFF, 0xDA]).unwrap();
     let end = progressive.len() - 2;
@@ -86,5 +86,5 @@ fn too_many_scans_are_refused() {
         many.extend_from_slice(&progressive[scan..end]);
     }
     many.extend_from_slice(&[0xFF, 0xD9]);
-    assert!(matches!(decode(&many, Scale::FULL), Err(CodecError::Corrupt(_))));
+    assert!(matches!(decode(&many, DecodeScale::FULL), Err(CodecError::Corrupt(_))));
 }

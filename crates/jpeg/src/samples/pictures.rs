@@ -1,21 +1,21 @@
 //! Pictures for tests, made from numbers.
 
-use crate::codec::{Chroma, Encoding, Pixels, Space, encode};
+use crate::codec::{ChromaSubsampling, EncodeOptions, Pixels, ColourSpace, encode};
 use geometry::Size;
 
 /// Every colour space, and every sampling of YCbCr.
-pub const KINDS: [(Space, Chroma); 11] = [
-    (Space::Grey, Chroma::Full),
-    (Space::YCbCr, Chroma::Full),
-    (Space::YCbCr, Chroma::Half),
-    (Space::YCbCr, Chroma::Quarter),
-    (Space::YCbCr, Chroma::HalfDown),
-    (Space::YCbCr, Chroma::QuarterAcross),
-    (Space::YCbCr, Chroma::QuarterDown),
-    (Space::Rgb, Chroma::Full),
-    (Space::Cmyk, Chroma::Full),
-    (Space::Ycck, Chroma::Full),
-    (Space::Ycck, Chroma::Quarter),
+pub const KINDS: [(ColourSpace, ChromaSubsampling); 11] = [
+    (ColourSpace::Grey, ChromaSubsampling::Full),
+    (ColourSpace::YCbCr, ChromaSubsampling::Full),
+    (ColourSpace::YCbCr, ChromaSubsampling::Half),
+    (ColourSpace::YCbCr, ChromaSubsampling::Quarter),
+    (ColourSpace::YCbCr, ChromaSubsampling::HalfDown),
+    (ColourSpace::YCbCr, ChromaSubsampling::QuarterAcross),
+    (ColourSpace::YCbCr, ChromaSubsampling::QuarterDown),
+    (ColourSpace::Rgb, ChromaSubsampling::Full),
+    (ColourSpace::Cmyk, ChromaSubsampling::Full),
+    (ColourSpace::Ycck, ChromaSubsampling::Full),
+    (ColourSpace::Ycck, ChromaSubsampling::Quarter),
 ];
 
 /// Slopes, edges and noise, different for every seed.
@@ -39,9 +39,9 @@ pub fn pixels(size: Size, channels: usize, seed: u32) -> Pixels {
 }
 
 /// A baseline file of such a picture.
-pub fn jpeg(size: Size, space: Space, chroma: Chroma, seed: u32) -> Vec<u8> {
+pub fn jpeg(size: Size, space: ColourSpace, chroma: ChromaSubsampling, seed: u32) -> Vec<u8> {
     let pixels = pixels(size, space.channels(), seed);
-    encode(&pixels, Encoding { quality: 88, space, chroma }).expect("made numbers are in range")
+    encode(&pixels, EncodeOptions { quality: 88, space, chroma }).expect("made numbers are in range")
 }
 
 /// A wave of `x` over `period`, 0 to 127.
@@ -52,7 +52,7 @@ fn wave(x: u32, period: u32) -> u32 {
 
 /// A baseline JPEG of busy and calm parts, made from numbers: slopes, edges and grain, about as
 /// heavy as a photograph, the same every time.
-pub fn photograph(size: Size, chroma: Chroma) -> Vec<u8> {
+pub fn photograph(size: Size, chroma: ChromaSubsampling) -> Vec<u8> {
     let mut data = Vec::new();
     let mut state = 1u32;
     for y in 0..size.height {
@@ -66,6 +66,6 @@ pub fn photograph(size: Size, chroma: Chroma) -> Vec<u8> {
             }
         }
     }
-    let encoding = Encoding { quality: 88, space: Space::YCbCr, chroma };
+    let encoding = EncodeOptions { quality: 88, space: ColourSpace::YCbCr, chroma };
     encode(&Pixels { size, channels: 3, data }, encoding).expect("the picture is encoded")
 }

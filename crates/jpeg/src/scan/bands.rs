@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use crate::scan::bits::Unstuffed;
-use crate::scan::cut::{Recoder, headers};
-use crate::scan::index::Index;
-use crate::scan::{Bytes, Scan, ScanError};
+use crate::scan::bits::UnstuffedData;
+use crate::scan::cut::{ScanRecoder, headers};
+use crate::scan::index::ScanIndex;
+use crate::scan::{ByteRanges, Scan, ScanError};
 use geometry::Size;
 
 /// Pixels of a band at least: below that, opening a decoder costs more than the band.
@@ -52,7 +52,7 @@ pub fn split(scan: &Scan) -> Vec<Range<u32>> {
 }
 
 /// The byte range of the file that [`band`] reads for `rows`.
-pub fn needs(scan: &Scan, index: &Index, rows: &Range<u32>) -> Result<Range<u64>, ScanError> {
+pub fn needs(scan: &Scan, index: &ScanIndex, rows: &Range<u32>) -> Result<Range<u64>, ScanError> {
     index.bytes(rows.start * scan.across..rows.end * scan.across)
 }
 
@@ -61,17 +61,17 @@ pub fn needs(scan: &Scan, index: &Index, rows: &Range<u32>) -> Result<Range<u64>
 /// `colour` holds the segments that [`cut`](super::cut::cut) takes.
 pub fn band(
     scan: &Scan,
-    index: &Index,
-    bytes: &Bytes<'_>,
+    index: &ScanIndex,
+    bytes: &ByteRanges<'_>,
     rows: &Range<u32>,
     colour: &[u8],
 ) -> Result<Vec<u8>, ScanError> {
     let (first, behind) = (rows.start * scan.across, rows.end * scan.across);
-    let mut data = Unstuffed::default();
+    let mut data = UnstuffedData::default();
     index.fill(&mut data, bytes, first..behind)?;
     let mut walk = index.seek(scan, &data, first)?;
     walk.begin()?;
-    let mut recoder = Recoder::new(scan)?;
+    let mut recoder = ScanRecoder::new(scan)?;
     let mut from = walk.position();
     if scan.interval == 0 {
         recoder.recode_mcu(&data, &mut walk)?;

@@ -8,9 +8,9 @@ use crate::scan::ScanError;
 /// Bytes of zero behind unstuffed data, so that the last bits are read like all others.
 const PAD: usize = 8;
 
-/// A run of bytes that lie in the file as they lie in [`Unstuffed`].
+/// A run of bytes that lie in the file as they lie in [`UnstuffedData`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct ByteRun {
     /// Its first byte in the unstuffed data.
     here: u32,
     /// Its first byte in the file, counted from where unstuffing started.
@@ -19,10 +19,10 @@ struct Run {
 
 /// Entropy-coded data without what keeps it apart from markers (T.81 F.1.2.3).
 #[derive(Debug, Default)]
-pub struct Unstuffed {
+pub struct UnstuffedData {
     bytes: Vec<u8>,
     length: usize,
-    runs: Vec<Run>,
+    runs: Vec<ByteRun>,
     /// Where the data behind each restart marker starts, and the marker's number.
     restarts: Vec<(usize, u8)>,
     /// Offset in the file of the first byte.
@@ -31,7 +31,7 @@ pub struct Unstuffed {
     stop: u64,
 }
 
-impl Unstuffed {
+impl UnstuffedData {
     /// Takes the data of `stuffed`, which lies at `origin` in its file, up to the first marker
     /// that is no restart. What was held before is dropped; its memory is used again.
     pub fn fill(&mut self, stuffed: &[u8], origin: u64) -> Result<(), ScanError> {
@@ -43,7 +43,7 @@ impl Unstuffed {
         self.bytes.reserve(stuffed.len() + PAD);
         self.restarts.clear();
         self.runs.clear();
-        self.runs.push(Run { here: 0, there: 0 });
+        self.runs.push(ByteRun { here: 0, there: 0 });
         let mut at = 0;
         for found in memchr::memchr_iter(0xFF, stuffed) {
             if found < at {
@@ -65,7 +65,7 @@ impl Unstuffed {
                 }
             }
             at = found + 2;
-            self.runs.push(Run { here: short(self.bytes.len()), there: short(at) });
+            self.runs.push(ByteRun { here: short(self.bytes.len()), there: short(at) });
         }
         self.bytes.extend_from_slice(stuffed.get(at..).unwrap_or_default());
         self.length = self.bytes.len();
@@ -90,16 +90,16 @@ impl Unstuffed {
     pub fn to_file(&self, position: u64) -> u64 {
         let byte = short(usize::try_from(position / 8).unwrap_or(usize::MAX));
         let run = self.runs.partition_point(|run| run.here <= byte).saturating_sub(1);
-        let Run { here, there } = self.runs[run];
+        let ByteRun { here, there } = self.runs[run];
         (self.origin + u64::from(there) + u64::from(byte - here)) * 8 + position % 8
     }
 
-    /// The bit at `place` in the file; the opposite of [`Unstuffed::to_file`].
+    /// The bit at `place` in the file; the opposite of [`UnstuffedData::to_file`].
     pub fn from_file(&self, place: u64) -> Result<u64, ScanError> {
         let there = (place / 8).checked_sub(self.origin).ok_or(ScanError::Bytes)?;
         let there = u32::try_from(there).map_err(|_| ScanError::Bytes)?;
         let run = self.runs.partition_point(|run| run.there <= there).saturating_sub(1);
-        let Run { here, there: start } = self.runs[run];
+        let ByteRun { here, there: start } = self.runs[run];
         let position = (u64::from(here) + u64::from(there - start)) * 8 + place % 8;
         if position <= self.bits() { Ok(position) } else { Err(ScanError::Bytes) }
     }
@@ -135,7 +135,7 @@ fn long(value: usize) -> u64 {
 
 /// Reads bits from the front; behind the end there are zeros.
 #[derive(Clone, Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct EntropyReader<'a> {
     bytes: &'a [u8],
     /// The next byte to take in.
     at: usize,
@@ -145,9 +145,9 @@ pub(super) struct Reader<'a> {
     held: u32,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EntropyReader<'a> {
     /// Starts at the bit `position`.
-    pub(super) fn new(data: &'a Unstuffed, position: u64) -> Self {
+    pub(super) fn new(data: &'a UnstuffedData, position: u64) -> Self {
         let at = usize::try_from(position / 8).unwrap_or(usize::MAX);
         let mut reader = Self { bytes: &data.bytes, at, buffer: 0, held: 0 };
         reader.refill();
@@ -182,9 +182,9 @@ impl<'a> Reader<'a> {
 /// Bytes by which a writer's memory grows at least.
 const GROWTH: usize = 4096;
 
-/// Writes bits; markers and stuffing come in [`Writer::finish_into`].
+/// Writes bits; markers and stuffing come in [`EntropyWriter::finish_into`].
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(super) struct EntropyWriter {
     /// Complete bytes up to `at`, and room behind them.
     bytes: Vec<u8>,
     at: usize,
@@ -196,7 +196,7 @@ pub(super) struct Writer {
     restarts: Vec<(usize, u8)>,
 }
 
-impl Writer {
+impl EntropyWriter {
     /// Writes the lowest `count` bits of `bits`, 1 to 56, the others being zero.
     ///
     /// Eight bytes are stored each time, of which the next call overwrites what is not complete:
@@ -223,7 +223,7 @@ impl Writer {
     }
 
     /// Copies the bits from `start` up to `end`.
-    pub(super) fn copy(&mut self, data: &Unstuffed, start: u64, end: u64) {
+    pub(super) fn copy(&mut self, data: &UnstuffedData, start: u64, end: u64) {
         let mut at = start;
         while at + 56 <= end {
             self.put(data.word(at) >> 8, 56);
@@ -284,8 +284,8 @@ mod tests {
         word >> (64 - count)
     }
 
-    fn unstuffed(data: &[u8]) -> Unstuffed {
-        let mut unstuffed = Unstuffed::default();
+    fn unstuffed(data: &[u8]) -> UnstuffedData {
+        let mut unstuffed = UnstuffedData::default();
         unstuffed.fill(data, 100).expect("short");
         unstuffed
     }
@@ -308,7 +308,7 @@ mod tests {
         fn what_is_written_is_read_back(
             words in prop::collection::vec((any::<u32>(), 1u32..=32), 0..200), restart in 0usize..200,
         ) {
-            let mut writer = Writer::default();
+            let mut writer = EntropyWriter::default();
             for (index, (bits, count)) in words.iter().enumerate() {
                 if index == restart {
                     writer.restart(5);
@@ -318,13 +318,13 @@ mod tests {
             let mut out = Vec::new();
             writer.finish_into(&mut out);
             let data = unstuffed(&out);
-            let mut reader = Reader::new(&data, 0);
+            let mut reader = EntropyReader::new(&data, 0);
             for (index, (bits, count)) in words.iter().enumerate() {
                 if index == restart {
                     let (start, number) = data.restart(0).expect("one restart");
                     prop_assert_eq!(number, 5);
                     prop_assert!(start >= reader.position() && start - reader.position() < 8);
-                    reader = Reader::new(&data, start);
+                    reader = EntropyReader::new(&data, start);
                 }
                 reader.refill();
                 prop_assert_eq!(high(reader.buffer, *count), high(u64::from(*bits) << 32, *count));
@@ -343,7 +343,7 @@ mod tests {
             let data = unstuffed(&stuffed);
             let (a, b) = (a.index(bytes.len() * 8 + 1), b.index(bytes.len() * 8 + 1));
             let (start, end) = (long(a.min(b)), long(a.max(b)));
-            let mut writer = Writer::default();
+            let mut writer = EntropyWriter::default();
             if lead > 0 {
                 writer.put(0, lead);
             }
@@ -352,7 +352,7 @@ mod tests {
             writer.finish_into(&mut out);
             let copied = unstuffed(&out);
             for offset in 0..end - start {
-                let bit = |data: &Unstuffed, at: u64| data.word(at) >> 63;
+                let bit = |data: &UnstuffedData, at: u64| data.word(at) >> 63;
                 prop_assert_eq!(bit(&copied, u64::from(lead) + offset), bit(&data, start + offset));
             }
         }

@@ -7,12 +7,12 @@
 use std::ops::Range;
 
 use crate::rewrite::segment;
-use crate::scan::bits::{Unstuffed, Writer};
-use crate::scan::index::Index;
+use crate::scan::bits::{UnstuffedData, EntropyWriter};
+use crate::scan::index::ScanIndex;
 use crate::scan::region::{joined, rows};
-use crate::scan::tables::{AC, Codes, DC, Spec};
-use crate::scan::walk::{Coder, Place, Walk};
-use crate::scan::{Bytes, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
+use crate::scan::tables::{AC, HuffmanCodes, DC, HuffmanSpec};
+use crate::scan::walk::{BlockCoder, BlockSpan, ScanCursor};
+use crate::scan::{ByteRanges, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 
 /// Whether the upper left corner of `rect` lies on the grid of MCUs.
@@ -47,7 +47,7 @@ fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
 }
 
 /// The byte ranges of the file that [`cut`] reads for `rect`, in rising order.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
+pub fn needs(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     let mcus = mcus(scan, rect)?;
     let ranges = rows(scan, &mcus).map(|mcus| index.bytes(mcus));
     ranges.collect::<Result<Vec<_>, _>>().map(joined)
@@ -61,18 +61,18 @@ pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, 
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty, leaves the picture or is off the grid;
+/// [`ScanError::ExternalProbe`] when `rect` is empty, leaves the picture or is off the grid;
 /// [`ScanError::Tables`] when the tables of the file have no room for a code that is needed.
 pub fn cut(
     scan: &Scan,
-    index: &Index,
-    bytes: &Bytes<'_>,
+    index: &ScanIndex,
+    bytes: &ByteRanges<'_>,
     rect: Rect,
     colour: &[u8],
 ) -> Result<Vec<u8>, ScanError> {
     let mcus = mcus(scan, rect)?;
-    let mut recoder = Recoder::new(scan)?;
-    let mut data = Unstuffed::default();
+    let mut recoder = ScanRecoder::new(scan)?;
+    let mut data = UnstuffedData::default();
     for span in rows(scan, &mcus) {
         index.fill(&mut data, bytes, span.clone())?;
         let mut walk = index.seek(scan, &data, span.start)?;
@@ -94,19 +94,19 @@ pub fn cut(
 ///
 /// Codes are copied as they are, but for the DC differences that count from an MCU that is not
 /// there any more.
-pub(super) struct Recoder {
+pub(super) struct ScanRecoder {
     /// Of each component: its codes.
-    pub(super) coders: Vec<Coder>,
+    pub(super) coders: Vec<BlockCoder>,
     /// What was written.
-    pub(super) writer: Writer,
+    pub(super) writer: EntropyWriter,
     /// Of each component: the DC written last, from which the next difference counts.
     pub(super) last: [i32; COMPONENTS_MAX],
 }
 
-impl Recoder {
+impl ScanRecoder {
     /// A recoder with the tables of `scan` that has written nothing.
     pub(super) fn new(scan: &Scan) -> Result<Self, ScanError> {
-        let (writer, last) = (Writer::default(), [0; COMPONENTS_MAX]);
+        let (writer, last) = (EntropyWriter::default(), [0; COMPONENTS_MAX]);
         Ok(Self { coders: coders(scan)?, writer, last })
     }
 
@@ -115,9 +115,9 @@ impl Recoder {
     fn copy_span(
         &mut self,
         scan: &Scan,
-        index: &Index,
-        data: &Unstuffed,
-        walk: &mut Walk<'_>,
+        index: &ScanIndex,
+        data: &UnstuffedData,
+        walk: &mut ScanCursor<'_>,
         end: u32,
     ) -> Result<(), ScanError> {
         self.recode_mcu(data, walk)?;
@@ -137,8 +137,8 @@ impl Recoder {
     /// differences.
     fn copy_run(
         &mut self,
-        data: &Unstuffed,
-        walk: &mut Walk<'_>,
+        data: &UnstuffedData,
+        walk: &mut ScanCursor<'_>,
         end: u32,
     ) -> Result<(), ScanError> {
         let mut from = None;
@@ -168,13 +168,13 @@ impl Recoder {
     /// written last.
     pub(super) fn recode_mcu(
         &mut self,
-        data: &Unstuffed,
-        walk: &mut Walk<'_>,
+        data: &UnstuffedData,
+        walk: &mut ScanCursor<'_>,
     ) -> Result<(), ScanError> {
         let Self { coders, writer, last } = self;
         let mut written = Ok(());
         let mut seen = [false; COMPONENTS_MAX];
-        walk.places(&mut |place: Place| {
+        walk.places(&mut |place: BlockSpan| {
             let first = !std::mem::replace(&mut seen[place.component], true);
             let start = if first {
                 let difference = place.dc - last[place.component];
@@ -191,17 +191,17 @@ impl Recoder {
 }
 
 /// The codes for each component, those of its tables with what is missing.
-fn coders(scan: &Scan) -> Result<Vec<Coder>, ScanError> {
-    let codes = |class, number| spec(scan, class, number).map(|spec| Codes::new(&spec));
+fn coders(scan: &Scan) -> Result<Vec<BlockCoder>, ScanError> {
+    let codes = |class, number| spec(scan, class, number).map(|spec| HuffmanCodes::new(&spec));
     let coder = |component: &crate::scan::ScanComponent| {
         let (dc, ac) = component.table_numbers;
-        Ok(Coder { dc: codes(DC, dc)?, ac: codes(AC, ac)? })
+        Ok(BlockCoder { dc: codes(DC, dc)?, ac: codes(AC, ac)? })
     };
     scan.components.iter().map(coder).collect()
 }
 
 /// A table of the file, with a code for everything if there is room.
-fn spec(scan: &Scan, class: usize, number: usize) -> Result<Spec, ScanError> {
+fn spec(scan: &Scan, class: usize, number: usize) -> Result<HuffmanSpec, ScanError> {
     let spec = scan.specs[class][number].as_ref().ok_or(ScanError::Tables)?;
     Ok(spec.completed(class).unwrap_or_else(|| spec.clone()))
 }

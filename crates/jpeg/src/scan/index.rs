@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::scan::bits::Unstuffed;
-use crate::scan::walk::Walk;
-use crate::scan::{Bytes, COMPONENTS_MAX, Scan, ScanError};
+use crate::scan::bits::UnstuffedData;
+use crate::scan::walk::ScanCursor;
+use crate::scan::{ByteRanges, COMPONENTS_MAX, Scan, ScanError};
 
 /// End of image.
 const EOI: u8 = 0xD9;
@@ -20,7 +20,7 @@ const SHARE: u64 = 480;
 
 /// A position from which the scan can be read: the start of an MCU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct IndexEntry {
     /// Offset in the file times eight plus the bit at which the first code of the MCU starts.
     /// Inside a stuffed pair it counts from the `FF`. Behind a restart marker, if one comes first.
     pub place: u64,
@@ -30,20 +30,20 @@ pub struct Entry {
 
 /// The random-access index of a scan.
 ///
-/// It belongs to one file: check a loaded one with [`Index::fits`].
+/// It belongs to one file: check a loaded one with [`ScanIndex::fits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
+pub struct ScanIndex {
     /// Number of MCUs from one entry to the next.
     pub every: u32,
     /// The entries: of MCU 0, `every`, twice `every` …
-    pub entries: Vec<Entry>,
-    /// The place behind the last MCU, as in [`Entry::place`].
+    pub entries: Vec<IndexEntry>,
+    /// The place behind the last MCU, as in [`IndexEntry::place`].
     pub end: u64,
     /// Offset of the marker that ends the scan's data.
     pub marker: u64,
 }
 
-impl Index {
+impl ScanIndex {
     /// Builds the index in one pass over the scan of `file`.
     ///
     /// Costs about 35 ms for 24 megapixels, and as much memory again as the scan takes. Bytes
@@ -55,7 +55,7 @@ impl Index {
     pub fn build(scan: &Scan, file: &[u8]) -> Result<Self, ScanError> {
         let start = usize::try_from(scan.start).map_err(|_| ScanError::Bytes)?;
         let stuffed = file.get(start..).ok_or(ScanError::Bytes)?;
-        let mut data = Unstuffed::default();
+        let mut data = UnstuffedData::default();
         data.fill(stuffed, scan.start)?;
         // Whatever else may come, such as tables, can make libjpeg-turbo refuse the file.
         let behind = usize::try_from(data.stop()).ok().and_then(|at| file.get(at + 1..));
@@ -68,7 +68,7 @@ impl Index {
             return Err(ScanError::Damaged { mcu: 0 });
         }
         let every = spacing(scan.mcus(), data.stop() - scan.start);
-        let mut walk = Walk::at(scan, &data, &first(scan), 0)?;
+        let mut walk = ScanCursor::at(scan, &data, &first(scan), 0)?;
         let mut entries = Vec::new();
         let mut until = 0;
         for _ in 0..scan.mcus() {
@@ -76,7 +76,7 @@ impl Index {
             if until == 0 {
                 walk.check()?;
                 let place = data.to_file(walk.position());
-                entries.push(Entry { place, dc: walk.predictors()? });
+                entries.push(IndexEntry { place, dc: walk.predictors()? });
                 until = every;
             }
             until -= 1;
@@ -88,7 +88,7 @@ impl Index {
     }
 
     /// The last entry at or before `mcu`, and its MCU.
-    pub(super) fn entry(&self, mcu: u32) -> Result<(&Entry, u32), ScanError> {
+    pub(super) fn entry(&self, mcu: u32) -> Result<(&IndexEntry, u32), ScanError> {
         let number = mcu / self.every;
         let entry = usize::try_from(number).ok().and_then(|number| self.entries.get(number));
         entry.map(|entry| (entry, number * self.every)).ok_or(ScanError::Bytes)
@@ -111,11 +111,11 @@ impl Index {
     pub(super) fn seek<'a>(
         &self,
         scan: &'a Scan,
-        data: &'a Unstuffed,
+        data: &'a UnstuffedData,
         mcu: u32,
-    ) -> Result<Walk<'a>, ScanError> {
+    ) -> Result<ScanCursor<'a>, ScanError> {
         let (entry, at) = self.entry(mcu)?;
-        let mut walk = Walk::at(scan, data, entry, at)?;
+        let mut walk = ScanCursor::at(scan, data, entry, at)?;
         walk.skip_to(mcu)?;
         Ok(walk)
     }
@@ -123,8 +123,8 @@ impl Index {
     /// Unstuffs the bytes of MCUs `mcus` into `data`.
     pub(super) fn fill(
         &self,
-        data: &mut Unstuffed,
-        bytes: &Bytes<'_>,
+        data: &mut UnstuffedData,
+        bytes: &ByteRanges<'_>,
         mcus: Range<u32>,
     ) -> Result<(), ScanError> {
         let range = self.bytes(mcus)?;
@@ -149,8 +149,8 @@ impl Index {
 }
 
 /// The place of the first MCU.
-fn first(scan: &Scan) -> Entry {
-    Entry { place: scan.start * 8, dc: [0; COMPONENTS_MAX] }
+fn first(scan: &Scan) -> IndexEntry {
+    IndexEntry { place: scan.start * 8, dc: [0; COMPONENTS_MAX] }
 }
 
 /// MCUs between entries, so that all of them stay a small part of a scan of `bytes` bytes.

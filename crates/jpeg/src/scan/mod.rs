@@ -56,10 +56,10 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::codec::{Chroma, Space};
-use crate::header::{Colour, Header, Process};
+use crate::codec::{ChromaSubsampling, ColourSpace};
+use crate::header::{ColourModel, JpegHeader, CodingProcess};
 use geometry::{Rect, Size};
-use tables::{AC, DC, Spec, Table};
+use tables::{AC, DC, HuffmanSpec, HuffmanDecoder};
 
 /// Start of a Huffman table segment.
 const DHT: u8 = 0xC4;
@@ -121,7 +121,7 @@ pub enum ScanError {
     /// The file has 4 GiB or more.
     #[error("the file is too long to be indexed")]
     Length,
-    /// The caller cancelled the work ([`Bytes::watched`]).
+    /// The caller cancelled the work ([`ByteRanges::watched`]).
     #[error("the work was stopped")]
     Stopped,
 }
@@ -190,11 +190,11 @@ pub struct Scan {
     pub interval: u32,
     /// The colours, where the components can be handled one by one; `None` for other colour
     /// spaces and samplings.
-    pub planes: Option<(Space, Chroma)>,
+    pub planes: Option<(ColourSpace, ChromaSubsampling)>,
     /// Offset of the scan's first byte of data.
     pub start: u64,
-    specs: [[Option<Spec>; 4]; 2],
-    tables: [[Option<Table>; 4]; 2],
+    specs: [[Option<HuffmanSpec>; 4]; 2],
+    tables: [[Option<HuffmanDecoder>; 4]; 2],
 }
 
 impl Scan {
@@ -204,15 +204,15 @@ impl Scan {
     /// # Errors
     ///
     /// [`ScanError`] with the reason why the file has no scan that can be read at random.
-    pub fn read(header: &Header, head: &[u8]) -> Result<Self, ScanError> {
+    pub fn read(header: &JpegHeader, head: &[u8]) -> Result<Self, ScanError> {
         match header.process {
-            Process::Baseline | Process::Extended => {}
-            Process::Progressive
-            | Process::Lossless
-            | Process::ArithmeticSequential
-            | Process::ArithmeticProgressive
-            | Process::ArithmeticLossless
-            | Process::Hierarchical => return Err(ScanError::Process),
+            CodingProcess::Baseline | CodingProcess::Extended => {}
+            CodingProcess::Progressive
+            | CodingProcess::Lossless
+            | CodingProcess::ArithmeticSequential
+            | CodingProcess::ArithmeticProgressive
+            | CodingProcess::ArithmeticLossless
+            | CodingProcess::Hierarchical => return Err(ScanError::Process),
         }
         if header.precision != 8 {
             return Err(ScanError::Precision);
@@ -240,13 +240,13 @@ impl Scan {
         if blocks.len() > MCU_BLOCKS_MAX {
             return Err(ScanError::Sampling);
         }
-        let mut tables: [[Option<Table>; 4]; 2] = Default::default();
+        let mut tables: [[Option<HuffmanDecoder>; 4]; 2] = Default::default();
         for (class, number) in components.iter().flat_map(|component| {
             [(DC, component.table_numbers.0), (AC, component.table_numbers.1)]
         }) {
             let spec = specs[class][number].as_ref().ok_or(ScanError::Tables)?;
             if tables[class][number].is_none() {
-                tables[class][number] = Some(Table::new(spec, class)?);
+                tables[class][number] = Some(HuffmanDecoder::new(spec, class)?);
             }
         }
         Ok(Self {
@@ -271,7 +271,7 @@ impl Scan {
     }
 
     /// The DC and AC table of a component.
-    fn tables_of(&self, component: usize) -> Result<(&Table, &Table), ScanError> {
+    fn tables_of(&self, component: usize) -> Result<(&HuffmanDecoder, &HuffmanDecoder), ScanError> {
         let (dc, ac) = self.components[component].table_numbers;
         let find = |class: usize, number: usize| self.tables[class][number].as_ref();
         find(DC, dc).zip(find(AC, ac)).ok_or(ScanError::Tables)
@@ -311,10 +311,10 @@ pub struct McuRect {
     pub rows: Range<u32>,
 }
 
-type Specs = [[Option<Spec>; 4]; 2];
+type Specs = [[Option<HuffmanSpec>; 4]; 2];
 type Quants = [Option<[u16; 64]>; 4];
 
-fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), ScanError> {
+fn read_tables(header: &JpegHeader, head: &[u8]) -> Result<(Specs, Quants), ScanError> {
     let (mut specs, mut quants): (Specs, Quants) = Default::default();
     for segment in &header.segments {
         let payload = head.get(segment.payload.clone()).ok_or(ScanError::Bytes)?;
@@ -341,7 +341,7 @@ fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> 
         let (symbols, rest) = rest.split_at_checked(total).ok_or(ScanError::Tables)?;
         let class = specs.get_mut(usize::from(head >> 4)).ok_or(ScanError::Tables)?;
         let place = class.get_mut(usize::from(head & 15)).ok_or(ScanError::Tables)?;
-        *place = Some(Spec { counts: *counts, symbols: symbols.to_vec() });
+        *place = Some(HuffmanSpec { counts: *counts, symbols: symbols.to_vec() });
         payload = rest;
     }
     Ok(())
@@ -370,7 +370,7 @@ fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), Scan
 }
 
 /// Component and table selectors of the first scan, and where its data starts.
-fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64), ScanError> {
+fn read_scan_header(header: &JpegHeader, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64), ScanError> {
     let at = header.first_scan;
     let length = head.get(at + 2..at + 4).ok_or(ScanError::Bytes)?;
     let end = at + 2 + usize::from(length[0]) * 256 + usize::from(length[1]);
@@ -387,7 +387,7 @@ fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64),
 
 /// The components in the frame's order, each with the tables that the scan's header names for it.
 fn read_components(
-    header: &Header,
+    header: &JpegHeader,
     selectors: &[[u8; 2]],
     quants: &Quants,
 ) -> Result<Vec<ScanComponent>, ScanError> {
@@ -438,46 +438,46 @@ fn steps(quant: &[u16; 64]) -> Box<[u32; 128]> {
 }
 
 /// Space and sampling of a picture whose components can be handled one by one.
-fn planes(header: &Header, components: &[ScanComponent]) -> Option<(Space, Chroma)> {
+fn planes(header: &JpegHeader, components: &[ScanComponent]) -> Option<(ColourSpace, ChromaSubsampling)> {
     match (header.colour(), components) {
-        (Some(Colour::Gray), _) => Some((Space::Grey, Chroma::Full)),
-        (Some(Colour::YCbCr), [luma, blue, red]) => {
+        (Some(ColourModel::Gray), _) => Some((ColourSpace::Grey, ChromaSubsampling::Full)),
+        (Some(ColourModel::YCbCr), [luma, blue, red]) => {
             let full = luma.cell == (1, 1)
                 && (blue.across, blue.down) == (red.across, red.down)
                 && blue.across * blue.cell.0 == luma.across
                 && blue.down * blue.cell.1 == luma.down;
             let chroma = match blue.cell {
-                (1, 1) => Chroma::Full,
-                (2, 1) => Chroma::Half,
-                (2, 2) => Chroma::Quarter,
-                (1, 2) => Chroma::HalfDown,
-                (4, 1) => Chroma::QuarterAcross,
-                (1, 4) => Chroma::QuarterDown,
+                (1, 1) => ChromaSubsampling::Full,
+                (2, 1) => ChromaSubsampling::Half,
+                (2, 2) => ChromaSubsampling::Quarter,
+                (1, 2) => ChromaSubsampling::HalfDown,
+                (4, 1) => ChromaSubsampling::QuarterAcross,
+                (1, 4) => ChromaSubsampling::QuarterDown,
                 _ => return None,
             };
-            full.then_some((Space::YCbCr, chroma))
+            full.then_some((ColourSpace::YCbCr, chroma))
         }
         _ => None,
     }
 }
 
 /// Answers whether the work is still wanted; called by every thread that does a part of it.
-pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+pub type ShouldContinue<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Byte ranges of a file, as the `needs` functions asked for them.
 #[derive(Clone, Default)]
-pub struct Bytes<'a> {
+pub struct ByteRanges<'a> {
     pieces: Vec<(u64, std::borrow::Cow<'a, [u8]>)>,
-    go_on: Option<GoOn<'a>>,
+    go_on: Option<ShouldContinue<'a>>,
 }
 
-impl std::fmt::Debug for Bytes<'_> {
+impl std::fmt::Debug for ByteRanges<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bytes").field("pieces", &self.pieces).finish_non_exhaustive()
     }
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteRanges<'a> {
     /// Wraps a whole file, of which every range can be read.
     #[must_use]
     pub fn whole(file: &'a [u8]) -> Self {
@@ -485,9 +485,9 @@ impl<'a> Bytes<'a> {
     }
 
     /// Makes work with these bytes cancellable: `go_on` is asked before each row of MCUs and each
-    /// band, and the work ends with [`ScanError::Stopped`] once it answers `false`.
+    /// band, and the work ends with [`ScanError::ScrubStop`] once it answers `false`.
     #[must_use]
-    pub fn watched(self, go_on: GoOn<'a>) -> Self {
+    pub fn watched(self, go_on: ShouldContinue<'a>) -> Self {
         Self { go_on: Some(go_on), ..self }
     }
 

@@ -5,7 +5,7 @@
 //! sign are folded: 0, -1, 1, -2 … become 0, 1, 2, 3 …
 
 use crate::scan::COMPONENTS_MAX;
-use crate::scan::index::{Entry, Index};
+use crate::scan::index::{IndexEntry, ScanIndex};
 
 /// Entries that are read at most: one for each MCU of the largest picture would be fewer.
 const ENTRIES_MAX: u64 = 1 << 26;
@@ -51,14 +51,14 @@ fn unfold(value: u64) -> Option<i32> {
     Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
 }
 
-impl Index {
+impl ScanIndex {
     /// Appends the index; `components` is the number of the scan's components.
     pub fn pack(&self, components: usize, out: &mut Vec<u8>) {
         put_number(out, u64::from(self.every));
         put_number(out, self.marker);
         put_number(out, self.end);
         put_number(out, u64::try_from(self.entries.len()).unwrap_or(u64::MAX));
-        let mut last = Entry::default();
+        let mut last = IndexEntry::default();
         for entry in &self.entries {
             put_number(out, entry.place.wrapping_sub(last.place));
             for (dc, last) in entry.dc.iter().zip(last.dc).take(components) {
@@ -68,8 +68,8 @@ impl Index {
         }
     }
 
-    /// Takes an index from the front of `bytes`; `None` for anything that [`Index::pack`] did not
-    /// write. Whether it belongs to a scan is for [`Index::fits`] to say.
+    /// Takes an index from the front of `bytes`; `None` for anything that [`ScanIndex::pack`] did not
+    /// write. Whether it belongs to a scan is for [`ScanIndex::fits`] to say.
     #[must_use]
     pub fn unpack(components: usize, bytes: &mut &[u8]) -> Option<Self> {
         let every = u32::try_from(take_number(bytes)?).ok().filter(|every| *every > 0)?;
@@ -81,10 +81,10 @@ impl Index {
             return None;
         }
         let mut entries = Vec::with_capacity(usize::try_from(count).ok()?);
-        let mut last = Entry::default();
+        let mut last = IndexEntry::default();
         for _ in 0..count {
             let mut entry =
-                Entry { place: last.place.checked_add(take_number(bytes)?)?, dc: last.dc };
+                IndexEntry { place: last.place.checked_add(take_number(bytes)?)?, dc: last.dc };
             for dc in entry.dc.iter_mut().take(components) {
                 let value = i32::from(*dc).checked_add(unfold(take_number(bytes)?)?)?;
                 *dc = i16::try_from(value).ok()?;
@@ -112,21 +112,21 @@ mod tests {
                 place += step;
                 let mut dc = *dc;
                 dc[components..].fill(0);
-                Entry { place, dc }
+                IndexEntry { place, dc }
             };
-            let index = Index { every, entries: steps.iter().map(entry).collect(), end, marker };
+            let index = ScanIndex { every, entries: steps.iter().map(entry).collect(), end, marker };
             let mut packed = Vec::new();
             index.pack(components, &mut packed);
             packed.push(7);
             let mut rest = packed.as_slice();
-            prop_assert_eq!(Index::unpack(components, &mut rest), Some(index));
+            prop_assert_eq!(ScanIndex::unpack(components, &mut rest), Some(index));
             prop_assert_eq!(rest, &[7]);
         }
 
         #[test]
         fn any_bytes_are_unpacked_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             for components in 0..=5 {
-                let index = Index::unpack(components, &mut bytes.as_slice());
+                let index = ScanIndex::unpack(components, &mut bytes.as_slice());
                 prop_assert!(index.is_none_or(|index| index.entries.len() <= bytes.len()));
             }
         }

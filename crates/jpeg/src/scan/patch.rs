@@ -15,19 +15,19 @@
 use std::ops::Range;
 
 use crate::dct::{Dct, Divisors};
-use crate::scan::bits::Unstuffed;
-use crate::scan::cut::{Recoder, huffman_segments};
-use crate::scan::index::Index;
-use crate::scan::region::{Grid, Samples, Strip};
-use crate::scan::walk::{Place, Walk};
+use crate::scan::bits::UnstuffedData;
+use crate::scan::cut::{ScanRecoder, huffman_segments};
+use crate::scan::index::ScanIndex;
+use crate::scan::region::{SampleGrid, RegionSamples, CoefficientStrip};
+use crate::scan::walk::{BlockSpan, ScanCursor};
 use crate::scan::{
-    Bytes, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
+    ByteRanges, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
 };
 use geometry::{Rect, Size};
 
 /// A patched scan in three pieces: a prefix of the file, new bytes, a suffix of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Patched {
+pub struct PatchedScan {
     /// Segments that define the Huffman tables; they take the place of the file's.
     pub tables: Vec<u8>,
     /// Bytes of the file from the start of the scan's data that stay as they are.
@@ -51,7 +51,7 @@ fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
 }
 
 /// The byte range of the file that [`patch`] reads for `rect`.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, ScanError> {
+pub fn needs(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u64>, ScanError> {
     let mcus = touched(scan, rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
     let behind = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
@@ -73,34 +73,34 @@ pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, ScanE
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty or leaves the picture; the other errors mean that
+/// [`ScanError::ExternalProbe`] when `rect` is empty or leaves the picture; the other errors mean that
 /// the file is damaged or the bytes are not those that [`needs`] gives.
 pub fn patch(
     scan: &Scan,
-    index: &Index,
-    bytes: &Bytes<'_>,
+    index: &ScanIndex,
+    bytes: &ByteRanges<'_>,
     rect: Rect,
     dct: Dct,
-    paint: &mut dyn FnMut(&mut Samples),
-) -> Result<Patched, ScanError> {
+    paint: &mut dyn FnMut(&mut RegionSamples),
+) -> Result<PatchedScan, ScanError> {
     let mcus = touched(scan, rect)?;
     let range = needs(scan, index, rect)?;
-    let mut data = Unstuffed::default();
+    let mut data = UnstuffedData::default();
     data.fill(bytes.find(range.clone())?, range.start)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
     let mut walk = index.seek(scan, &data, first)?;
     walk.begin()?;
     let start = walk.position();
-    let mut recoder = Recoder::new(scan)?;
+    let mut recoder = ScanRecoder::new(scan)?;
     recoder.last = walk.predictors()?.map(i32::from);
-    let mut rewrite = Rewrite {
+    let mut rewrite = ScanRewrite {
         scan,
         index,
         data: &data,
         recoder,
         divisors: scan.components.iter().map(divisors).collect(),
         rect,
-        strip: Strip::new(scan, to_usize(mcus.columns.end - mcus.columns.start)),
+        strip: CoefficientStrip::new(scan, to_usize(mcus.columns.end - mcus.columns.start)),
         copied: start,
         done: first,
         aligned: false,
@@ -120,7 +120,7 @@ pub fn patch(
     let mut middle = Vec::new();
     rewrite.recoder.writer.finish_into(&mut middle);
     let tables = huffman_segments(scan)?;
-    Ok(Patched { tables, prefix: scan.start..data.to_file(start) / 8, middle, suffix })
+    Ok(PatchedScan { tables, prefix: scan.start..data.to_file(start) / 8, middle, suffix })
 }
 
 fn divisors(component: &ScanComponent) -> Divisors {
@@ -132,14 +132,14 @@ fn divisors(component: &ScanComponent) -> Divisors {
 }
 
 /// The state of a rewrite: what is written, and up to where the file was followed.
-struct Rewrite<'a> {
+struct ScanRewrite<'a> {
     scan: &'a Scan,
-    index: &'a Index,
-    data: &'a Unstuffed,
-    recoder: Recoder,
+    index: &'a ScanIndex,
+    data: &'a UnstuffedData,
+    recoder: ScanRecoder,
     divisors: Vec<Divisors>,
     rect: Rect,
-    strip: Strip,
+    strip: CoefficientStrip,
     /// The bit of the data that comes next to be copied.
     copied: u64,
     /// The MCU that comes next to be written.
@@ -148,9 +148,9 @@ struct Rewrite<'a> {
     aligned: bool,
 }
 
-impl<'a> Rewrite<'a> {
+impl<'a> ScanRewrite<'a> {
     /// Copies what lies before MCU `target` and gives a walk that stands there, begun.
-    fn bridge(&mut self, target: u32) -> Result<Walk<'a>, ScanError> {
+    fn bridge(&mut self, target: u32) -> Result<ScanCursor<'a>, ScanError> {
         self.reach_restart(target)?;
         let mut walk = self.index.seek(self.scan, self.data, target)?;
         walk.begin()?;
@@ -201,9 +201,9 @@ impl<'a> Rewrite<'a> {
     /// begun.
     fn row(
         &mut self,
-        walk: &mut Walk<'a>,
+        walk: &mut ScanCursor<'a>,
         dct: Dct,
-        paint: &mut dyn FnMut(&mut Samples),
+        paint: &mut dyn FnMut(&mut RegionSamples),
         row: u32,
         columns: &Range<u32>,
     ) -> Result<(), ScanError> {
@@ -240,13 +240,13 @@ impl<'a> Rewrite<'a> {
     /// their bits.
     fn code_mcu(
         &mut self,
-        places: &[Place],
+        places: &[BlockSpan],
         row: u32,
         first: u32,
         column: usize,
     ) -> Result<(), ScanError> {
         let Self { scan, data, recoder, rect, strip, .. } = self;
-        let Recoder { coders, writer, last } = recoder;
+        let ScanRecoder { coders, writer, last } = recoder;
         for (number, place) in places.iter().enumerate() {
             let at = strip.position(number, column);
             let coder = &coders[place.component];
@@ -268,7 +268,7 @@ impl<'a> Rewrite<'a> {
 
     /// Joins what was written to what follows. Without an MCU between here and `next`, the next
     /// touched one, `walk` then stands there, begun, and the answer is true.
-    fn rejoin(&mut self, walk: &mut Walk<'a>, next: Option<u32>) -> Result<bool, ScanError> {
+    fn rejoin(&mut self, walk: &mut ScanCursor<'a>, next: Option<u32>) -> Result<bool, ScanError> {
         if self.done >= self.scan.mcus() {
             return Ok(false);
         }
@@ -298,15 +298,15 @@ impl<'a> Rewrite<'a> {
 }
 
 /// Room for the samples of the MCUs `columns` of row `row`.
-fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> Samples {
+fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> RegionSamples {
     let grid = |component: &ScanComponent| {
         let origin = (columns.start * component.across * 8, row * component.down * 8);
         let width = (columns.end - columns.start) * component.across * 8;
         let size = Size::new(width, component.down * 8);
         let data = vec![0; to_usize(size.width) * to_usize(size.height)];
-        Grid { origin, size, stride: to_usize(width), data }
+        SampleGrid { origin, size, stride: to_usize(width), data }
     };
-    Samples { grids: scan.components.iter().map(grid).collect() }
+    RegionSamples { grids: scan.components.iter().map(grid).collect() }
 }
 
 /// Whether the block whose first sample is `origin` has a sample for a pixel of `rect`.

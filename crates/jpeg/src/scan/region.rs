@@ -2,18 +2,18 @@
 //!
 //! The result is samples as the file holds them: luma and chroma, each on its own
 //! grid, equal to what libjpeg-turbo's full decode has before it interpolates colour.
-//! [`Samples::planes`] cuts the rectangle out; where it starts between two chroma
+//! [`RegionSamples::planes`] cuts the rectangle out; where it starts between two chroma
 //! samples, these are interpolated, which is what smooth upsampling followed by taking means
 //! gives.
 
 use std::ops::Range;
 
-use crate::codec::{Plane, Planes};
+use crate::codec::{PlaneLayout, Planes};
 use crate::dct::Dct;
-use crate::scan::bits::Unstuffed;
-use crate::scan::index::Index;
+use crate::scan::bits::UnstuffedData;
+use crate::scan::index::ScanIndex;
 use crate::scan::walk::Block;
-use crate::scan::{Bytes, McuRect, Scan, ScanError, to_usize};
+use crate::scan::{ByteRanges, McuRect, Scan, ScanError, to_usize};
 use geometry::{Rect, Size};
 
 /// Ranges of the file that are nearer to each other than this are read as one, in bytes.
@@ -21,7 +21,7 @@ const GAP_MAX: u64 = 16 << 10;
 
 /// Decoded samples of one component, in whole MCUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grid {
+pub struct SampleGrid {
     /// The first column and row, in samples of the component.
     pub origin: (u32, u32),
     /// Samples that belong to the picture, from the origin; those beyond complete blocks.
@@ -34,14 +34,14 @@ pub struct Grid {
 
 /// Decoded samples of all components around a rectangle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Samples {
+pub struct RegionSamples {
     /// One grid for each component.
-    pub grids: Vec<Grid>,
+    pub grids: Vec<SampleGrid>,
 }
 
 /// The byte ranges of the file that [`decode`] reads for `rect`, in pixels as stored; in rising
 /// order.
-pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
+pub fn needs(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     rows(scan, &scan.mcus_of(rect)?)
         .map(|mcus| index.bytes(mcus))
         .collect::<Result<Vec<_>, _>>()
@@ -75,19 +75,19 @@ pub(super) fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty or leaves the picture.
+/// [`ScanError::ExternalProbe`] when `rect` is empty or leaves the picture.
 pub fn decode(
     scan: &Scan,
-    index: &Index,
-    bytes: &Bytes<'_>,
+    index: &ScanIndex,
+    bytes: &ByteRanges<'_>,
     rect: Rect,
     dct: Dct,
-) -> Result<Samples, ScanError> {
+) -> Result<RegionSamples, ScanError> {
     let mcus = scan.mcus_of(rect)?;
     let count = to_usize(mcus.columns.end - mcus.columns.start);
-    let mut strip = Strip::new(scan, count);
+    let mut strip = CoefficientStrip::new(scan, count);
     let mut samples = grids(scan, &mcus);
-    let mut data = Unstuffed::default();
+    let mut data = UnstuffedData::default();
     for (row, span) in rows(scan, &mcus).enumerate() {
         index.fill(&mut data, bytes, span.clone())?;
         let mut walk = index.seek(scan, &data, span.start)?;
@@ -102,7 +102,7 @@ pub fn decode(
     Ok(samples)
 }
 
-fn grids(scan: &Scan, mcus: &McuRect) -> Samples {
+fn grids(scan: &Scan, mcus: &McuRect) -> RegionSamples {
     let count = |range: &Range<u32>| range.end - range.start;
     let grid = |component: &crate::scan::ScanComponent| {
         let origin =
@@ -114,12 +114,12 @@ fn grids(scan: &Scan, mcus: &McuRect) -> Samples {
             height.min(component.size.height - origin.1),
         );
         let data = vec![0; to_usize(width) * to_usize(height)];
-        Grid { origin, size, stride: to_usize(width), data }
+        SampleGrid { origin, size, stride: to_usize(width), data }
     };
-    Samples { grids: scan.components.iter().map(grid).collect() }
+    RegionSamples { grids: scan.components.iter().map(grid).collect() }
 }
 
-/// Where a block lies in a [`Strip`].
+/// Where a block lies in a [`CoefficientStrip`].
 #[derive(Clone, Copy)]
 pub(super) struct BlockPosition {
     /// Number of the component in the scan.
@@ -129,7 +129,7 @@ pub(super) struct BlockPosition {
 }
 
 /// The coefficients of some MCUs beside each other.
-pub(super) struct Strip {
+pub(super) struct CoefficientStrip {
     /// Per component: its blocks, row by row.
     blocks: Vec<Vec<Block>>,
     /// Per component: blocks across and down in an MCU, blocks in a row.
@@ -138,7 +138,7 @@ pub(super) struct Strip {
     order: Vec<(usize, usize, usize)>,
 }
 
-impl Strip {
+impl CoefficientStrip {
     pub(super) fn new(scan: &Scan, mcus: usize) -> Self {
         let shape = |component: &crate::scan::ScanComponent| {
             let (across, down) = (to_usize(component.across), to_usize(component.down));
@@ -203,7 +203,7 @@ impl Strip {
     }
 
     /// Turns the coefficients into samples of row `row` of MCUs.
-    pub(super) fn inverse(&self, dct: Dct, grids: &mut [Grid], row: usize) {
+    pub(super) fn inverse(&self, dct: Dct, grids: &mut [SampleGrid], row: usize) {
         for ((blocks, (_, down, across)), grid) in self.blocks.iter().zip(&self.shapes).zip(grids)
         {
             for (y, blocks) in blocks.chunks_exact(*across).enumerate() {
@@ -217,7 +217,7 @@ impl Strip {
     pub(super) fn forward(
         &mut self,
         dct: Dct,
-        grids: &[Grid],
+        grids: &[SampleGrid],
         row: usize,
         divisors: &[crate::dct::Divisors],
     ) {
@@ -242,14 +242,14 @@ pub enum CountedFrom {
     End,
 }
 
-impl Samples {
+impl RegionSamples {
     /// Cuts out `rect`, in pixels as stored, which is what was given to [`decode`].
     ///
     /// `from` says for the horizontal and the vertical axis where chroma cells start.
     ///
     /// # Errors
     ///
-    /// [`ScanError::Sampling`] when the picture has no planes ([`Scan::planes`]).
+    /// [`ScanError::OutputSampling`] when the picture has no planes ([`Scan::planes`]).
     pub fn planes(
         &self,
         scan: &Scan,
@@ -262,8 +262,8 @@ impl Samples {
         let mut data = vec![0; Planes::samples(&layout)];
         for ((plane, grid), component) in layout.iter().zip(&self.grids).zip(&scan.components) {
             let out = &mut data[plane.start..plane.start + plane.width * plane.height];
-            let across = Axis::new(rect.x, rect.width, component.cell.0, plane.width, from.0);
-            let down = Axis::new(rect.y, rect.height, component.cell.1, plane.height, from.1);
+            let across = UpsamplingAxis::new(rect.x, rect.width, component.cell.0, plane.width, from.0);
+            let down = UpsamplingAxis::new(rect.y, rect.height, component.cell.1, plane.height, from.1);
             grid.cut(*plane, &across, &down, out);
         }
         Ok(Planes { size, space, chroma, data })
@@ -271,7 +271,7 @@ impl Samples {
 }
 
 /// Which samples of a component the samples of a plane lie between, on one axis.
-struct Axis {
+struct UpsamplingAxis {
     /// The sample at or before the plane's first one, counted from the picture's edge.
     first: i64,
     /// How many parts of `cell` the plane's samples lie behind those of the component.
@@ -279,7 +279,7 @@ struct Axis {
     cell: u32,
 }
 
-impl Axis {
+impl UpsamplingAxis {
     fn new(start: u32, length: u32, cell: u32, samples: usize, from: CountedFrom) -> Self {
         let samples = u32::try_from(samples).unwrap_or(u32::MAX);
         let pixel = match from {
@@ -304,9 +304,9 @@ impl Axis {
     }
 }
 
-impl Grid {
+impl SampleGrid {
     /// Copies or interpolates the samples of a plane.
-    fn cut(&self, plane: Plane, across: &Axis, down: &Axis, out: &mut [u8]) {
+    fn cut(&self, plane: PlaneLayout, across: &UpsamplingAxis, down: &UpsamplingAxis, out: &mut [u8]) {
         let columns = clamped(across.first, plane.width + 1, self.origin.0, self.size.width);
         let rows = clamped(down.first, plane.height + 1, self.origin.1, self.size.height);
         let row = |y: usize| &self.data[rows[y] * self.stride..][..self.stride];

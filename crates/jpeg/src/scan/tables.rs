@@ -11,13 +11,13 @@ pub const DC: usize = 0;
 /// Class of tables for AC coefficients.
 pub const AC: usize = 1;
 
-/// Bits that one look into [`Table`] covers; longer codes are rare and walk their lengths.
+/// Bits that one look into [`HuffmanDecoder`] covers; longer codes are rare and walk their lengths.
 pub(super) const LOOK: u32 = 11;
 
 /// Bits that one look covers when codes are only skipped.
 pub(super) const PAIR: u32 = 12;
 
-/// [`Step::advance`] of the code that ends a block: beyond any position.
+/// [`CodeLookup::advance`] of the code that ends a block: beyond any position.
 pub(super) const END: u8 = 128;
 
 /// Sizes of DC differences that 8-bit pictures have (T.81 table F.1).
@@ -29,14 +29,14 @@ const SIXTEEN_ZEROS: u8 = 0xF0;
 
 /// A table as a file gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct HuffmanSpec {
     /// Codes of each length, from 1 bit.
     pub counts: [u8; 16],
     /// The symbols in the order of their codes.
     pub symbols: Vec<u8>,
 }
 
-impl Spec {
+impl HuffmanSpec {
     /// The same table with a code for every symbol that an 8-bit picture can need.
     ///
     /// New symbols get codes of 16 bits behind all others, so that data written with this table
@@ -78,9 +78,9 @@ fn symbols(class: usize) -> Box<dyn Iterator<Item = u8>> {
 /// with that of the code, 8 with that of the value, 8 with the number of coefficients that an AC
 /// symbol moves on by, [`END`] for the end of the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Step(u32);
+pub(super) struct CodeLookup(u32);
 
-impl Step {
+impl CodeLookup {
     fn new(length: u8, symbol: u8, class: usize) -> Self {
         let (size, advance) = match (class, symbol >> 4, symbol & 15) {
             (DC, _, _) => (symbol, 1),
@@ -121,9 +121,9 @@ impl Step {
 /// they move on by, [`END`] more if the second one, or the only one, ends the block. Zero if there
 /// is no code that fits into the look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pair(u16);
+pub(super) struct CodePair(u16);
 
-impl Pair {
+impl CodePair {
     /// Bits of the codes and values.
     #[inline(always)]
     pub(super) fn total(self) -> u32 {
@@ -139,25 +139,25 @@ impl Pair {
 
 /// A table, ready to decode.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct HuffmanDecoder {
     /// By the bits of a look; zero where the code is longer or does not exist.
-    look: Box<[Step; 1 << LOOK]>,
+    look: Box<[CodeLookup; 1 << LOOK]>,
     /// The same for AC codes two by two.
-    pairs: Box<[Pair; 1 << PAIR]>,
+    pairs: Box<[CodePair; 1 << PAIR]>,
     /// Per length from 1: the first code, the number of codes, the index of its first symbol.
     lengths: [(u32, u32, usize); 16],
     /// What each symbol means, in the order of the codes.
-    steps: Vec<Step>,
+    steps: Vec<CodeLookup>,
 }
 
-impl Table {
+impl HuffmanDecoder {
     /// Builds the table.
     ///
     /// Fails on counts that make no prefix code or use the code of all ones, and on symbols that
     /// no baseline picture has.
-    pub fn new(spec: &Spec, class: usize) -> Result<Self, ScanError> {
-        let look = Box::new([Step::default(); 1 << LOOK]);
-        let pairs = Box::new([Pair::default(); 1 << PAIR]);
+    pub fn new(spec: &HuffmanSpec, class: usize) -> Result<Self, ScanError> {
+        let look = Box::new([CodeLookup::default(); 1 << LOOK]);
+        let pairs = Box::new([CodePair::default(); 1 << PAIR]);
         let mut table = Self { look, pairs, lengths: [(0, 0, 0); 16], steps: Vec::new() };
         let (mut code, mut index) = (0u32, 0usize);
         for (length, count) in (1u8..).zip(spec.counts) {
@@ -168,7 +168,7 @@ impl Table {
                 if code + 1 >= 1 << length || !is_known(symbol, class) {
                     return Err(ScanError::Tables);
                 }
-                let step = Step::new(length, symbol, class);
+                let step = CodeLookup::new(length, symbol, class);
                 table.steps.push(step);
                 if u32::from(length) <= LOOK {
                     let shift = LOOK - u32::from(length);
@@ -188,9 +188,9 @@ impl Table {
     }
 
     /// The pair at the top of `buffer`, of which [`PAIR`] bits are known.
-    fn make_pair(&self, buffer: u64) -> Pair {
+    fn make_pair(&self, buffer: u64) -> CodePair {
         let known = |buffer, left: u32| self.find(buffer).filter(|step| step.total() <= left);
-        let Some(first) = known(buffer, PAIR) else { return Pair(0) };
+        let Some(first) = known(buffer, PAIR) else { return CodePair(0) };
         let (mut total, mut advance) = (first.total(), first.advance());
         if advance < u32::from(END)
             && let Some(second) = known(buffer << total, PAIR - total)
@@ -198,24 +198,24 @@ impl Table {
             total += second.total();
             advance += second.advance();
         }
-        Pair(u16::try_from(total | advance << 6).unwrap_or(0))
+        CodePair(u16::try_from(total | advance << 6).unwrap_or(0))
     }
 
     /// What is at the top of `buffer`, one or two codes at a time.
     #[inline(always)]
-    pub(super) fn pair(&self, buffer: u64) -> Pair {
+    pub(super) fn pair(&self, buffer: u64) -> CodePair {
         self.pairs[(buffer >> (64 - PAIR)) as usize]
     }
 
     /// The meaning of the code at the top of `buffer`; `None` if there is no such code.
     #[inline(always)]
-    pub(super) fn find(&self, buffer: u64) -> Option<Step> {
+    pub(super) fn find(&self, buffer: u64) -> Option<CodeLookup> {
         let step = self.look[top(buffer)];
-        if step == Step(0) { self.find_long(buffer) } else { Some(step) }
+        if step == CodeLookup(0) { self.find_long(buffer) } else { Some(step) }
     }
 
     #[cold]
-    fn find_long(&self, buffer: u64) -> Option<Step> {
+    fn find_long(&self, buffer: u64) -> Option<CodeLookup> {
         let bits = u32::try_from(buffer >> 48).unwrap_or(0);
         for length in LOOK + 1..=16 {
             let (first, count, index) = self.lengths[usize::try_from(length).ok()? - 1];
@@ -243,12 +243,12 @@ fn is_known(symbol: u8, class: usize) -> bool {
 
 /// The codes of a table by symbol.
 #[derive(Clone, Debug)]
-pub struct Codes([(u32, u32); 256]);
+pub struct HuffmanCodes([(u32, u32); 256]);
 
-impl Codes {
-    /// The codes of a table that [`Table::new`] takes.
+impl HuffmanCodes {
+    /// The codes of a table that [`HuffmanDecoder::new`] takes.
     #[must_use]
-    pub fn new(spec: &Spec) -> Self {
+    pub fn new(spec: &HuffmanSpec) -> Self {
         let mut codes = [(0, 0); 256];
         let (mut code, mut symbols) = (0u32, spec.symbols.iter());
         for (length, count) in (1u32..).zip(spec.counts) {
@@ -273,17 +273,17 @@ mod tests {
     use super::*;
 
     /// Two symbols of one and two bits.
-    fn small() -> Spec {
+    fn small() -> HuffmanSpec {
         let mut counts = [0; 16];
         (counts[0], counts[1]) = (1, 1);
-        Spec { counts, symbols: vec![0, 1] }
+        HuffmanSpec { counts, symbols: vec![0, 1] }
     }
 
     #[test]
     fn completing_keeps_the_codes_that_were_there() {
         for class in [DC, AC] {
             let completed = small().completed(class).expect("room");
-            let (old, new) = (Codes::new(&small()), Codes::new(&completed));
+            let (old, new) = (HuffmanCodes::new(&small()), HuffmanCodes::new(&completed));
             for symbol in symbols(class) {
                 let (_, length) = new.of(symbol);
                 assert!(length > 0, "{symbol:02x} has a code");
@@ -291,26 +291,26 @@ mod tests {
                     assert_eq!(old.of(symbol), new.of(symbol));
                 }
             }
-            assert!(Table::new(&completed, class).is_ok());
+            assert!(HuffmanDecoder::new(&completed, class).is_ok());
         }
     }
 
     #[test]
     fn a_full_table_cannot_be_completed() {
         // Codes of 1 to 15 bits and one of 16: only the code of all ones is left.
-        let full = Spec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
-        assert!(Table::new(&full, AC).is_ok());
+        let full = HuffmanSpec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
+        assert!(HuffmanDecoder::new(&full, AC).is_ok());
         assert_eq!(full.completed(AC), None);
     }
 
     #[test]
     fn err_tables_that_are_no_prefix_code() {
         let check = |counts: &[(usize, u8)], symbols: &[u8]| {
-            let mut spec = Spec { counts: [0; 16], symbols: symbols.to_vec() };
+            let mut spec = HuffmanSpec { counts: [0; 16], symbols: symbols.to_vec() };
             for (length, count) in counts {
                 spec.counts[length - 1] = *count;
             }
-            assert_eq!(Table::new(&spec, AC).err(), Some(ScanError::Tables), "{counts:?}");
+            assert_eq!(HuffmanDecoder::new(&spec, AC).err(), Some(ScanError::Tables), "{counts:?}");
         };
         check(&[(1, 2)], &[0, 1]);
         check(&[(1, 3)], &[0, 1, 2]);
@@ -321,8 +321,8 @@ mod tests {
 
     #[test]
     fn long_codes_are_found() {
-        let spec = Spec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
-        let table = Table::new(&spec, AC).expect("table");
+        let spec = HuffmanSpec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
+        let table = HuffmanDecoder::new(&spec, AC).expect("table");
         for length in 1..=16u32 {
             let ones = (1u64 << (length - 1)) - 1;
             let step = table.find(ones << 1 << (64 - length)).expect("code");

@@ -1,12 +1,12 @@
 //! Scans for the tests of this unit and of those that use it.
 
-use super::bits::Unstuffed;
-use super::cut::{Recoder, headers};
-use super::region::Strip;
+use super::bits::UnstuffedData;
+use super::cut::{ScanRecoder, headers};
+use super::region::CoefficientStrip;
 use super::walk::Block;
 use super::{COMPONENTS_MAX, to_usize};
 use crate::IndexedJpeg;
-use crate::codec::Space;
+use crate::codec::ColourSpace;
 use crate::samples::LIMITS;
 
 impl IndexedJpeg {
@@ -14,12 +14,12 @@ impl IndexedJpeg {
     pub(crate) fn coefficients(&self) -> Vec<Vec<Block>> {
         let (scan, index) = (&self.scan, &self.index);
         let mut out = vec![Vec::new(); scan.components.len()];
-        let mut data = Unstuffed::default();
+        let mut data = UnstuffedData::default();
         for row in 0..scan.down {
             let span = row * scan.across..(row + 1) * scan.across;
             index.fill(&mut data, &self.bytes(), span.clone()).unwrap();
             let mut walk = index.seek(scan, &data, span.start).unwrap();
-            let mut strip = Strip::new(scan, to_usize(scan.across));
+            let mut strip = CoefficientStrip::new(scan, to_usize(scan.across));
             for column in 0..to_usize(scan.across) {
                 walk.begin().unwrap();
                 walk.decode_mcu(&mut strip, column).unwrap();
@@ -34,10 +34,10 @@ impl IndexedJpeg {
     /// The same coefficients with a restart every `interval` MCUs.
     pub(crate) fn with_restarts(&self, interval: u16) -> Self {
         let scan = &self.scan;
-        let mut data = Unstuffed::default();
+        let mut data = UnstuffedData::default();
         self.index.fill(&mut data, &self.bytes(), 0..scan.mcus()).unwrap();
         let mut walk = self.index.seek(scan, &data, 0).unwrap();
-        let mut recoder = Recoder::new(scan).unwrap();
+        let mut recoder = ScanRecoder::new(scan).unwrap();
         for mcu in 0..scan.mcus() {
             walk.begin().unwrap();
             if mcu > 0 && mcu.is_multiple_of(u32::from(interval)) {
@@ -57,6 +57,6 @@ impl IndexedJpeg {
 
     /// Whether the picture is grey or YCbCr.
     pub(crate) fn has_planes(&self) -> bool {
-        matches!(self.scan.planes, Some((Space::Grey | Space::YCbCr, _)))
+        matches!(self.scan.planes, Some((ColourSpace::Grey | ColourSpace::YCbCr, _)))
     }
 }

@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use super::bands::{are_exact, band, split};
 use super::cut::{cut, is_on_grid, surroundings};
 use super::patch::patch;
-use super::region::{CountedFrom, Samples, decode as decode_region, needs};
+use super::region::{CountedFrom, RegionSamples, decode as decode_region, needs};
 use super::*;
 use crate::IndexedJpeg;
 use crate::codec::tests::{as_optimised, as_progressive};
-use crate::codec::{Pixels, Planes, Scale, decode, decode_planes, to_baseline};
+use crate::codec::{Pixels, Planes, DecodeScale, decode, decode_planes, to_baseline};
 use crate::dct::Dct;
 use crate::samples::LIMITS;
 use crate::samples::pictures::{self, KINDS};
@@ -56,8 +56,8 @@ fn crop_of(pixels: &Pixels, region: Rect) -> Vec<u8> {
 }
 
 /// Only what was asked for is given.
-fn only(indexed: &IndexedJpeg, ranges: impl IntoIterator<Item = Range<u64>>) -> Bytes<'static> {
-    let mut bytes = Bytes::default();
+fn only(indexed: &IndexedJpeg, ranges: impl IntoIterator<Item = Range<u64>>) -> ByteRanges<'static> {
+    let mut bytes = ByteRanges::default();
     for range in ranges {
         let at = |offset: u64| usize::try_from(offset).unwrap();
         bytes.push(range.start, indexed.jpeg[at(range.start)..at(range.end)].to_vec());
@@ -129,10 +129,10 @@ fn check_cut_pixels(indexed: &IndexedJpeg, rect: Rect) -> Vec<u8> {
     assert!(is_on_grid(scan, shows));
     let bytes = only(indexed, cut::needs(scan, index, shows).expect("inside"));
     let small = cut(scan, index, &bytes, shows, colour).expect("cut");
-    let decoded = decode(&small, Scale::FULL).expect("decoded");
+    let decoded = decode(&small, DecodeScale::FULL).expect("decoded");
     assert_eq!((decoded.warning, decoded.value.size), (None, shows.size()));
     let inner = Rect { x: rect.x - shows.x, y: rect.y - shows.y, ..rect };
-    let full = decode(jpeg, Scale::FULL).expect("decoded").value;
+    let full = decode(jpeg, DecodeScale::FULL).expect("decoded").value;
     assert!(crop_of(&decoded.value, inner) == crop_of(&full, rect), "{rect:?} differs");
     small
 }
@@ -167,7 +167,7 @@ fn check_coefficients(indexed: &IndexedJpeg, rect: Rect, small: &IndexedJpeg) {
 }
 
 /// Turns the samples of luma inside `rect` dark and those of colour grey.
-fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut Samples) {
+fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut RegionSamples) {
     let components = scan.components.clone();
     move |samples| {
         for (number, (grid, component)) in samples.grids.iter_mut().zip(&components).enumerate() {
@@ -203,7 +203,7 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     file.extend_from_slice(&jpeg[at(patched.prefix.start)..at(patched.prefix.end)]);
     file.extend_from_slice(&patched.middle);
     file.extend_from_slice(&jpeg[at(patched.suffix)..]);
-    let decoded = decode(&file, Scale::FULL).expect("decoded");
+    let decoded = decode(&file, DecodeScale::FULL).expect("decoded");
     assert_eq!(decoded.warning, None, "{rect:?}");
     let patched = IndexedJpeg::open(file, &LIMITS).expect("a file of our own");
     let (before, after) = (indexed.coefficients(), patched.coefficients());
@@ -224,7 +224,7 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     }
     assert!(changed > 0);
     // Tables made for few blocks cannot say everything.
-    let complete = |spec: &Option<Spec>| spec.as_ref().is_none_or(|s| s.completed(AC).is_some());
+    let complete = |spec: &Option<HuffmanSpec>| spec.as_ref().is_none_or(|s| s.completed(AC).is_some());
     if indexed.scan.specs[AC].iter().all(complete) {
         check_painted(indexed, &patched, rect);
     }
@@ -250,7 +250,7 @@ fn check_painted(indexed: &IndexedJpeg, patched: &IndexedJpeg, rect: Rect) {
     assert!(sum <= pixels * 9 + 600, "mean error {sum} over {pixels} pixels");
 }
 
-fn check_bands(indexed: &IndexedJpeg, scale: Scale) {
+fn check_bands(indexed: &IndexedJpeg, scale: DecodeScale) {
     let IndexedJpeg { scan, index, jpeg, colour } = indexed;
     let mut rows = Vec::new();
     for band_rows in split(scan) {
@@ -317,7 +317,7 @@ fn bands_are_the_whole_picture() {
                 continue;
             }
             for eighths in 1..8 {
-                check_bands(&indexed, Scale::eighths(eighths));
+                check_bands(&indexed, DecodeScale::eighths(eighths));
             }
         }
     }
@@ -341,7 +341,7 @@ fn a_working_copy_has_the_pixels_of_its_progressive_original() {
         let progressive = as_progressive(&jpeg);
         let copy = to_baseline(&progressive).expect("transformed");
         let copy = IndexedJpeg::open(copy, &LIMITS).expect("a single baseline scan");
-        let pixels = |jpeg: &[u8]| decode(jpeg, Scale::FULL).expect("decoded");
+        let pixels = |jpeg: &[u8]| decode(jpeg, DecodeScale::FULL).expect("decoded");
         assert_eq!(pixels(&copy.jpeg), pixels(&progressive));
         let original = IndexedJpeg::open(jpeg, &LIMITS).expect("baseline");
         assert!(copy.coefficients() == original.coefficients(), "{space:?} {chroma:?}");
@@ -350,7 +350,7 @@ fn a_working_copy_has_the_pixels_of_its_progressive_original() {
 
 #[test]
 fn what_is_not_one_baseline_scan_is_unfit() {
-    let jpeg = pictures::jpeg(Size::new(40, 40), Space::YCbCr, Chroma::Full, 5);
+    let jpeg = pictures::jpeg(Size::new(40, 40), ColourSpace::YCbCr, ChromaSubsampling::Full, 5);
     assert_eq!(IndexedJpeg::open(as_progressive(&jpeg), &LIMITS).err(), Some(ScanError::Process));
 }
 

@@ -1,9 +1,9 @@
 //! Reading a scan block by block from where an index says.
 
-use crate::scan::bits::{Reader, Unstuffed, Writer};
-use crate::scan::index::Entry;
-use crate::scan::region::Strip;
-use crate::scan::tables::{Codes, END, Step, Table};
+use crate::scan::bits::{EntropyReader, UnstuffedData, EntropyWriter};
+use crate::scan::index::IndexEntry;
+use crate::scan::region::CoefficientStrip;
+use crate::scan::tables::{HuffmanCodes, END, CodeLookup, HuffmanDecoder};
 use crate::scan::{COMPONENTS_MAX, Scan, ScanError, ZIGZAG};
 
 /// The greatest size of an AC coefficient that is written.
@@ -14,16 +14,16 @@ pub type Block = [i16; 64];
 
 /// What reading one block of an MCU takes.
 #[derive(Clone)]
-struct Plan<'a> {
+struct ComponentPlan<'a> {
     component: usize,
-    dc: &'a Table,
-    ac: &'a Table,
+    dc: &'a HuffmanDecoder,
+    ac: &'a HuffmanDecoder,
     steps: &'a [u32; 128],
 }
 
 /// Where a block stands in the data, in bits, and its DC as it was coded: not dequantised.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct BlockSpan {
     pub(super) component: usize,
     pub(super) dc: i32,
     /// Where the DC's code starts.
@@ -36,10 +36,10 @@ pub(super) struct Place {
 
 /// A position between two MCUs of a scan.
 #[derive(Clone)]
-pub(super) struct Walk<'a> {
-    data: &'a Unstuffed,
-    reader: Reader<'a>,
-    plans: Vec<Plan<'a>>,
+pub(super) struct ScanCursor<'a> {
+    data: &'a UnstuffedData,
+    reader: EntropyReader<'a>,
+    plans: Vec<ComponentPlan<'a>>,
     /// The DC that each component's next difference counts from.
     dc: [i32; COMPONENTS_MAX],
     /// The MCU that comes next.
@@ -49,23 +49,23 @@ pub(super) struct Walk<'a> {
     next_restart: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ScanCursor<'a> {
     /// Starts before MCU `mcu`, which is where `entry` points; `data` holds it.
     pub(super) fn at(
         scan: &'a Scan,
-        data: &'a Unstuffed,
-        entry: &Entry,
+        data: &'a UnstuffedData,
+        entry: &IndexEntry,
         mcu: u32,
     ) -> Result<Self, ScanError> {
         let position = data.from_file(entry.place)?;
         let plan = |component: &usize| {
             let (dc, ac) = scan.tables_of(*component)?;
-            Ok(Plan { component: *component, dc, ac, steps: &scan.components[*component].steps })
+            Ok(ComponentPlan { component: *component, dc, ac, steps: &scan.components[*component].steps })
         };
         let interval = scan.interval;
         Ok(Self {
             data,
-            reader: Reader::new(data, position),
+            reader: EntropyReader::new(data, position),
             plans: scan.blocks.iter().map(plan).collect::<Result<_, ScanError>>()?,
             dc: entry.dc.map(i32::from),
             mcu,
@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
             if left.is_none() || u32::from(number) != expected {
                 return Err(self.damaged());
             }
-            self.reader = Reader::new(self.data, start);
+            self.reader = EntropyReader::new(self.data, start);
             self.dc = [0; COMPONENTS_MAX];
             self.next_restart += 1;
             self.until_restart = self.interval;
@@ -162,19 +162,19 @@ impl<'a> Walk<'a> {
     #[inline]
     pub(super) fn decode_mcu(
         &mut self,
-        strip: &mut Strip,
+        strip: &mut CoefficientStrip,
         column: usize,
     ) -> Result<(), ScanError> {
         self.decode_and_report(strip, column, &mut |_| ())
     }
 
-    /// Decodes as [`Walk::decode_mcu`] does, and reports where each block stands.
+    /// Decodes as [`ScanCursor::decode_mcu`] does, and reports where each block stands.
     #[inline(always)]
     pub(super) fn decode_and_report(
         &mut self,
-        strip: &mut Strip,
+        strip: &mut CoefficientStrip,
         column: usize,
-        found: &mut impl FnMut(Place),
+        found: &mut impl FnMut(BlockSpan),
     ) -> Result<(), ScanError> {
         let mut wild = 0;
         for (number, plan) in self.plans.iter().enumerate() {
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
                 block[0] = low_16(first);
                 wild |= beyond_16_bits(first) | beyond_16_bits(*dc);
                 wild |= decode_ac(&mut self.reader, plan, block)?;
-                Some(Place { component, dc: *dc, start, ac, end: self.reader.position() })
+                Some(BlockSpan { component, dc: *dc, start, ac, end: self.reader.position() })
             });
             found(decoded.ok_or(ScanError::Damaged { mcu: self.mcu })?);
         }
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Skips an MCU and reports where each of its blocks stands.
-    pub(super) fn places(&mut self, found: &mut impl FnMut(Place)) -> Result<(), ScanError> {
+    pub(super) fn places(&mut self, found: &mut impl FnMut(BlockSpan)) -> Result<(), ScanError> {
         let damaged = self.damaged();
         for plan in &self.plans {
             let start = self.reader.position();
@@ -210,7 +210,7 @@ impl<'a> Walk<'a> {
             self.reader.refill();
             skip_ac(&mut self.reader, plan.ac).ok_or(damaged)?;
             let (component, end) = (plan.component, self.reader.position());
-            found(Place { component, dc: self.dc[component], start, ac, end });
+            found(BlockSpan { component, dc: self.dc[component], start, ac, end });
         }
         self.mcu += 1;
         self.check()
@@ -252,7 +252,7 @@ fn index(value: u32) -> usize {
 
 /// Adds the next DC difference to `dc`; leaves at least 26 bits held.
 #[inline(always)]
-fn read_dc(reader: &mut Reader<'_>, table: &Table, dc: &mut i32) -> Option<()> {
+fn read_dc(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder, dc: &mut i32) -> Option<()> {
     reader.refill();
     let step = table.find(reader.buffer)?;
     *dc = dc.wrapping_add(value(reader.buffer << step.code(), step.size()));
@@ -262,7 +262,7 @@ fn read_dc(reader: &mut Reader<'_>, table: &Table, dc: &mut i32) -> Option<()> {
 
 /// Skips the AC codes of a block; at least 26 bits are held.
 #[inline(always)]
-fn skip_ac(reader: &mut Reader<'_>, table: &Table) -> Option<()> {
+fn skip_ac(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder) -> Option<()> {
     const END_OF_BLOCK: u32 = END as u32;
     let mut at = 1u32;
     loop {
@@ -290,7 +290,7 @@ fn skip_ac(reader: &mut Reader<'_>, table: &Table) -> Option<()> {
 /// Reads the AC codes of a block; at least 26 bits are held. Gives bits that are set if a
 /// coefficient is out of range.
 #[inline(always)]
-fn decode_ac(reader: &mut Reader<'_>, plan: &Plan<'_>, block: &mut Block) -> Option<u32> {
+fn decode_ac(reader: &mut EntropyReader<'_>, plan: &ComponentPlan<'_>, block: &mut Block) -> Option<u32> {
     let (mut at, mut wild) = (1usize, 0);
     loop {
         let step = plan.ac.find(reader.buffer)?;
@@ -309,8 +309,8 @@ fn decode_ac(reader: &mut Reader<'_>, plan: &Plan<'_>, block: &mut Block) -> Opt
 /// Takes one AC code; false behind the last one of the block.
 #[inline(always)]
 fn take_ac(
-    reader: &mut Reader<'_>,
-    step: Step,
+    reader: &mut EntropyReader<'_>,
+    step: CodeLookup,
     steps: &[u32; 128],
     block: &mut Block,
     at: &mut usize,
@@ -371,9 +371,9 @@ fn non_zero(block: &Block) -> u64 {
 
 /// The codes that blocks of one component are written with.
 #[derive(Clone, Debug)]
-pub(super) struct Coder {
-    pub(super) dc: Codes,
-    pub(super) ac: Codes,
+pub(super) struct BlockCoder {
+    pub(super) dc: HuffmanCodes,
+    pub(super) ac: HuffmanCodes,
 }
 
 /// Bits of the magnitude of `value`.
@@ -389,9 +389,9 @@ fn bits_of(value: i32, size: u32) -> u64 {
     u64::from(bits.cast_unsigned() & ((1 << size) - 1))
 }
 
-impl Coder {
+impl BlockCoder {
     /// Writes a DC difference.
-    pub(super) fn write_dc(&self, writer: &mut Writer, difference: i32) -> Result<(), ScanError> {
+    pub(super) fn write_dc(&self, writer: &mut EntropyWriter, difference: i32) -> Result<(), ScanError> {
         let size = size_of(difference);
         let symbol = u8::try_from(size).map_err(|_| ScanError::Range)?;
         let (code, length) = self.dc.of(symbol);
@@ -407,7 +407,7 @@ impl Coder {
     /// A table that was optimised for one picture may have no code for a coefficient. Then a ±1
     /// is put into the zeros before it so that both halves have codes, or the coefficient becomes
     /// smaller, or falls away: what changes is the least that the table can say.
-    pub(super) fn write_ac(&self, writer: &mut Writer, block: &Block) -> Result<(), ScanError> {
+    pub(super) fn write_ac(&self, writer: &mut EntropyWriter, block: &Block) -> Result<(), ScanError> {
         let mut rest = non_zero(block) & !1;
         // Zigzag position behind the last coefficient that was written.
         let mut next = 1;
@@ -431,7 +431,7 @@ impl Coder {
 
     /// Writes a coefficient behind `run` zeros; false if it had to fall away.
     #[inline(always)]
-    fn write_value(&self, writer: &mut Writer, run: u32, value: i32) -> bool {
+    fn write_value(&self, writer: &mut EntropyWriter, run: u32, value: i32) -> bool {
         let size = size_of(value);
         if run < 16 {
             let (code, length) = self.code(run, size);
@@ -451,7 +451,7 @@ impl Coder {
 
     /// Writes what has no code of its own: a long run, or a pair that the table does not know.
     #[cold]
-    fn write_odd(&self, writer: &mut Writer, mut run: u32, value: i32) -> bool {
+    fn write_odd(&self, writer: &mut EntropyWriter, mut run: u32, value: i32) -> bool {
         let (zeros, zeros_length) = self.ac.of(0xF0);
         let mut held = Vec::new();
         while run > 15 && zeros_length > 0 {

@@ -91,7 +91,7 @@ pub struct Product {
 
 /// Downloads of a prepaid agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prepaids {
+pub struct PrepaidDownloads {
     /// Bought.
     pub total: u32,
     /// Left.
@@ -125,7 +125,7 @@ pub struct Agreement {
     pub expires: Option<Timestamp>,
     /// Downloads bought and left; `Prepaid` agreements only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prepaids: Option<Prepaids>,
+    pub prepaids: Option<PrepaidDownloads>,
 }
 
 impl Agreement {

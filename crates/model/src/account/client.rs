@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A way to get tokens that a client may be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grant {
+pub enum GrantType {
     /// Web apps.
     AuthorizationCode,
     /// Single-page apps of old.
@@ -16,7 +16,7 @@ pub enum Grant {
     RefreshToken,
 }
 
-impl Grant {
+impl GrantType {
     /// The name in `grant_type` and in the accounts file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -31,7 +31,7 @@ impl Grant {
 
 /// A program that is known by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Client {
+pub struct OAuthClient {
     /// Its name in requests; not secret.
     pub client_id: String,
     /// Its name for people.
@@ -41,7 +41,7 @@ pub struct Client {
     /// Addresses that answers may be sent to; compared exactly.
     pub redirect_uris: Vec<String>,
     /// What it may do.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<GrantType>,
     /// Whether it may be used.
     pub active: bool,
     /// Whether its tokens need the scopes of each [`Permission`](super::Permission); `false` is what
@@ -51,10 +51,10 @@ pub struct Client {
     pub access_token_s: Option<u32>,
 }
 
-impl Client {
+impl OAuthClient {
     /// Whether the client may use `grant`.
     #[must_use]
-    pub fn allows(&self, grant: Grant) -> bool {
+    pub fn allows(&self, grant: GrantType) -> bool {
         self.grants.contains(&grant)
     }
 

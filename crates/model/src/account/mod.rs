@@ -16,19 +16,19 @@ mod permission;
 mod scope;
 mod user;
 
-pub use agreement::{Agreement, AgreementType, Approver, Prepaids, Product};
+pub use agreement::{Agreement, AgreementType, Approver, PrepaidDownloads, Product};
 pub use channel::{Channel, ChannelId, ChannelIdError, ChannelMethod, ChannelSettings};
-pub use client::{Client, Grant};
+pub use client::{OAuthClient, GrantType};
 pub use delivery::{Delivery, DeliveryState, shorten_reason};
 pub use device::{Device, DeviceKind};
 pub use ids::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
 pub use money::{Money, MoneyError};
 pub use notification::{
-    Lane, Message, MessageContent, MessageState, Notification, NotificationKind, Question, Way,
+    MessageTransport, OutboxMessage, MessageContent, MessageState, Notification, NotificationKind, SavedQuery, NotificationMethod,
 };
-pub use order::{License, Order, OrderAgreement, OrderStatus, Period};
-pub use organization::{Address, Addresses, Organization};
+pub use order::{License, Order, OrderAgreement, OrderStatus, LicensePeriod};
+pub use organization::{PostalAddress, OrganizationAddresses, Organization};
 pub use password_link::PasswordLinkKind;
 pub use permission::Permission;
-pub use scope::{Scope, ScopeError, Scopes};
-pub use user::{Access, Account, Phone, ROLE_MEDIEBANK, ROLE_OFP, ROLE_PROVIDER, User};
+pub use scope::{Scope, ScopeError, ScopeSet};
+pub use user::{AccessLevels, Account, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, ROLE_PROVIDER, User};

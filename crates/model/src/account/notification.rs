@@ -46,7 +46,7 @@ impl NotificationKind {
 
 /// Which items a notification is about, as the user wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Question {
+pub struct SavedQuery {
     /// The query, which parsed when it was written.
     pub q: Option<String>,
     /// Product codes; those behind a `-` are excluded.
@@ -59,7 +59,7 @@ pub struct Question {
 
 /// What depends on the kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum NotificationMethod {
     /// To the user's devices.
     Mobile,
     /// To this address.
@@ -80,7 +80,7 @@ pub enum Way {
     Stream,
 }
 
-impl Way {
+impl NotificationMethod {
     /// The kind.
     #[must_use]
     pub fn kind(&self) -> NotificationKind {
@@ -116,9 +116,9 @@ pub struct Notification {
     /// Its title.
     pub title: String,
     /// Which items.
-    pub question: Question,
+    pub question: SavedQuery,
     /// How the user learns of them.
-    pub way: Way,
+    pub way: NotificationMethod,
     /// The row of the item log behind which items count.
     pub after_seq: i64,
 }
@@ -259,7 +259,7 @@ impl MessageContent {
 
 /// Who sends a message: lines that do not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum MessageTransport {
     /// Mails.
     Mail,
     /// Push messages to Apple's devices.
@@ -268,7 +268,7 @@ pub enum Lane {
     Google,
 }
 
-impl Lane {
+impl MessageTransport {
     /// Every lane.
     pub const ALL: [Self; 3] = [Self::Mail, Self::Apple, Self::Google];
 
@@ -281,7 +281,7 @@ impl Lane {
         }
     }
 
-    /// Its place in [`Lane::ALL`].
+    /// Its place in [`MessageTransport::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         match self {
@@ -336,7 +336,7 @@ impl MessageState {
 
 /// A message in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct OutboxMessage {
     /// Its name; receivers recognize a repetition by it.
     pub id: Uuid,
     /// The number of the notification, which may be gone since.

@@ -11,7 +11,7 @@ use crate::ItemKey;
 
 /// The time that a licence covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Period {
+pub enum LicensePeriod {
     /// Twelve months.
     Year,
     /// A month.
@@ -20,7 +20,7 @@ pub enum Period {
     Single,
 }
 
-impl Period {
+impl LicensePeriod {
     /// Every period, in the order of the specification.
     pub const ALL: [Self; 3] = [Self::Year, Self::Month, Self::Single];
 
@@ -49,7 +49,7 @@ pub struct License {
     /// The product that it belongs to.
     pub product: Product,
     /// The time that it covers.
-    pub period: Option<Period>,
+    pub period: Option<LicensePeriod>,
     /// How many uses it covers, in words.
     pub volume: Option<String>,
     /// What it costs.

@@ -7,7 +7,7 @@ use super::OrganizationId;
 /// An address; every part may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Address {
+pub struct PostalAddress {
     /// Street and number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub street: Option<String>,
@@ -28,16 +28,16 @@ pub struct Address {
 /// The addresses of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Addresses {
+pub struct OrganizationAddresses {
     /// Where to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub visit: Option<Address>,
+    pub visit: Option<PostalAddress>,
     /// Where to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub postal: Option<Address>,
+    pub postal: Option<PostalAddress>,
     /// Where to send invoices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub billing: Option<Address>,
+    pub billing: Option<PostalAddress>,
 }
 
 /// A customer.
@@ -52,7 +52,7 @@ pub struct Organization {
     /// Its country, such as `SE`.
     pub country: Option<String>,
     /// Its addresses.
-    pub address: Addresses,
+    pub address: OrganizationAddresses,
     /// Its telephone number.
     pub phone_direct: Option<String>,
     /// Domains, in lower case, of the e-mail addresses that its administrators may give to users;
@@ -81,7 +81,7 @@ mod tests {
             name: None,
             currency: None,
             country: None,
-            address: Addresses::default(),
+            address: OrganizationAddresses::default(),
             phone_direct: None,
             mail_domains: Vec::new(),
         };

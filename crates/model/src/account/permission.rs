@@ -5,7 +5,7 @@
 //! describes (Spec §5): `roles` opens almost everything, and no API requires `collection`. A
 //! client with enforced scopes gets what the scopes are named after.
 
-use super::{ROLE_PROVIDER, Scope, Scopes, User};
+use super::{ROLE_PROVIDER, Scope, ScopeSet, User};
 
 /// Something that a caller can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub enum Permission {
 
 /// Which users a permission means anything for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holder {
+enum PermissionHolder {
     Everybody,
     /// Users with the access level `admin`.
     Administrators,
@@ -73,7 +73,7 @@ enum Holder {
 }
 
 /// A row of the table of permissions.
-struct Row {
+struct PermissionRow {
     permission: Permission,
     /// The scopes that it takes as the contract describes it, all of them.
     contract: &'static [Scope],
@@ -81,7 +81,7 @@ struct Row {
     enforced: &'static [Scope],
     /// A scope that tells the client the same by the id token and the user endpoint.
     claims: Option<Scope>,
-    holder: Holder,
+    holder: PermissionHolder,
     /// What the consent page says, in English.
     text: &'static str,
 }
@@ -91,8 +91,8 @@ const fn row(
     contract: &'static [Scope],
     enforced: &'static [Scope],
     text: &'static str,
-) -> Row {
-    Row { permission, contract, enforced, claims: None, holder: Holder::Everybody, text }
+) -> PermissionRow {
+    PermissionRow { permission, contract, enforced, claims: None, holder: PermissionHolder::Everybody, text }
 }
 
 const ROLES: &[Scope] = &[Scope::Roles];
@@ -108,8 +108,8 @@ const KEY: &[Scope] = &[
 ];
 
 /// Every permission, in the order of the consent page.
-static TABLE: [Row; 25] = [
-    Row {
+static TABLE: [PermissionRow; 25] = [
+    PermissionRow {
         claims: Some(Scope::OpenId),
         ..row(
             Permission::Identity,
@@ -136,8 +136,8 @@ static TABLE: [Row; 25] = [
         ROLES,
         "See your orders, and approve them under a licence, which can cost money",
     ),
-    Row {
-        holder: Holder::Administrators,
+    PermissionRow {
+        holder: PermissionHolder::Administrators,
         ..row(
             Permission::OrganizationOrders,
             ROLES,
@@ -158,7 +158,7 @@ static TABLE: [Row; 25] = [
         ROLES,
         "See your user name, your roles, your rights and your agreements",
     ),
-    Row {
+    PermissionRow {
         claims: Some(Scope::User),
         ..row(
             Permission::Name,
@@ -167,11 +167,11 @@ static TABLE: [Row; 25] = [
             "See your first and last name, your user id and your telephone numbers",
         )
     },
-    Row {
+    PermissionRow {
         claims: Some(Scope::Email),
         ..row(Permission::Email, ROLES, &[Scope::Email], "See your e-mail address")
     },
-    Row {
+    PermissionRow {
         claims: Some(Scope::Customer),
         ..row(
             Permission::Organization,
@@ -226,8 +226,8 @@ static TABLE: [Row; 25] = [
         &[Scope::Collection],
         "See, create, change and delete your collections, and download them",
     ),
-    Row {
-        holder: Holder::Administrators,
+    PermissionRow {
+        holder: PermissionHolder::Administrators,
         ..row(
             Permission::Administration,
             &[Scope::Admin],
@@ -235,8 +235,8 @@ static TABLE: [Row; 25] = [
             "See, add and change the users of your organization",
         )
     },
-    Row {
-        holder: Holder::Administrators,
+    PermissionRow {
+        holder: PermissionHolder::Administrators,
         ..row(
             Permission::Commissioned,
             &[Scope::Admin],
@@ -244,8 +244,8 @@ static TABLE: [Row; 25] = [
             "Find and read commissioned items, which others do not see",
         )
     },
-    Row {
-        holder: Holder::Providers,
+    PermissionRow {
+        holder: PermissionHolder::Providers,
         ..row(
             Permission::EveryItem,
             ROLES,
@@ -253,8 +253,8 @@ static TABLE: [Row; 25] = [
             "Find and read every item, also commissioned ones and those under embargo",
         )
     },
-    Row {
-        holder: Holder::Providers,
+    PermissionRow {
+        holder: PermissionHolder::Providers,
         ..row(
             Permission::Ingest,
             ROLES,
@@ -270,7 +270,7 @@ impl Permission {
         TABLE.iter().map(|row| row.permission)
     }
 
-    fn row(self) -> Option<&'static Row> {
+    fn row(self) -> Option<&'static PermissionRow> {
         TABLE.iter().find(|row| row.permission == self)
     }
 
@@ -296,12 +296,12 @@ impl Permission {
     /// Every API needs `roles` besides what the table says; claims of the id token and of the user
     /// endpoint do not.
     #[must_use]
-    pub fn is_opened(self, scopes: Scopes, enforced: bool, user: &User) -> bool {
+    pub fn is_opened(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
         let Some(row) = self.row() else { return false };
         let held = match row.holder {
-            Holder::Everybody => true,
-            Holder::Administrators => user.access.admin,
-            Holder::Providers => user.roles.iter().any(|role| role == ROLE_PROVIDER),
+            PermissionHolder::Everybody => true,
+            PermissionHolder::Administrators => user.access.admin,
+            PermissionHolder::Providers => user.roles.iter().any(|role| role == ROLE_PROVIDER),
         };
         let api = scopes.has(Scope::Roles)
             && self.scopes(enforced).iter().all(|scope| scopes.has(*scope));
@@ -312,7 +312,7 @@ impl Permission {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::{Access, Phone, UserId};
+    use crate::account::{AccessLevels, PhoneNumbers, UserId};
 
     fn user(admin: bool) -> User {
         User {
@@ -323,16 +323,16 @@ mod tests {
             last_name: None,
             email_address: None,
             department: None,
-            phone: Phone::default(),
+            phone: PhoneNumbers::default(),
             roles: Vec::new(),
-            access: Access { admin, mediebank: false },
+            access: AccessLevels { admin, mediebank: false },
             active: true,
             service_account: false,
         }
     }
 
     fn opened(scopes: &[Scope], enforced: bool, admin: bool) -> Vec<Permission> {
-        let (scopes, user) = (Scopes::of(scopes), user(admin));
+        let (scopes, user) = (ScopeSet::of(scopes), user(admin));
         Permission::all().filter(|one| one.is_opened(scopes, enforced, &user)).collect()
     }
 
@@ -390,7 +390,7 @@ mod tests {
             assert!(!opened(&admin, enforced, false).contains(&Permission::Commissioned));
             assert!(!opened(&admin, enforced, true).contains(&Permission::EveryItem));
             let provider = User { roles: vec![ROLE_PROVIDER.to_owned()], ..user(false) };
-            let opens = |one: Permission| one.is_opened(Scopes::of(ROLES), enforced, &provider);
+            let opens = |one: Permission| one.is_opened(ScopeSet::of(ROLES), enforced, &provider);
             assert!(opens(Permission::EveryItem) && opens(Permission::Ingest));
         }
     }
@@ -404,6 +404,6 @@ mod tests {
 
     #[test]
     fn a_key_takes_the_scopes_of_a_key() {
-        assert_eq!(Scopes::of(KEY), Scopes::of_key());
+        assert_eq!(ScopeSet::of(KEY), ScopeSet::of_key());
     }
 }

@@ -60,7 +60,7 @@ impl Scope {
 
 /// A set of scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scopes(u16);
+pub struct ScopeSet(u16);
 
 /// A `scope` parameter that cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,7 +76,7 @@ pub enum ScopeError {
 /// Characters of a caller's own word that an error repeats.
 const ECHO_CHARS_MAX: usize = 40;
 
-impl Scopes {
+impl ScopeSet {
     /// No scope.
     pub const NONE: Self = Self(0);
 
@@ -151,7 +151,7 @@ impl Scopes {
     }
 }
 
-impl fmt::Display for Scopes {
+impl fmt::Display for ScopeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, scope) in self.iter().enumerate() {
             if index > 0 {
@@ -170,10 +170,10 @@ mod tests {
     #[test]
     fn ok_scopes_print_as_they_are_parsed() {
         for bits in 0..256 {
-            let scopes = Scopes(bits);
-            assert_eq!(Scopes::parse(&scopes.to_string()), Ok(scopes));
+            let scopes = ScopeSet(bits);
+            assert_eq!(ScopeSet::parse(&scopes.to_string()), Ok(scopes));
         }
-        let scopes = Scopes::parse("roles roles offline_access email").unwrap();
+        let scopes = ScopeSet::parse("roles roles offline_access email").unwrap();
         assert_eq!(scopes.to_string(), "roles email");
     }
 
@@ -181,15 +181,15 @@ mod tests {
     fn err_scopes_name_what_is_wrong() {
         for text in [" roles", "roles ", "roles  email", "roles\temail", "ro\"les", "rol\\es", "é"]
         {
-            assert_eq!(Scopes::parse(text), Err(ScopeError::Malformed), "{text:?}");
+            assert_eq!(ScopeSet::parse(text), Err(ScopeError::Malformed), "{text:?}");
         }
-        assert_eq!(Scopes::parse("roles Roles"), Err(ScopeError::Unknown("Roles".to_owned())));
+        assert_eq!(ScopeSet::parse("roles Roles"), Err(ScopeError::Unknown("Roles".to_owned())));
     }
 
     #[test]
     fn a_key_carries_everything_but_admin() {
-        let key = Scopes::of_key();
+        let key = ScopeSet::of_key();
         assert!(!key.has(Scope::Admin) && key.has(Scope::Roles) && key.has(Scope::Collection));
-        assert!(key.is_within(Scopes::of(&Scope::ALL)) && !Scopes::of(&Scope::ALL).is_within(key));
+        assert!(key.is_within(ScopeSet::of(&Scope::ALL)) && !ScopeSet::of(&Scope::ALL).is_within(key));
     }
 }

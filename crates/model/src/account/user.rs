@@ -16,7 +16,7 @@ pub const ROLE_MEDIEBANK: &str = "ROLE_MEDIEBANK";
 /// Telephone numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Phone {
+pub struct PhoneNumbers {
     /// On the desk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
@@ -28,7 +28,7 @@ pub struct Phone {
 /// Access levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Access {
+pub struct AccessLevels {
     /// Admin rights for user accounts of the same organization.
     pub admin: bool,
     /// Access to the media-bank product.
@@ -53,11 +53,11 @@ pub struct User {
     /// Department.
     pub department: Option<String>,
     /// Telephone numbers.
-    pub phone: Phone,
+    pub phone: PhoneNumbers,
     /// Names of its roles.
     pub roles: Vec<String>,
     /// Access levels.
-    pub access: Access,
+    pub access: AccessLevels,
     /// Whether it may use the service.
     pub active: bool,
     /// Whether it is a program and no person.

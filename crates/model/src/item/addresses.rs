@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Document, Layout, Links, web_address};
+use super::{Document, DocumentLayout, MediaLinks, web_address};
 use crate::limits::{ASSOCIATION_DEPTH_MAX, ASSOCIATIONS_LOOKED_UP_MAX};
 use crate::{
     ItemKey, ItemUri,
@@ -25,11 +25,11 @@ impl Document {
     /// At most [`ASSOCIATIONS_LOOKED_UP_MAX`]; what lies deeper than [`ASSOCIATION_DEPTH_MAX`] is
     /// left out.
     #[must_use]
-    pub fn linked_items(&self, layout: Layout) -> HashSet<ItemKey> {
+    pub fn linked_items(&self, layout: DocumentLayout) -> HashSet<ItemKey> {
         let mut keys = HashSet::new();
         match layout {
-            Layout::Full => collect(&self.fields, 0, &mut keys),
-            Layout::Bare => {
+            DocumentLayout::Full => collect(&self.fields, 0, &mut keys),
+            DocumentLayout::Bare => {
                 let first = nested_in(&self.fields, "associations").next();
                 keys.extend(first.and_then(key_of));
             }
@@ -64,7 +64,7 @@ fn collect(fields: &Map<String, Value>, depth: usize, keys: &mut HashSet<ItemKey
 
 /// What this service has of an item that a document names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum ItemPresence {
     /// It is not there.
     Nothing,
     /// It came as a document alone, so that it has no renditions.
@@ -74,13 +74,13 @@ pub enum Held {
 }
 
 /// Moves the addresses in documents.
-pub(super) struct Addresses<'a, L> {
+pub(super) struct AddressRewriter<'a, L> {
     pub(super) links: &'a L,
     /// What there is of an item.
-    pub(super) held: &'a dyn Fn(&ItemKey) -> Held,
+    pub(super) held: &'a dyn Fn(&ItemKey) -> ItemPresence,
 }
 
-impl<L: Links> Addresses<'_, L> {
+impl<L: MediaLinks> AddressRewriter<'_, L> {
     /// Moves the addresses in the document of the item `key`, whose `uri` becomes its first
     /// property. Its renditions are the caller's to write.
     pub(super) fn write(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
@@ -151,13 +151,13 @@ impl<L: Links> Addresses<'_, L> {
                 // What lies deeper was not looked up.
                 let is_near = depth < ASSOCIATION_DEPTH_MAX;
                 let held = named.as_ref().filter(|_| is_near).map(|named| (self.held)(&named.key));
-                let held = held.unwrap_or(Held::Nothing);
-                if let Some(named) = named.filter(|_| held != Held::Nothing) {
+                let held = held.unwrap_or(ItemPresence::Nothing);
+                if let Some(named) = named.filter(|_| held != ItemPresence::Nothing) {
                     one.insert("uri".to_owned(), Value::String(self.uri(&named)));
                     self.write_renditions(&named.key, one);
                     self.write_own(one);
                 }
-                if held != Held::Files || is_empty(one.get("renditions")) {
+                if held != ItemPresence::Files || is_empty(one.get("renditions")) {
                     become_link(one);
                 }
                 self.write_nested(one, depth + 1);

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Rect, RenditionExtension, RenditionName, Size, Usage, Variant};
+use crate::{Rect, RenditionExtension, RenditionName, Size, RenditionUsage, RenditionVariant};
 
 const BASE: &str = "https://cdn.example/pictures";
 
 struct TestLinks;
 
-impl Links for TestLinks {
+impl MediaLinks for TestLinks {
     fn base(&self) -> &str {
         BASE
     }
@@ -44,14 +44,14 @@ const SIZES: RenditionSizes = RenditionSizes {
 
 /// The document of `key` as served by a service that holds `image/held` and nothing else, checked
 /// against the schema.
-fn served(key: &str, document: &Value, assets: &[Asset], layout: Layout) -> Value {
+fn served(key: &str, document: &Value, assets: &[Asset], layout: DocumentLayout) -> Value {
     let key: ItemKey = key.parse().expect("key");
     let document = Document::parse(&key, &document.to_string()).expect("valid");
-    let served = Served { key: &key, assets, sizes: SIZES, crop: None, layout };
+    let served = DocumentRequest { key: &key, assets, sizes: SIZES, crop: None, layout };
     let holds = |key: &ItemKey| match key.to_string().as_str() {
-        "image/held" => Held::Files,
-        "image/bare" => Held::Document,
-        _ => Held::Nothing,
+        "image/held" => ItemPresence::Files,
+        "image/bare" => ItemPresence::Document,
+        _ => ItemPresence::Nothing,
     };
     let value = served.document(document, &TestLinks, &holds).expect("no crop");
     Document::parse(&key, &value.to_string()).expect("what is served is valid");
@@ -74,7 +74,7 @@ fn what_names_the_item_is_moved_to_our_host() {
             "replacing": ["http://other.example/media/graphic/oldest"],
         }],
     });
-    let found = served("graphic/a_b-c", &document, &[], Layout::Full);
+    let found = served("graphic/a_b-c", &document, &[], DocumentLayout::Full);
     let ours = |path: &str| format!("{BASE}/media/graphic/{path}");
     assert_eq!(found.as_object().expect("object").keys().next().expect("one"), "uri");
     assert_eq!(found["uri"], ours("a_b-c"));
@@ -105,16 +105,16 @@ fn associations_that_we_hold_are_moved_and_others_become_links() {
     let document = json!({
         "associations": { "a000": association(theirs, crop), "a001": foreign },
     });
-    let found = served("text/t", &document, &[], Layout::Full);
+    let found = served("text/t", &document, &[], DocumentLayout::Full);
     let mut expected = json!({ "a000": association(BASE, crop), "a001": link(theirs, "foreign") });
     expected["a001"]["associations"] = json!({ "a000": association(BASE, "held") });
     assert_eq!(found["associations"], expected);
     // One that came as a document alone is ours and has no renditions.
     let bare = json!({ "associations": { "a000": association(theirs, "bare") } });
-    let found = served("text/t", &bare, &[], Layout::Full);
+    let found = served("text/t", &bare, &[], DocumentLayout::Full);
     assert_eq!(found["associations"]["a000"], link(BASE, "bare"));
     let assigned = json!({ "assignments": { "a0": association(theirs, "held") } });
-    let found = served("planning/p", &assigned, &[], Layout::Full);
+    let found = served("planning/p", &assigned, &[], DocumentLayout::Full);
     assert_eq!(found["assignments"]["a0"], association(BASE, "held"));
 }
 
@@ -129,7 +129,7 @@ fn renditions_of_an_association_at_other_addresses_are_left_out() {
         json!({ "associations": { "a000": association } })
     };
     let hrefs = |hrefs: &[&str]| -> Vec<String> {
-        let found = served("text/t", &document(hrefs), &[], Layout::Full);
+        let found = served("text/t", &document(hrefs), &[], DocumentLayout::Full);
         let renditions = found["associations"]["a000"]["renditions"].as_object().cloned();
         let href = |one: &Value| one["href"].as_str().expect("href").to_owned();
         renditions.unwrap_or_default().values().map(href).collect()
@@ -172,15 +172,15 @@ fn the_items_to_look_up_are_those_that_the_layout_serves() {
         found.sort_unstable();
         assert_eq!(found, expected);
     };
-    check(Layout::Full, &["inner", "one", "three", "two"]);
-    check(Layout::Bare, &["one"]);
+    check(DocumentLayout::Full, &["inner", "one", "three", "two"]);
+    check(DocumentLayout::Bare, &["one"]);
 }
 
 #[test]
 fn renditions_of_our_files_take_the_place_of_those_in_the_document() {
-    let asset = Asset::own(AssetFile::Picture(Picture {
-        name: RenditionName { variant: Variant::Normal, usage: Usage::Hires },
-        blob: crate::Hash::of(b"x"),
+    let asset = Asset::own(AssetFile::Picture(PictureFile {
+        name: RenditionName { variant: RenditionVariant::Normal, usage: RenditionUsage::Hires },
+        blob: crate::ContentHash::of(b"x"),
         length: 1,
         stored: Size { width: 2000, height: 1000 },
         orientation: 1,
@@ -196,9 +196,9 @@ fn renditions_of_our_files_take_the_place_of_those_in_the_document() {
         let ids = found["renditions"].as_object().expect("object").keys();
         (ids.cloned().collect::<Vec<_>>(), found)
     };
-    let (all, _) = ids(Layout::Full);
+    let (all, _) = ids(DocumentLayout::Full);
     assert_eq!(all, ["r00", "r01", "r02", "r03", "r04"]);
-    let (thumbnail, found) = ids(Layout::Bare);
+    let (thumbnail, found) = ids(DocumentLayout::Bare);
     assert_eq!(thumbnail, ["r03"]);
     assert_eq!(found["renditions"]["r03"]["width"], 256);
     let keys: Vec<&String> = found.as_object().expect("object").keys().collect();
@@ -213,7 +213,7 @@ fn documents_of_any_depth_are_served() {
             "uri": "http://a/media/image/held", "associations": { "a000": document },
         });
     }
-    let found = served("image/held", &document, &[], Layout::Full);
+    let found = served("image/held", &document, &[], DocumentLayout::Full);
     let mut deepest = &found;
     for _ in 0..50 {
         deepest = &deepest["associations"]["a000"];

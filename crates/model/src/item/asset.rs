@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AssociationKey, Hash, RenditionExtension, RenditionName, Size, Usage, Variant};
+use crate::{AssociationKey, ContentHash, RenditionExtension, RenditionName, Size, RenditionUsage, RenditionVariant};
 
 /// One file of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,21 +30,21 @@ fn is_false(value: &bool) -> bool {
 #[serde(untagged)]
 pub enum AssetFile {
     /// A JPEG.
-    Picture(Picture),
+    Picture(PictureFile),
     /// A PDF or EPS.
-    Graphic(Graphic),
+    Graphic(GraphicFile),
     /// An MP4.
-    Video(Video),
+    Video(VideoFile),
 }
 
 /// A JPEG and what the service needs to know of it to plan renditions without reading it: measured
 /// once, at ingest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Picture {
+pub struct PictureFile {
     /// Variant and usage.
     pub name: RenditionName,
     /// Key in the store.
-    pub blob: Hash,
+    pub blob: ContentHash,
     /// Bytes.
     pub length: u64,
     /// Pixels as stored, before orientation.
@@ -58,7 +58,7 @@ pub struct Picture {
     pub components: u8,
 }
 
-impl Picture {
+impl PictureFile {
     /// Pixels of the upright picture.
     #[must_use]
     pub fn upright(&self) -> Size {
@@ -68,14 +68,14 @@ impl Picture {
 
 /// A printable graphic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Graphic {
+pub struct GraphicFile {
     /// Variant and usage.
     pub name: RenditionName,
     /// Key in the store.
-    pub blob: Hash,
+    pub blob: ContentHash,
     /// Bytes.
     pub length: u64,
-    /// `Pdf` or `Eps`.
+    /// `PdfArgs` or `Eps`.
     pub format: RenditionExtension,
     /// Width and height of what is printed (page 1, the bounding box), in points, 1/72 inch;
     /// `None` where the file does not tell.
@@ -85,11 +85,11 @@ pub struct Graphic {
 
 /// A video.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Video {
+pub struct VideoFile {
     /// Variant and usage.
     pub name: RenditionName,
     /// Key in the store.
-    pub blob: Hash,
+    pub blob: ContentHash,
     /// Bytes.
     pub length: u64,
     /// Pixels as shown.
@@ -119,7 +119,7 @@ impl Asset {
 
     /// Key in the store.
     #[must_use]
-    pub fn blob(&self) -> Hash {
+    pub fn blob(&self) -> ContentHash {
         match &self.file {
             AssetFile::Picture(picture) => picture.blob,
             AssetFile::Graphic(graphic) => graphic.blob,
@@ -149,7 +149,7 @@ impl Asset {
 
     /// The JPEG.
     #[must_use]
-    pub fn picture(&self) -> Option<&Picture> {
+    pub fn picture(&self) -> Option<&PictureFile> {
         match &self.file {
             AssetFile::Picture(picture) => Some(picture),
             AssetFile::Graphic(_) | AssetFile::Video(_) => None,
@@ -159,12 +159,12 @@ impl Asset {
 
 /// The files that show one thing: an item, or one of its associated objects.
 #[derive(Clone, Copy, Debug)]
-pub struct Files<'a> {
+pub struct AssetGroup<'a> {
     assets: &'a [Asset],
     association: Option<&'a AssociationKey>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> AssetGroup<'a> {
     /// The files of the item itself.
     #[must_use]
     pub fn of_item(assets: &'a [Asset]) -> Self {
@@ -189,8 +189,8 @@ impl<'a> Files<'a> {
         self.all().find(|asset| asset.name() == name && asset.extension() == extension)
     }
 
-    fn named(self, usage: Usage) -> Option<&'a Picture> {
-        let name = RenditionName { variant: Variant::Normal, usage };
+    fn named(self, usage: RenditionUsage) -> Option<&'a PictureFile> {
+        let name = RenditionName { variant: RenditionVariant::Normal, usage };
         self.find(name, RenditionExtension::JPEG)?.picture()
     }
 
@@ -198,22 +198,22 @@ impl<'a> Files<'a> {
     /// Hires. A graphic and a video have no Hires that is a picture: their Preview, or the
     /// Thumbnail, stands in for it where less than a Hires is asked for.
     #[must_use]
-    pub fn picture(self, usage: Usage) -> Option<&'a Picture> {
-        let largest = || self.named(Usage::Preview).or_else(|| self.named(Usage::Thumbnail));
+    pub fn picture(self, usage: RenditionUsage) -> Option<&'a PictureFile> {
+        let largest = || self.named(RenditionUsage::Preview).or_else(|| self.named(RenditionUsage::Thumbnail));
         let own = self.named(usage);
         match usage {
-            Usage::Hires => own,
-            Usage::Preview | Usage::Thumbnail => {
-                own.or_else(|| self.named(Usage::Hires)).or_else(largest)
+            RenditionUsage::Hires => own,
+            RenditionUsage::Preview | RenditionUsage::Thumbnail => {
+                own.or_else(|| self.named(RenditionUsage::Hires)).or_else(largest)
             }
-            Usage::Hidef | Usage::Lores => None,
+            RenditionUsage::Hidef | RenditionUsage::Lores => None,
         }
     }
 
     /// The largest picture of it.
     #[must_use]
-    pub fn whole_picture(self) -> Option<&'a Picture> {
-        self.named(Usage::Hires).or_else(|| self.picture(Usage::Preview))
+    pub fn whole_picture(self) -> Option<&'a PictureFile> {
+        self.named(RenditionUsage::Hires).or_else(|| self.picture(RenditionUsage::Preview))
     }
 }
 
@@ -223,9 +223,9 @@ mod tests {
 
     #[test]
     fn rows_of_the_first_version_are_pictures() {
-        let picture = Picture {
+        let picture = PictureFile {
             name: RenditionName::NORMAL_HIRES,
-            blob: Hash::of(b"x"),
+            blob: ContentHash::of(b"x"),
             length: 1,
             stored: Size { width: 3, height: 2 },
             orientation: 6,
@@ -240,15 +240,15 @@ mod tests {
 
     #[test]
     fn every_kind_is_read_back_as_it_was_written() {
-        let blob = Hash::of(b"x");
+        let blob = ContentHash::of(b"x");
         let name = RenditionName::NORMAL_HIRES;
         let association = Some(AssociationKey::parse("a000").unwrap());
         let format = RenditionExtension::Eps;
         let points = Some((595.3, 841.9));
-        let graphic = AssetFile::Graphic(Graphic { name, blob, length: 7, format, points });
+        let graphic = AssetFile::Graphic(GraphicFile { name, blob, length: 7, format, points });
         let shown = Size { width: 640, height: 360 };
         let (duration_ms, bitrate) = (8_000, 775_000);
-        let video = AssetFile::Video(Video { name, blob, length: 9, shown, duration_ms, bitrate });
+        let video = AssetFile::Video(VideoFile { name, blob, length: 9, shown, duration_ms, bitrate });
         for file in [graphic, video] {
             let asset = Asset { association: association.clone(), made: true, file };
             let text = serde_json::to_string(&asset).unwrap();

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::{Usage, Variant};
+use crate::{RenditionUsage, RenditionVariant};
 
 /// How much of a document is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Layout {
+pub enum DocumentLayout {
     /// All of it.
     #[default]
     Full,
@@ -26,7 +26,7 @@ const BARE: [&str; 8] = [
     "copyrightholder",
 ];
 
-impl Layout {
+impl DocumentLayout {
     /// Takes out of a document what the layout leaves out.
     ///
     /// Spec §2 is silent on what of the one association stays: it is cut like the item, and has no
@@ -62,7 +62,7 @@ fn thumbnail(renditions: &Map<String, Value>) -> Option<String> {
     let is = |rendition: &Value, name: &str, word: &str| {
         rendition.get(name).and_then(Value::as_str) == Some(word)
     };
-    let (usage, variant) = (Usage::Thumbnail.as_str(), Variant::Normal.as_str());
+    let (usage, variant) = (RenditionUsage::Thumbnail.as_str(), RenditionVariant::Normal.as_str());
     let thumbnails = || renditions.iter().filter(|(_, one)| is(one, "usage", usage));
     let normal = thumbnails().find(|(_, one)| is(one, "variant", variant));
     normal.or_else(|| thumbnails().next()).map(|(id, _)| id.clone())
@@ -76,7 +76,7 @@ mod tests {
 
     fn check(document: &Value, expected: &Value) {
         let mut fields = document.as_object().expect("object").clone();
-        Layout::Bare.cut(&mut fields);
+        DocumentLayout::Bare.cut(&mut fields);
         assert_eq!(&Value::Object(fields), expected);
     }
 

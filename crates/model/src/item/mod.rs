@@ -20,11 +20,11 @@ use serde_json::{Map, Value};
 use crate::limits::REPLACING_MAX;
 use crate::{AssociationKey, ItemKey, MediaType};
 
-pub use addresses::Held;
-pub use asset::{Asset, AssetFile, Files, Graphic, Picture, Video};
-pub use layout::Layout;
-pub use renditions::{Links, RenditionSizes, Scaling, Served};
-pub use schema::{Problem, SCHEMA};
+pub use addresses::ItemPresence;
+pub use asset::{Asset, AssetFile, AssetGroup, GraphicFile, PictureFile, VideoFile};
+pub use layout::DocumentLayout;
+pub use renditions::{MediaLinks, RenditionSizes, RenditionScaling, DocumentRequest};
+pub use schema::{SchemaViolation, SCHEMA};
 
 /// Publication status of an item (Spec §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,7 +88,7 @@ pub enum DocumentError {
     NotJson(String),
     /// Breaks the schema, at these places.
     #[error("breaks schema 1.6: {}", list(.0))]
-    Schema(Vec<Problem>),
+    Schema(Vec<SchemaViolation>),
     /// Belongs to another item or type than the place it came from.
     #[error("{property} is {found:?}, expected {expected:?}")]
     Mismatch {
@@ -101,7 +101,7 @@ pub enum DocumentError {
     },
 }
 
-fn list(problems: &[Problem]) -> String {
+fn list(problems: &[SchemaViolation]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -236,7 +236,7 @@ fn check_replacing(fields: &Map<String, Value>) -> Result<(), DocumentError> {
         return Ok(());
     }
     let message = format!("has {count} uris, more than the limit of {REPLACING_MAX}");
-    Err(DocumentError::Schema(vec![Problem::new("/replacing", "maximum", message)]))
+    Err(DocumentError::Schema(vec![SchemaViolation::new("/replacing", "maximum", message)]))
 }
 
 /// The uri of the item `key` as documents are stored; what is served has ours in its place.

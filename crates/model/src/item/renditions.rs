@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::addresses::{Addresses, Held};
-use super::{Asset, AssetFile, Document, Files, Graphic, Layout, Picture, Video};
+use super::addresses::{AddressRewriter, ItemPresence};
+use super::{Asset, AssetFile, Document, AssetGroup, GraphicFile, DocumentLayout, PictureFile, VideoFile};
 use crate::{
     AssociationKey, CropError, ItemKey, MediaType, Rect, RenditionExtension, RenditionName, Size,
-    Usage, Variant, scale_crop,
+    RenditionUsage, RenditionVariant, scale_crop,
 };
 
 /// Sizes of the renditions, from the settings.
@@ -24,7 +24,7 @@ pub struct RenditionSizes {
 
 /// How a JPEG rendition is scaled before any operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scaling {
+pub enum RenditionScaling {
     /// Not at all.
     Full,
     /// To a long side of that many pixels, never enlarged.
@@ -39,40 +39,40 @@ impl RenditionSizes {
     /// This is the table of standard renditions: sizes in documents and rendered pixels both come
     /// from it. [`RenditionName::PICTURES`] lists its names.
     #[must_use]
-    pub fn scaling(self, name: RenditionName) -> Option<Scaling> {
+    pub fn scaling(self, name: RenditionName) -> Option<RenditionScaling> {
         match (name.variant, name.usage) {
-            (Variant::Normal | Variant::Watermark, Usage::Hires) => Some(Scaling::Full),
-            (Variant::Normal | Variant::Watermark, Usage::Preview) => {
-                Some(Scaling::Fit(self.preview_px))
+            (RenditionVariant::Normal | RenditionVariant::Watermark, RenditionUsage::Hires) => Some(RenditionScaling::Full),
+            (RenditionVariant::Normal | RenditionVariant::Watermark, RenditionUsage::Preview) => {
+                Some(RenditionScaling::Fit(self.preview_px))
             }
-            (Variant::Normal | Variant::Watermark, Usage::Thumbnail) => {
-                Some(Scaling::Fit(self.thumbnail_px))
+            (RenditionVariant::Normal | RenditionVariant::Watermark, RenditionUsage::Thumbnail) => {
+                Some(RenditionScaling::Fit(self.thumbnail_px))
             }
-            (Variant::Cropped, Usage::Thumbnail) => {
-                Some(Scaling::Square(self.cropped_thumbnail_px))
+            (RenditionVariant::Cropped, RenditionUsage::Thumbnail) => {
+                Some(RenditionScaling::Square(self.cropped_thumbnail_px))
             }
-            (Variant::Web, Usage::Preview) => Some(Scaling::Fit(self.web_preview_px)),
+            (RenditionVariant::Web, RenditionUsage::Preview) => Some(RenditionScaling::Fit(self.web_preview_px)),
             (
-                Variant::Normal
-                | Variant::Watermark
-                | Variant::Cropped
-                | Variant::BlackAndWhite
-                | Variant::Framegrab
-                | Variant::Web,
-                Usage::Hires | Usage::Preview | Usage::Thumbnail | Usage::Hidef | Usage::Lores,
+                RenditionVariant::Normal
+                | RenditionVariant::Watermark
+                | RenditionVariant::Cropped
+                | RenditionVariant::BlackAndWhite
+                | RenditionVariant::Framegrab
+                | RenditionVariant::Web,
+                RenditionUsage::Hires | RenditionUsage::Preview | RenditionUsage::Thumbnail | RenditionUsage::Hidef | RenditionUsage::Lores,
             ) => None,
         }
     }
 
     /// The size of the JPEG rendition `name` of what `files` show, uncropped and upright.
     #[must_use]
-    pub fn of(self, files: Files<'_>, name: RenditionName) -> Option<Size> {
+    pub fn of(self, files: AssetGroup<'_>, name: RenditionName) -> Option<Size> {
         let (picture, scaling) = self.source(files, name)?;
         let upright = picture.upright();
         Some(match scaling {
-            Scaling::Full => upright,
-            Scaling::Fit(long_px) => upright.fit_within(long_px),
-            Scaling::Square(px) => {
+            RenditionScaling::Full => upright,
+            RenditionScaling::Fit(long_px) => upright.fit_within(long_px),
+            RenditionScaling::Square(px) => {
                 Size { width: upright.width.min(px), height: upright.height.min(px) }
             }
         })
@@ -80,12 +80,12 @@ impl RenditionSizes {
 
     /// The picture that the JPEG rendition `name` is made from, and how it is scaled.
     #[must_use]
-    pub fn source(self, files: Files<'_>, name: RenditionName) -> Option<(&Picture, Scaling)> {
+    pub fn source(self, files: AssetGroup<'_>, name: RenditionName) -> Option<(&PictureFile, RenditionScaling)> {
         let scaling = self.scaling(name)?;
         let picture = match scaling {
-            Scaling::Full | Scaling::Fit(_) => files.picture(name.usage)?,
+            RenditionScaling::Full | RenditionScaling::Fit(_) => files.picture(name.usage)?,
             // A square cut needs the whole picture, not a thumbnail that came with it.
-            Scaling::Square(_) => files.whole_picture()?,
+            RenditionScaling::Square(_) => files.whole_picture()?,
         };
         Some((picture, scaling))
     }
@@ -93,7 +93,7 @@ impl RenditionSizes {
 
 /// Addresses of renditions: how the hrefs are written is the caller's to say, so that this unit
 /// needs no knowledge of media URLs.
-pub trait Links {
+pub trait MediaLinks {
     /// `{media_url}`, without a slash at the end.
     fn base(&self) -> &str;
     /// `{media_url}/media/<key>`.
@@ -112,7 +112,7 @@ pub trait Links {
 
 /// How a document is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Served<'a> {
+pub struct DocumentRequest<'a> {
     /// The item.
     pub key: &'a ItemKey,
     /// Its files.
@@ -122,7 +122,7 @@ pub struct Served<'a> {
     /// A crop in pixels of the hires image that every href is to carry.
     pub crop: Option<Rect>,
     /// How much of the document.
-    pub layout: Layout,
+    pub layout: DocumentLayout,
 }
 
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
@@ -134,17 +134,17 @@ const WEB_PREVIEW: RenditionName = RenditionName::WEB_PREVIEW;
 const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;
 
 /// A rendition that an item may have.
-type Listed = (RenditionName, RenditionExtension);
+type ListedRendition = (RenditionName, RenditionExtension);
 
 const JPG: RenditionExtension = RenditionExtension::JPEG;
 
 /// The renditions of a photograph, in the order of their ids. Clients know these ids, so a new
 /// rendition is listed last.
-const OF_IMAGES: [Listed; 5] =
+const OF_IMAGES: [ListedRendition; 5] =
     [(HIRES, JPG), (PREVIEW, JPG), (WATERMARK_PREVIEW, JPG), (THUMBNAIL, JPG), (WEB_PREVIEW, JPG)];
 
 /// Those of a graphic: first what is looked at, then what is printed.
-const OF_GRAPHICS: [Listed; 10] = [
+const OF_GRAPHICS: [ListedRendition; 10] = [
     (PREVIEW, JPG),
     (WATERMARK_PREVIEW, JPG),
     (THUMBNAIL, JPG),
@@ -158,7 +158,7 @@ const OF_GRAPHICS: [Listed; 10] = [
 ];
 
 /// Those of a video.
-const OF_VIDEOS: [Listed; 5] = [
+const OF_VIDEOS: [ListedRendition; 5] = [
     (HIRES, RenditionExtension::Mp4),
     (PREVIEW, RenditionExtension::Mp4),
     (THUMBNAIL, JPG),
@@ -167,7 +167,7 @@ const OF_VIDEOS: [Listed; 5] = [
 ];
 
 /// Those of an associated object whose files came with the item.
-const OF_ASSOCIATIONS: [Listed; 12] = [
+const OF_ASSOCIATIONS: [ListedRendition; 12] = [
     (HIRES, JPG),
     (PREVIEW, JPG),
     (WATERMARK_PREVIEW, JPG),
@@ -182,7 +182,7 @@ const OF_ASSOCIATIONS: [Listed; 12] = [
     (WEB_PREVIEW, JPG),
 ];
 
-fn listed(media_type: MediaType) -> &'static [Listed] {
+fn listed(media_type: MediaType) -> &'static [ListedRendition] {
     match media_type {
         MediaType::Graphic => &OF_GRAPHICS,
         MediaType::Video => &OF_VIDEOS,
@@ -196,17 +196,17 @@ fn listed(media_type: MediaType) -> &'static [Listed] {
     }
 }
 
-impl Served<'_> {
+impl DocumentRequest<'_> {
     /// The item's own files.
     #[must_use]
-    pub fn files(&self) -> Files<'_> {
-        Files::of_item(self.assets)
+    pub fn files(&self) -> AssetGroup<'_> {
+        AssetGroup::of_item(self.assets)
     }
 
     /// The size of the Normal rendition `usage`, uncropped and upright.
     #[must_use]
-    pub fn size(&self, usage: Usage) -> Option<Size> {
-        self.sizes.of(self.files(), RenditionName::new(Variant::Normal, usage))
+    pub fn size(&self, usage: RenditionUsage) -> Option<Size> {
+        self.sizes.of(self.files(), RenditionName::new(RenditionVariant::Normal, usage))
     }
 
     /// The document with our addresses.
@@ -216,11 +216,11 @@ impl Served<'_> {
     /// no files becomes a mere link.
     ///
     /// Fails with [`CropError`] when the crop leaves the hires image.
-    pub fn document<L: Links>(
+    pub fn document<L: MediaLinks>(
         &self,
         document: Document,
         links: &L,
-        held: &dyn Fn(&ItemKey) -> Held,
+        held: &dyn Fn(&ItemKey) -> ItemPresence,
     ) -> Result<Value, CropError> {
         let renditions = self.renditions(None, links)?;
         let mut fields = document.fields;
@@ -230,21 +230,21 @@ impl Served<'_> {
         } else {
             fields.insert("renditions".to_owned(), Value::Object(renditions));
         }
-        if self.layout == Layout::Full && !fields.contains_key("$standard") {
+        if self.layout == DocumentLayout::Full && !fields.contains_key("$standard") {
             fields.insert("$standard".to_owned(), standard());
         }
-        Addresses { links, held }.write(self.key, &mut fields);
+        AddressRewriter { links, held }.write(self.key, &mut fields);
         self.write_associations(&mut fields, links, held)?;
         Ok(Value::Object(fields))
     }
 
     /// Gives associated objects whose files came with the item their renditions. An object that is
     /// an item of ours is shown by that item's.
-    fn write_associations<L: Links>(
+    fn write_associations<L: MediaLinks>(
         &self,
         fields: &mut Map<String, Value>,
         links: &L,
-        held: &dyn Fn(&ItemKey) -> Held,
+        held: &dyn Fn(&ItemKey) -> ItemPresence,
     ) -> Result<(), CropError> {
         let Some(Value::Object(associations)) = fields.get_mut("associations") else {
             return Ok(());
@@ -254,7 +254,7 @@ impl Served<'_> {
             let Some(associated) = associated.as_object_mut() else { continue };
             let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
             if ItemKey::from_uri(uri)
-                .is_ok_and(|item| item != *self.key && held(&item) == Held::Files)
+                .is_ok_and(|item| item != *self.key && held(&item) == ItemPresence::Files)
             {
                 continue;
             }
@@ -268,14 +268,14 @@ impl Served<'_> {
     }
 
     /// The renditions of the item, or of one of its associated objects.
-    fn renditions<L: Links>(
+    fn renditions<L: MediaLinks>(
         &self,
         association: Option<&AssociationKey>,
         links: &L,
     ) -> Result<Map<String, Value>, CropError> {
         let files = match association {
             None => self.files(),
-            Some(key) => Files::of_association(self.assets, key),
+            Some(key) => AssetGroup::of_association(self.assets, key),
         };
         let listed = match association {
             None => listed(self.key.media_type),
@@ -283,7 +283,7 @@ impl Served<'_> {
         };
         let mut renditions = Map::new();
         for (place, (name, extension)) in listed.iter().enumerate() {
-            if self.layout == Layout::Bare && *name != THUMBNAIL {
+            if self.layout == DocumentLayout::Bare && *name != THUMBNAIL {
                 continue;
             }
             let href = links.file(self.key, association, *name, *extension);
@@ -302,16 +302,16 @@ impl Served<'_> {
         Ok(renditions)
     }
 
-    fn picture<L: Links>(
+    fn picture<L: MediaLinks>(
         &self,
-        files: Files<'_>,
+        files: AssetGroup<'_>,
         association: Option<&AssociationKey>,
         name: RenditionName,
         href: String,
         links: &L,
     ) -> Result<Option<Value>, CropError> {
         let Some(size) = self.sizes.of(files, name) else { return Ok(None) };
-        let hires = files.picture(Usage::Hires).map(|picture| picture.upright());
+        let hires = files.picture(RenditionUsage::Hires).map(|picture| picture.upright());
         let crop = match (self.crop, association, hires) {
             (Some(crop), None, Some(hires)) => Some(scale_crop(crop, hires, size)?),
             _ => None,
@@ -330,7 +330,7 @@ impl Served<'_> {
             "width": width,
             "height": height,
         });
-        if let (Usage::Hires, Some(hires)) = (name.usage, hires) {
+        if let (RenditionUsage::Hires, Some(hires)) = (name.usage, hires) {
             // Bytes of the uncompressed original; a crop does not change it.
             rendition["printsize"] = json!(hires.pixels() * 3);
         }
@@ -350,14 +350,14 @@ fn described(asset: &Asset, href: &str) -> Value {
     });
     match &asset.file {
         AssetFile::Picture(_) => {}
-        AssetFile::Graphic(Graphic { points, .. }) => {
+        AssetFile::Graphic(GraphicFile { points, .. }) => {
             if let Some((width, height)) = points {
                 rendition["width"] = json!(millimetres(*width));
                 rendition["height"] = json!(millimetres(*height));
                 rendition["unit"] = json!("MM");
             }
         }
-        AssetFile::Video(Video { shown, duration_ms, bitrate, .. }) => {
+        AssetFile::Video(VideoFile { shown, duration_ms, bitrate, .. }) => {
             rendition["width"] = json!(shown.width);
             rendition["height"] = json!(shown.height);
             rendition["duration"] = json!(duration_ms.div_ceil(1000));
@@ -398,8 +398,8 @@ mod tests {
             cropped_thumbnail_px: 256,
             web_preview_px: 512,
         };
-        for variant in Variant::ALL {
-            for usage in Usage::ALL {
+        for variant in RenditionVariant::ALL {
+            for usage in RenditionUsage::ALL {
                 let name = RenditionName::new(variant, usage);
                 let is_made = sizes.scaling(name).is_some();
                 assert_eq!(RenditionName::PICTURES.contains(&name), is_made, "{name}");

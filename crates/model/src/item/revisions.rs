@@ -48,7 +48,7 @@ impl Document {
         if replaced.is_empty() {
             return;
         }
-        let mut history = History::default();
+        let mut history = RevisionHistory::default();
         if replaced.iter().any(|(_, document)| document.is_none()) {
             history.extend(self.own_revisions(), key);
         }
@@ -83,12 +83,12 @@ impl Document {
 /// A history under construction. No item is in it twice, so that items that replace each other in a
 /// circle end.
 #[derive(Default)]
-struct History {
+struct RevisionHistory {
     entries: Vec<Value>,
     keys: Vec<ItemKey>,
 }
 
-impl History {
+impl RevisionHistory {
     fn has(&self, key: &ItemKey) -> bool {
         self.keys.contains(key)
     }

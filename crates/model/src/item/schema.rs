@@ -14,7 +14,7 @@ const MESSAGE_CHARS_MAX: usize = 300;
 
 /// One place where a document breaks the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SchemaViolation {
     /// JSON pointer of the property, empty for the document itself. A property that is unknown or
     /// missing is named too.
     pub path: String,
@@ -24,7 +24,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl Problem {
+impl SchemaViolation {
     /// A problem with the property at `path` that the schema does not know of.
     #[must_use]
     pub fn new(path: &str, rule: &str, message: impl Into<String>) -> Self {
@@ -58,7 +58,7 @@ pub(super) fn below(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SchemaViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() { "/" } else { &self.path };
         write!(f, "{path}: {}", self.message)
@@ -80,12 +80,12 @@ fn validator() -> &'static Validator {
 /// Checks a document.
 ///
 /// The verdict alone is several times cheaper than the list of problems, so that is asked first.
-pub(super) fn check(document: &Value) -> Result<(), Vec<Problem>> {
+pub(super) fn check(document: &Value) -> Result<(), Vec<SchemaViolation>> {
     if validator().is_valid(document) {
         return Ok(());
     }
     let errors = validator().iter_errors(document).take(PROBLEMS_MAX);
-    let mut problems: Vec<Problem> = errors.flat_map(|error| Problem::of(&error)).collect();
+    let mut problems: Vec<SchemaViolation> = errors.flat_map(|error| SchemaViolation::of(&error)).collect();
     problems.truncate(PROBLEMS_MAX);
     Err(problems)
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::{PROBLEMS_MAX, Problem, below};
+use super::schema::{PROBLEMS_MAX, SchemaViolation, below};
 
 /// Properties that hold one address.
 const SINGLE: [&str; 4] = ["uri", "href", "linkedrights", "replacedby"];
@@ -23,14 +23,14 @@ pub(super) fn is_web(address: &str) -> bool {
 
 /// The addresses of `document` that are no web addresses, with their places; at most
 /// [`PROBLEMS_MAX`].
-pub(super) fn problems(document: &Map<String, Value>) -> Vec<Problem> {
+pub(super) fn problems(document: &Map<String, Value>) -> Vec<SchemaViolation> {
     let mut found = Vec::new();
     look(document, "", &mut found);
     found.truncate(PROBLEMS_MAX);
     found
 }
 
-fn look(fields: &Map<String, Value>, at: &str, found: &mut Vec<Problem>) {
+fn look(fields: &Map<String, Value>, at: &str, found: &mut Vec<SchemaViolation>) {
     for (name, value) in fields {
         let place = below(at, name);
         if let Some(text) = value.as_str().filter(|_| SINGLE.contains(&name.as_str())) {
@@ -54,10 +54,10 @@ fn look(fields: &Map<String, Value>, at: &str, found: &mut Vec<Problem>) {
     }
 }
 
-fn problem(address: &str, place: &str) -> Option<Problem> {
+fn problem(address: &str, place: &str) -> Option<SchemaViolation> {
     let quoted: String = address.chars().take(80).collect();
     let message = || format!("{quoted:?} is no address that begins with http:// or https://");
-    (!is_web(address)).then(|| Problem::new(place, "format", message()))
+    (!is_web(address)).then(|| SchemaViolation::new(place, "format", message()))
 }
 
 /// Takes addresses that are no web addresses out of a document that is served, and what cannot be

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::AssociationKeyError;
-use crate::media_url::extension::Extension;
+use crate::media_url::extension::FileExtension;
 use crate::{CropSyntaxError, ItemIdError, UnknownMediaType};
 
 /// A media path that the grammar does not have, and the part of it that is wrong.
@@ -84,7 +84,7 @@ pub enum PathError {
     #[error("an associated object has no \"{extension}\"")]
     NoDocument {
         /// The extension that was asked for.
-        extension: Extension,
+        extension: FileExtension,
     },
     /// A crop operator is malformed.
     #[error(transparent)]
@@ -101,7 +101,7 @@ pub enum PathError {
         /// The operation.
         operation: &'static str,
         /// The extension.
-        extension: Extension,
+        extension: FileExtension,
     },
     /// The extension does not take a suffix.
     #[error("\"{extension}\" does not take a suffix, found {:?}", format!("_{}", .suffix))]
@@ -109,7 +109,7 @@ pub enum PathError {
         /// The suffix without its underscore.
         suffix: String,
         /// The extension.
-        extension: Extension,
+        extension: FileExtension,
     },
     /// A suffix stands before an operation.
     #[error("the suffix {:?} stands before an operation, expected it behind", format!("_{}", .suffix))]

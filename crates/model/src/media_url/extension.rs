@@ -58,14 +58,14 @@ impl DocumentExtension {
 
 /// Any extension of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Extension {
+pub enum FileExtension {
     /// A rendition's.
     Rendition(RenditionExtension),
     /// A document's.
     Document(DocumentExtension),
 }
 
-impl Extension {
+impl FileExtension {
     /// The canonical spelling, with its dot.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Extension {
     }
 }
 
-impl fmt::Display for Extension {
+impl fmt::Display for FileExtension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -112,11 +112,11 @@ mod tests {
         for (text, mime_type) in texts {
             for spelling in [text.to_owned(), text.to_uppercase()] {
                 let name = format!("a{spelling}");
-                let (before, extension) = Extension::split(&name).unwrap();
+                let (before, extension) = FileExtension::split(&name).unwrap();
                 assert_eq!((before, extension.as_str()), ("a", text));
                 let found = match extension {
-                    Extension::Rendition(extension) => extension.mime_type(),
-                    Extension::Document(extension) => extension.mime_type(),
+                    FileExtension::Rendition(extension) => extension.mime_type(),
+                    FileExtension::Document(extension) => extension.mime_type(),
                 };
                 assert_eq!(found, mime_type);
             }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn another_extension_is_not() {
         for name in ["a.jpeg", "a.txt", "a", "jpg", "a.jpg ", "a-cutpaste.jpgx"] {
-            assert_eq!(Extension::split(name), None, "{name}");
+            assert_eq!(FileExtension::split(name), None, "{name}");
         }
     }
 }

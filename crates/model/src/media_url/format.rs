@@ -5,7 +5,7 @@
 use std::{fmt, str::FromStr};
 
 use crate::ItemKey;
-use crate::media_url::{DocumentExtension, MediaPath, Operation, PathError, Target};
+use crate::media_url::{DocumentExtension, MediaPath, PictureOperation, PathError, MediaTarget};
 
 /// An item that stands in for all; its id is as short as ids are, so that whatever a format adds to
 /// it is seen.
@@ -16,7 +16,7 @@ const STAND_IN: &str = "image/x";
 /// It holds meaning, not spelling: `.jpg` and `_normalhires.JPG` are equal and print alike. Whether
 /// an item has the file is decided elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Format(Target);
+pub struct MediaFormat(MediaTarget);
 
 /// Why a text is no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum FormatError {
     Zip,
 }
 
-impl Format {
+impl MediaFormat {
     /// The most bytes of a format that are looked at; the longest canonical one has below 50.
     pub const BYTES_MAX: usize = 128;
 
@@ -63,15 +63,15 @@ impl Format {
             return Err(FormatError::Unknown { found: text.to_owned() });
         }
         let has_crop = match path.target() {
-            Target::Item(_) | Target::Pricelist => return Err(FormatError::NoFile),
-            Target::Rendition(file) => file.operations().iter().any(|operation| match operation {
-                Operation::Crop(_) => true,
-                Operation::Watermark => false,
+            MediaTarget::Item(_) | MediaTarget::Pricelist => return Err(FormatError::NoFile),
+            MediaTarget::Rendition(file) => file.operations().iter().any(|operation| match operation {
+                PictureOperation::Crop(_) => true,
+                PictureOperation::Watermark => false,
             }),
-            Target::Document(file) if file.extension() == DocumentExtension::Zip => {
+            MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
                 return Err(FormatError::Zip);
             }
-            Target::Document(file) => file.crop().is_some(),
+            MediaTarget::Document(file) => file.crop().is_some(),
         };
         if has_crop { Err(FormatError::Crop) } else { Ok(Self(path.target)) }
     }
@@ -83,7 +83,7 @@ impl Format {
     }
 }
 
-impl FromStr for Format {
+impl FromStr for MediaFormat {
     type Err = FormatError;
 
     fn from_str(text: &str) -> Result<Self, FormatError> {
@@ -91,14 +91,14 @@ impl FromStr for Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for MediaFormat {
     /// The canonical spelling.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             // Never: `parse` refuses both.
-            Target::Item(_) | Target::Pricelist => Ok(()),
-            Target::Rendition(file) => write!(f, "{file}"),
-            Target::Document(file) => write!(f, "{file}"),
+            MediaTarget::Item(_) | MediaTarget::Pricelist => Ok(()),
+            MediaTarget::Rendition(file) => write!(f, "{file}"),
+            MediaTarget::Document(file) => write!(f, "{file}"),
         }
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Result<&str, &str>) {
-        let found = Format::parse(text).map(|format| format.to_string());
+        let found = MediaFormat::parse(text).map(|format| format.to_string());
         match expected {
             Ok(canonical) => assert_eq!(found.as_deref(), Ok(canonical), "{text}"),
             Err(part) => {
@@ -170,8 +170,8 @@ mod tests {
             text in "(-watermark|-crop_w1)?(_(Normal|Watermark|Cropped)(Hires|Preview|Thumbnail))?\
                      [.](jpg|json|xml|pdf|eps|mp4|zip)",
         ) {
-            if let Ok(format) = Format::parse(&text) {
-                prop_assert_eq!(&Format::parse(&format.to_string()), &Ok(format.clone()));
+            if let Ok(format) = MediaFormat::parse(&text) {
+                prop_assert_eq!(&MediaFormat::parse(&format.to_string()), &Ok(format.clone()));
                 let key: ItemKey = "video/a_b-c".parse().unwrap();
                 let path = format.path(&key);
                 prop_assert_eq!(path.to_string(), format!("{key}{format}"));
@@ -181,8 +181,8 @@ mod tests {
 
         #[test]
         fn any_text_is_a_format_or_refused(text in "\\PC{0,40}") {
-            if let Ok(format) = Format::parse(&text) {
-                prop_assert_eq!(Format::parse(&format.to_string()), Ok(format));
+            if let Ok(format) = MediaFormat::parse(&text) {
+                prop_assert_eq!(MediaFormat::parse(&format.to_string()), Ok(format));
             }
         }
     }

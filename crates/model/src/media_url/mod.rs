@@ -28,9 +28,9 @@ mod parse;
 use std::fmt;
 
 pub use crate::media_url::error::PathError;
-pub use crate::media_url::extension::{DocumentExtension, Extension};
-pub use crate::media_url::format::{Format, FormatError};
-pub use crate::media_url::operation::{Operation, Operations};
+pub use crate::media_url::extension::{DocumentExtension, FileExtension};
+pub use crate::media_url::format::{MediaFormat, FormatError};
+pub use crate::media_url::operation::{PictureOperation, OperationList};
 pub use crate::{AssociationKey, AssociationKeyError, RenditionExtension};
 use crate::{CropSpec, ItemKey, RenditionName};
 
@@ -41,12 +41,12 @@ use crate::{CropSpec, ItemKey, RenditionName};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MediaPath {
     key: ItemKey,
-    target: Target,
+    target: MediaTarget,
 }
 
 /// What of the item a media path names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum MediaTarget {
     /// The item itself: the customer web site, or a delivery. The crop of a stored `uri`, in pixels of the
     /// item's hires image, stays on it.
     Item(Option<CropSpec>),
@@ -62,7 +62,7 @@ pub enum Target {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RenditionFile {
     association: Option<AssociationKey>,
-    operations: Operations,
+    operations: OperationList,
     name: RenditionName,
     extension: RenditionExtension,
 }
@@ -74,7 +74,7 @@ impl RenditionFile {
     }
 
     /// The operations in the order in which they apply; only a `.jpg` has any.
-    pub fn operations(&self) -> &[Operation] {
+    pub fn operations(&self) -> &[PictureOperation] {
         self.operations.as_slice()
     }
 
@@ -128,19 +128,19 @@ impl MediaPath {
 
     /// The path of an item itself.
     pub fn item(key: ItemKey) -> Self {
-        Self { key, target: Target::Item(None) }
+        Self { key, target: MediaTarget::Item(None) }
     }
 
     /// The path of an item's licences.
     pub fn pricelist(key: ItemKey) -> Self {
-        Self { key, target: Target::Pricelist }
+        Self { key, target: MediaTarget::Pricelist }
     }
 
     /// The path of a rendition of an item.
     pub fn rendition(key: ItemKey, name: RenditionName, extension: RenditionExtension) -> Self {
-        let operations = Operations::default();
+        let operations = OperationList::default();
         let file = RenditionFile { association: None, operations, name, extension };
-        Self { key, target: Target::Rendition(file) }
+        Self { key, target: MediaTarget::Rendition(file) }
     }
 
     /// The path of a rendition of an object associated with an item.
@@ -150,35 +150,35 @@ impl MediaPath {
         name: RenditionName,
         extension: RenditionExtension,
     ) -> Self {
-        let operations = Operations::default();
+        let operations = OperationList::default();
         let file = RenditionFile { association: Some(association), operations, name, extension };
-        Self { key, target: Target::Rendition(file) }
+        Self { key, target: MediaTarget::Rendition(file) }
     }
 
     /// The path of a document made from an item.
     pub fn document(key: ItemKey, extension: DocumentExtension) -> Self {
-        Self { key, target: Target::Document(DocumentFile { extension, crop: None }) }
+        Self { key, target: MediaTarget::Document(DocumentFile { extension, crop: None }) }
     }
 
     /// The same path with one more operation, behind those that it has.
     ///
     /// Fails with [`PathError::RepeatedOperation`], [`PathError::OperationNotTaken`] (anything but
     /// a `.jpg`, and a crop of a `.json` and of the item itself) or [`PathError::MissingExtension`].
-    pub fn with_operation(mut self, operation: Operation) -> Result<Self, PathError> {
+    pub fn with_operation(mut self, operation: PictureOperation) -> Result<Self, PathError> {
         match &mut self.target {
-            Target::Item(crop) => match operation {
-                Operation::Crop(_) if crop.is_some() => return Err(operation.repeated()),
-                Operation::Crop(spec) => *crop = Some(spec),
-                Operation::Watermark => return Err(missing_extension(operation)),
+            MediaTarget::Item(crop) => match operation {
+                PictureOperation::Crop(_) if crop.is_some() => return Err(operation.repeated()),
+                PictureOperation::Crop(spec) => *crop = Some(spec),
+                PictureOperation::Watermark => return Err(missing_extension(operation)),
             },
-            Target::Pricelist => return Err(missing_extension(operation)),
-            Target::Rendition(file) if file.extension.takes_operations() => {
+            MediaTarget::Pricelist => return Err(missing_extension(operation)),
+            MediaTarget::Rendition(file) if file.extension.takes_operations() => {
                 file.operations.push(operation)?;
             }
-            Target::Rendition(file) => {
-                return Err(operation.not_taken(Extension::Rendition(file.extension)));
+            MediaTarget::Rendition(file) => {
+                return Err(operation.not_taken(FileExtension::Rendition(file.extension)));
             }
-            Target::Document(file) => file.add(operation)?,
+            MediaTarget::Document(file) => file.add(operation)?,
         }
         Ok(self)
     }
@@ -189,26 +189,26 @@ impl MediaPath {
     }
 
     /// What of the item is asked for.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &MediaTarget {
         &self.target
     }
 }
 
-fn missing_extension(operation: Operation) -> PathError {
+fn missing_extension(operation: PictureOperation) -> PathError {
     PathError::MissingExtension { found: operation.name().to_owned() }
 }
 
 impl DocumentFile {
     /// Adds a crop; no other operation, and only to a `.json`.
-    fn add(&mut self, operation: Operation) -> Result<(), PathError> {
+    fn add(&mut self, operation: PictureOperation) -> Result<(), PathError> {
         match operation {
-            Operation::Crop(_) if self.crop.is_some() => Err(operation.repeated()),
-            Operation::Crop(crop) if self.extension.takes_crop() => {
+            PictureOperation::Crop(_) if self.crop.is_some() => Err(operation.repeated()),
+            PictureOperation::Crop(crop) if self.extension.takes_crop() => {
                 self.crop = Some(crop);
                 Ok(())
             }
-            Operation::Crop(_) | Operation::Watermark => {
-                Err(operation.not_taken(Extension::Document(self.extension)))
+            PictureOperation::Crop(_) | PictureOperation::Watermark => {
+                Err(operation.not_taken(FileExtension::Document(self.extension)))
             }
         }
     }
@@ -218,11 +218,11 @@ impl fmt::Display for MediaPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.key)?;
         match &self.target {
-            Target::Item(None) => Ok(()),
-            Target::Item(Some(crop)) => write!(f, "{crop}"),
-            Target::Pricelist => write!(f, "/{}", parse::PRICELIST),
-            Target::Rendition(file) => write!(f, "{file}"),
-            Target::Document(file) => write!(f, "{file}"),
+            MediaTarget::Item(None) => Ok(()),
+            MediaTarget::Item(Some(crop)) => write!(f, "{crop}"),
+            MediaTarget::Pricelist => write!(f, "/{}", parse::PRICELIST),
+            MediaTarget::Rendition(file) => write!(f, "{file}"),
+            MediaTarget::Document(file) => write!(f, "{file}"),
         }
     }
 }

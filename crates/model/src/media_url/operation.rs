@@ -3,21 +3,21 @@
 use std::fmt;
 
 use crate::media_url::error::PathError;
-use crate::media_url::extension::Extension;
+use crate::media_url::extension::FileExtension;
 use crate::{CropSpec, token};
 
 /// One operation on a picture.
 ///
 /// Spec §4 Media interface, operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum PictureOperation {
     /// Cuts a rectangle, in pixels of the rendition that the path names.
     Crop(CropSpec),
     /// Inserts the mark in the lower left corner.
     Watermark,
 }
 
-impl Operation {
+impl PictureOperation {
     /// The operation's name as it stands in URLs, without parameters: `-crop` or `-watermark`.
     pub fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Operation {
     }
 
     /// The refusal of this operation before an extension that does not take it.
-    pub(crate) fn not_taken(self, extension: Extension) -> PathError {
+    pub(crate) fn not_taken(self, extension: FileExtension) -> PathError {
         PathError::OperationNotTaken { operation: self.name(), extension }
     }
 
@@ -37,7 +37,7 @@ impl Operation {
     }
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for PictureOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Crop(crop) => write!(f, "{crop}"),
@@ -48,18 +48,18 @@ impl fmt::Display for Operation {
 
 /// Operations in the order in which they apply, at most one of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Operations(Vec<Operation>);
+pub struct OperationList(Vec<PictureOperation>);
 
-impl Operations {
+impl OperationList {
     /// The operations, first applied first.
-    pub fn as_slice(&self) -> &[Operation] {
+    pub fn as_slice(&self) -> &[PictureOperation] {
         &self.0
     }
 
     /// Adds an operation that applies last.
     ///
     /// Fails with [`PathError::RepeatedOperation`].
-    pub fn push(&mut self, operation: Operation) -> Result<(), PathError> {
+    pub fn push(&mut self, operation: PictureOperation) -> Result<(), PathError> {
         if self.0.iter().any(|known| known.name() == operation.name()) {
             return Err(operation.repeated());
         }

@@ -1,9 +1,9 @@
 //! Reads a media path from the right.
 
 use crate::media_url::error::{PathError, part};
-use crate::media_url::{AssociationKey, Extension, MediaPath, Operation, RenditionExtension};
+use crate::media_url::{AssociationKey, FileExtension, MediaPath, PictureOperation, RenditionExtension};
 use crate::{
-    CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionName, Usage, Variant, token,
+    CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant, token,
 };
 
 /// The third part of the path to an item's licences.
@@ -57,7 +57,7 @@ fn parse_key(media_type: &str, id: &str) -> Result<ItemKey, PathError> {
 /// The item itself, with the crop that a stored uri may carry.
 fn parse_item(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
     let (id, crop) = match token::split_crop(name) {
-        Some((id, parameters)) => (id, Some(Operation::Crop(CropSpec::parse(parameters)?))),
+        Some((id, parameters)) => (id, Some(PictureOperation::Crop(CropSpec::parse(parameters)?))),
         None => (name, None),
     };
     let path = MediaPath::item(ItemKey::new(media_type, parse_id_of_item(id)?));
@@ -88,8 +88,8 @@ fn parse_file(media_type: MediaType, name: &str) -> Result<MediaPath, PathError>
     let name = split_name(stem, extension)?;
     let key = ItemKey::new(media_type, ItemId::parse(name.subject)?);
     let path = match extension {
-        Extension::Document(extension) => MediaPath::document(key, extension),
-        Extension::Rendition(extension) => {
+        FileExtension::Document(extension) => MediaPath::document(key, extension),
+        FileExtension::Rendition(extension) => {
             let rendition = name.suffix.unwrap_or(RenditionName::NORMAL_HIRES);
             MediaPath::rendition(key, rendition, extension)
         }
@@ -104,8 +104,8 @@ fn parse_association(key: ItemKey, name: &str) -> Result<MediaPath, PathError> {
     }
     let (stem, extension) = split_extension(name)?;
     let rendition_extension = match extension {
-        Extension::Rendition(extension) => extension,
-        Extension::Document(_) => return Err(PathError::NoDocument { extension }),
+        FileExtension::Rendition(extension) => extension,
+        FileExtension::Document(_) => return Err(PathError::NoDocument { extension }),
     };
     let name = split_name(stem, extension)?;
     let Some(rendition) = name.suffix else {
@@ -116,8 +116,8 @@ fn parse_association(key: ItemKey, name: &str) -> Result<MediaPath, PathError> {
     name.operations.into_iter().try_fold(path, MediaPath::with_operation)
 }
 
-fn split_extension(name: &str) -> Result<(&str, Extension), PathError> {
-    if let Some(found) = Extension::split(name) {
+fn split_extension(name: &str) -> Result<(&str, FileExtension), PathError> {
+    if let Some(found) = FileExtension::split(name) {
         return Ok(found);
     }
     let found = name.rsplit('.').next().unwrap_or_default();
@@ -128,15 +128,15 @@ fn split_extension(name: &str) -> Result<(&str, Extension), PathError> {
 }
 
 /// A name without its extension, taken apart.
-struct Name<'a> {
+struct FileNameParts<'a> {
     /// What is left: the id or the association, not yet checked.
     subject: &'a str,
     /// Operations in the order written.
-    operations: Vec<Operation>,
+    operations: Vec<PictureOperation>,
     suffix: Option<RenditionName>,
 }
 
-fn split_name(stem: &str, extension: Extension) -> Result<Name<'_>, PathError> {
+fn split_name(stem: &str, extension: FileExtension) -> Result<FileNameParts<'_>, PathError> {
     let (stem, suffix) = split_suffix(stem, extension)?;
     let (subject, operations) = split_operations(stem)?;
     if let Some((_, found)) = token::split_suffix(subject) {
@@ -147,19 +147,19 @@ fn split_name(stem: &str, extension: Extension) -> Result<Name<'_>, PathError> {
             PathError::SuffixBeforeOperation { suffix: found }
         });
     }
-    Ok(Name { subject, operations, suffix })
+    Ok(FileNameParts { subject, operations, suffix })
 }
 
 fn split_suffix(
     stem: &str,
-    extension: Extension,
+    extension: FileExtension,
 ) -> Result<(&str, Option<RenditionName>), PathError> {
     let Some((before, suffix)) = token::split_suffix(stem) else {
         return Ok((stem, None));
     };
     let extension = match extension {
-        Extension::Rendition(extension) => extension,
-        Extension::Document(_) => {
+        FileExtension::Rendition(extension) => extension,
+        FileExtension::Document(_) => {
             return Err(PathError::SuffixNotTaken { suffix: suffix.to_owned(), extension });
         }
     };
@@ -171,21 +171,21 @@ fn split_suffix(
 /// The Hires that a variant without a usage means, where the extension allows it.
 fn lone_variant(suffix: &str, extension: RenditionExtension) -> Option<RenditionName> {
     let allowed = token::is_lone_variant(suffix) && extension.takes_lone_variant();
-    allowed.then_some(RenditionName::new(Variant::BlackAndWhite, Usage::Hires))
+    allowed.then_some(RenditionName::new(RenditionVariant::BlackAndWhite, RenditionUsage::Hires))
 }
 
 /// Takes operations off the right end until none is left.
 ///
 /// An operation that comes again ends the work, so no more than two are ever parsed.
-fn split_operations(mut stem: &str) -> Result<(&str, Vec<Operation>), PathError> {
-    let mut reversed: Vec<Operation> = Vec::new();
+fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), PathError> {
+    let mut reversed: Vec<PictureOperation> = Vec::new();
     while let Some((before, name, parameters)) = split_operation(stem) {
         if reversed.iter().any(|known| known.name() == name) {
             return Err(PathError::RepeatedOperation { operation: name });
         }
         reversed.push(match parameters {
-            Some(parameters) => Operation::Crop(CropSpec::parse(parameters)?),
-            None => Operation::Watermark,
+            Some(parameters) => PictureOperation::Crop(CropSpec::parse(parameters)?),
+            None => PictureOperation::Watermark,
         });
         stem = before;
     }

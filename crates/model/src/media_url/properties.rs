@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::media_url::{
-    AssociationKey, DocumentExtension, MediaPath, Operation, RenditionExtension, Target,
+    AssociationKey, DocumentExtension, MediaPath, PictureOperation, RenditionExtension, MediaTarget,
 };
-use crate::{CropSpec, ItemId, ItemKey, MediaType, RenditionName, Usage, Variant};
+use crate::{CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant};
 
 /// Texts made of what ids and tokens are made of, in any order.
 fn id_like() -> impl Strategy<Value = String> {
@@ -41,7 +41,7 @@ fn any_key() -> impl Strategy<Value = ItemKey> {
 }
 
 fn any_name() -> impl Strategy<Value = RenditionName> {
-    (select(Variant::ALL.to_vec()), select(Usage::ALL.to_vec()))
+    (select(RenditionVariant::ALL.to_vec()), select(RenditionUsage::ALL.to_vec()))
         .prop_map(|(variant, usage)| RenditionName::new(variant, usage))
 }
 
@@ -57,9 +57,9 @@ fn any_crop() -> impl Strategy<Value = CropSpec> {
         .prop_map(|(w, h, x, y)| CropSpec::new(w, h, x, y).unwrap())
 }
 
-fn any_operations() -> impl Strategy<Value = Vec<Operation>> {
+fn any_operations() -> impl Strategy<Value = Vec<PictureOperation>> {
     any_crop().prop_flat_map(|crop| {
-        let (crop, mark) = (Operation::Crop(crop), Operation::Watermark);
+        let (crop, mark) = (PictureOperation::Crop(crop), PictureOperation::Watermark);
         select(vec![vec![], vec![crop], vec![mark], vec![crop, mark], vec![mark, crop]])
     })
 }
@@ -96,12 +96,12 @@ fn any_path() -> impl Strategy<Value = MediaPath> {
 /// Each call of `choose(n)` decides among `n` ways.
 fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
     let (operations, suffix, extension) = match path.target() {
-        Target::Item(_) | Target::Pricelist => return path.print(),
-        Target::Document(file) => {
-            let crop = file.crop().map(Operation::Crop);
+        MediaTarget::Item(_) | MediaTarget::Pricelist => return path.print(),
+        MediaTarget::Document(file) => {
+            let crop = file.crop().map(PictureOperation::Crop);
             (crop.into_iter().collect(), String::new(), file.extension().as_str())
         }
-        Target::Rendition(file) => {
+        MediaTarget::Rendition(file) => {
             let name = file.name().to_string();
             let extension = file.extension();
             let suffix = match choose(2) {
@@ -118,8 +118,8 @@ fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
     let mut tail = String::new();
     for operation in operations {
         tail.push_str(&match operation {
-            Operation::Watermark => "-watermark".to_owned(),
-            Operation::Crop(crop) => respell_crop(crop, &mut choose),
+            PictureOperation::Watermark => "-watermark".to_owned(),
+            PictureOperation::Crop(crop) => respell_crop(crop, &mut choose),
         });
     }
     tail.push_str(&suffix);
@@ -127,8 +127,8 @@ fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
     let flip = |c: char| if choose(2) == 1 { c.to_ascii_uppercase() } else { c };
     let tail: String = tail.chars().map(flip).collect();
     let association = match path.target() {
-        Target::Rendition(file) => file.association().map(|key| format!("/{key}")),
-        Target::Item(_) | Target::Pricelist | Target::Document(_) => None,
+        MediaTarget::Rendition(file) => file.association().map(|key| format!("/{key}")),
+        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) => None,
     };
     format!("{}{}{tail}", path.key(), association.unwrap_or_default())
 }

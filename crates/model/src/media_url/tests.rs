@@ -1,9 +1,9 @@
 //! Tests of the grammar as a whole: tables of what is taken and refused.
 
 use crate::media_url::{
-    DocumentExtension, Extension, MediaPath, Operation, PathError, RenditionExtension, Target,
+    DocumentExtension, FileExtension, MediaPath, PictureOperation, PathError, RenditionExtension, MediaTarget,
 };
-use crate::{CropSpec, ItemId, ItemKey, MediaType, RenditionName, Usage, Variant};
+use crate::{CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant};
 
 /// `expected` is the canonical spelling, or the part that is wrong and the start of the message.
 fn check(path: &str, expected: Result<&str, (&str, &str)>) {
@@ -25,7 +25,7 @@ fn check_same(path: &str) {
     check(path, Ok(path));
 }
 
-fn target(path: &str) -> Target {
+fn target(path: &str) -> MediaTarget {
     MediaPath::parse(path).unwrap().target().clone()
 }
 
@@ -33,8 +33,8 @@ fn key(media_type: MediaType, id: &str) -> ItemKey {
     ItemKey::new(media_type, ItemId::parse(id).unwrap())
 }
 
-fn crop(parameters: &str) -> Operation {
-    Operation::Crop(CropSpec::parse(parameters).unwrap())
+fn crop(parameters: &str) -> PictureOperation {
+    PictureOperation::Crop(CropSpec::parse(parameters).unwrap())
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn ok_items_and_their_licences() {
     check_same("text/250924-konjunkturlaget6uv-ae8053fa");
     check_same("calendar/a");
     check_same("image/sdlv_113kUboR0/pricelist");
-    assert_eq!(target("image/x"), Target::Item(None));
-    assert_eq!(target("image/x/pricelist"), Target::Pricelist);
+    assert_eq!(target("image/x"), MediaTarget::Item(None));
+    assert_eq!(target("image/x/pricelist"), MediaTarget::Pricelist);
     // A stored uri may carry a crop.
     check_same("image/x-crop_w10_h20_x0_y0");
     check("image/x-CROP_h20_w010", Ok("image/x-crop_w10_h20_x0_y0"));
@@ -114,14 +114,14 @@ fn ok_operations_of_real_clients() {
 #[test]
 fn ok_operations_stay_in_the_order_written() {
     let operations = |path: &str| match target(path) {
-        Target::Rendition(file) => file.operations().to_vec(),
-        Target::Item(_) | Target::Pricelist | Target::Document(_) => Vec::new(),
+        MediaTarget::Rendition(file) => file.operations().to_vec(),
+        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) => Vec::new(),
     };
     let cut = crop("_w10_h10");
     let found = operations("image/x-crop_w10_h10-watermark_NormalPreview.jpg");
-    assert_eq!(found, [cut, Operation::Watermark]);
+    assert_eq!(found, [cut, PictureOperation::Watermark]);
     let found = operations("image/x-watermark-crop_h10_w10_NormalPreview.jpg");
-    assert_eq!(found, [Operation::Watermark, cut]);
+    assert_eq!(found, [PictureOperation::Watermark, cut]);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn err_empty_parts_and_too_many() {
 
 #[test]
 fn constructors_make_the_paths_of_links() {
-    let name = RenditionName::new(Variant::Normal, Usage::Preview);
+    let name = RenditionName::new(RenditionVariant::Normal, RenditionUsage::Preview);
     let picture =
         || MediaPath::rendition(key(MediaType::Image, "x"), name, RenditionExtension::JPEG);
     assert_eq!(picture().print(), "image/x_NormalPreview.jpg");
@@ -327,9 +327,9 @@ fn constructors_make_the_paths_of_links() {
     assert_eq!(cropped.with_operation(crop("_h5")), Err(repeated));
     let item = MediaPath::item(key(MediaType::Text, "x"));
     let missing = PathError::MissingExtension { found: "-watermark".to_owned() };
-    assert_eq!(item.with_operation(Operation::Watermark), Err(missing));
+    assert_eq!(item.with_operation(PictureOperation::Watermark), Err(missing));
     let document = MediaPath::document(key(MediaType::Text, "x"), DocumentExtension::Json);
-    let extension = Extension::Document(DocumentExtension::Json);
+    let extension = FileExtension::Document(DocumentExtension::Json);
     let not_taken = PathError::OperationNotTaken { operation: "-watermark", extension };
-    assert_eq!(document.with_operation(Operation::Watermark), Err(not_taken));
+    assert_eq!(document.with_operation(PictureOperation::Watermark), Err(not_taken));
 }

@@ -31,7 +31,7 @@ const NICKNAMES: [(&str, &str); 7] = [
 
 /// What letters a field may have.
 #[derive(Clone, Copy)]
-enum Field {
+enum CronField {
     Minute,
     Hour,
     Day,
@@ -39,7 +39,7 @@ enum Field {
     Weekday,
 }
 
-const FIELDS: [Field; 5] = [Field::Minute, Field::Hour, Field::Day, Field::Month, Field::Weekday];
+const FIELDS: [CronField; 5] = [CronField::Minute, CronField::Hour, CronField::Day, CronField::Month, CronField::Weekday];
 
 /// The expression that a nickname stands for; what has no `@` in front stays as it is.
 ///
@@ -88,7 +88,7 @@ pub(super) fn expression(cron: &str) -> Result<(), ScheduleError> {
     Ok(())
 }
 
-impl Field {
+impl CronField {
     /// The numbers that stand for something in it.
     fn values(self) -> RangeInclusive<u8> {
         match self {
@@ -116,7 +116,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Whether a run of letters and digits is one that `field` may have.
-fn is_word(field: Field, word: &str) -> bool {
+fn is_word(field: CronField, word: &str) -> bool {
     let number = |text: &str| {
         is_number(text) && text.parse().is_ok_and(|value| field.values().contains(&value))
     };
@@ -124,12 +124,12 @@ fn is_word(field: Field, word: &str) -> bool {
     let before = |letter: char| upper.strip_suffix(letter).unwrap_or(&upper);
     let star = |word: &str| word == "*";
     match field {
-        Field::Minute | Field::Hour => star(word) || number(word),
-        Field::Day => {
+        CronField::Minute | CronField::Hour => star(word) || number(word),
+        CronField::Day => {
             star(word) || word == "?" || number(before('W')) || ["L", "LW"].contains(&&*upper)
         }
-        Field::Month => star(word) || number(word) || MONTHS.contains(&&*upper),
-        Field::Weekday => {
+        CronField::Month => star(word) || number(word) || MONTHS.contains(&&*upper),
+        CronField::Weekday => {
             let day = before('L');
             star(word) || word == "?" || number(day) || DAYS.contains(&day)
         }

@@ -53,7 +53,7 @@ pub struct Schedule {
 }
 
 /// A stretch of time in which the clock is not changed.
-struct Stretch {
+struct OffsetPeriod {
     start: Timestamp,
     /// Exclusive.
     end: Timestamp,
@@ -109,7 +109,7 @@ impl Schedule {
         loop {
             let change = changes.next();
             let end = change.as_ref().map_or(until, |change| change.timestamp().min(until));
-            let run = self.within(&Stretch { start, end, offset }, reached, after);
+            let run = self.within(&OffsetPeriod { start, end, offset }, reached, after);
             if run.is_some() || end >= until {
                 return run;
             }
@@ -120,7 +120,7 @@ impl Schedule {
     }
 
     /// The first run of a stretch that is after `after`.
-    fn within(&self, stretch: &Stretch, reached: DateTime, after: Timestamp) -> Option<Timestamp> {
+    fn within(&self, stretch: &OffsetPeriod, reached: DateTime, after: Timestamp) -> Option<Timestamp> {
         let first = stretch.offset.to_datetime(stretch.start);
         let every_hour = self.hours.len() == 24;
         let skipped = !every_hour && stretch.start > after && self.find(reached, first).is_some();

@@ -7,10 +7,10 @@ use super::table::at;
 const INLINE: usize = 7;
 
 /// An interest as numbers.
-pub(super) struct Entry {
+pub(super) struct InterestEntry {
     /// The caller's number.
     pub(super) number: i64,
-    data: Data,
+    data: EntryNumbers,
     products: u32,
     excluded: u32,
     agreements: u32,
@@ -18,20 +18,20 @@ pub(super) struct Entry {
     /// The only media type it is about, as a number, or
     /// [`EVERY_TYPE`](super::leaf::EVERY_TYPE).
     pub(super) media_type: u8,
-    pub(super) under: Under,
-    pub(super) asks: Asks,
+    pub(super) under: IndexKeyKind,
+    pub(super) asks: CoverageRule,
 }
 
 /// What it is filed under, the place in the list of each, product codes, excluded ones,
 /// agreements, the query.
-enum Data {
+enum EntryNumbers {
     Inline(u8, [u32; INLINE]),
     Boxed(Box<[u32]>),
 }
 
 /// What an interest is filed under.
 #[derive(Clone, Copy)]
-pub(super) enum Under {
+pub(super) enum IndexKeyKind {
     /// Tokens of its query.
     Tokens,
     /// Tokens, and whatever item has one of them satisfies its query.
@@ -43,40 +43,40 @@ pub(super) enum Under {
 
 /// Whether an interest asks for agreements.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum CoverageRule {
     Everything,
     Covered,
 }
 
 /// What an item must have besides its media type, each as numbers.
 #[derive(Clone, Copy)]
-pub(super) struct Conditions<'a> {
+pub(super) struct EntryConditions<'a> {
     pub(super) products: &'a [u32],
     pub(super) excluded: &'a [u32],
     pub(super) agreements: &'a [u32],
     pub(super) program: &'a [u32],
 }
 
-impl Entry {
+impl InterestEntry {
     /// One under these keys, in the list of each of which it lies at this place.
     pub(super) fn new(
         number: i64,
         media_type: u8,
-        under: Under,
+        under: IndexKeyKind,
         filed: &[(u32, u32)],
-        asks: Asks,
-        conditions: Conditions<'_>,
+        asks: CoverageRule,
+        conditions: EntryConditions<'_>,
     ) -> Self {
-        let Conditions { products, excluded, agreements, program } = conditions;
+        let EntryConditions { products, excluded, agreements, program } = conditions;
         let (keys, places): (Vec<u32>, Vec<u32>) = filed.iter().copied().unzip();
         let all = [&keys, &places, products, excluded, agreements, program].concat();
         let mut inline = [0; INLINE];
         let data = match (inline.get_mut(..all.len()), u8::try_from(all.len())) {
             (Some(part), Ok(count)) => {
                 part.copy_from_slice(&all);
-                Data::Inline(count, inline)
+                EntryNumbers::Inline(count, inline)
             }
-            _ => Data::Boxed(all.into()),
+            _ => EntryNumbers::Boxed(all.into()),
         };
         Self {
             number,
@@ -93,8 +93,8 @@ impl Entry {
 
     fn data(&self) -> &[u32] {
         match &self.data {
-            Data::Inline(count, numbers) => &numbers[..usize::from(*count)],
-            Data::Boxed(numbers) => numbers,
+            EntryNumbers::Inline(count, numbers) => &numbers[..usize::from(*count)],
+            EntryNumbers::Boxed(numbers) => numbers,
         }
     }
 
@@ -108,17 +108,17 @@ impl Entry {
     pub(super) fn set_place(&mut self, which: u16, place: u32) {
         let at = usize::from(self.keys) + usize::from(which);
         match &mut self.data {
-            Data::Inline(_, numbers) => numbers[at] = place,
-            Data::Boxed(numbers) => numbers[at] = place,
+            EntryNumbers::Inline(_, numbers) => numbers[at] = place,
+            EntryNumbers::Boxed(numbers) => numbers[at] = place,
         }
     }
 
-    pub(super) fn conditions(&self) -> Conditions<'_> {
+    pub(super) fn conditions(&self) -> EntryConditions<'_> {
         let data = &self.data()[2 * usize::from(self.keys)..];
         let (products, rest) = data.split_at(at(self.products));
         let (excluded, rest) = rest.split_at(at(self.excluded));
         let (agreements, program) = rest.split_at(at(self.agreements));
-        Conditions { products, excluded, agreements, program }
+        EntryConditions { products, excluded, agreements, program }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Facet, Indexed, Query};
+use crate::{Facet, IndexedDocument, Query};
 use model::MediaType;
 use model::account::AgreementId;
 
@@ -18,12 +18,12 @@ pub struct Interest {
     /// Product codes of which an item has none.
     pub products_excluded: Vec<String>,
     /// The agreements that give access to an item.
-    pub cover: Cover,
+    pub cover: InterestCoverage,
 }
 
 /// The agreements of which one has to cover an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cover {
+pub enum InterestCoverage {
     /// No agreement is needed: every item may be seen.
     Everything,
     /// One of these agreements; with an empty list no item matches.
@@ -32,11 +32,11 @@ pub enum Cover {
 
 /// The facts of one item that interests are matched with.
 #[derive(Clone, Copy, Debug)]
-pub struct Item<'a> {
+pub struct MatchSubject<'a> {
     /// Media type of the item.
     pub media_type: MediaType,
     /// The searchable content of the item; its product codes are the facet [`Facet::ProductCode`].
-    pub indexed: &'a Indexed,
+    pub indexed: &'a IndexedDocument,
     /// The agreements that cover the item.
     pub agreements: &'a BTreeSet<AgreementId>,
 }
@@ -44,12 +44,12 @@ pub struct Item<'a> {
 impl Interest {
     /// Whether an item meets all conditions, by evaluating each of them.
     #[must_use]
-    pub fn matches(&self, item: &Item<'_>) -> bool {
+    pub fn matches(&self, item: &MatchSubject<'_>) -> bool {
         let codes = &item.indexed.facets[Facet::ProductCode.index()];
         let has = |wanted: &[String]| wanted.iter().any(|code| codes.contains(code));
         let covered = match &self.cover {
-            Cover::Everything => true,
-            Cover::Agreements(ids) => ids.iter().any(|id| item.agreements.contains(id)),
+            InterestCoverage::Everything => true,
+            InterestCoverage::Agreements(ids) => ids.iter().any(|id| item.agreements.contains(id)),
         };
         self.media_type.is_none_or(|wanted| wanted == item.media_type)
             && covered

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::table::Table;
-use crate::{Dates, Indexed, Numbers, Place, Query, Words, id_token};
+use super::table::InternTable;
+use crate::{DateRange, IndexedDocument, NumericRange, TextField, Query, WordPattern, id_token};
 use model::ItemId;
 
-/// Texts of [`Indexed`] as bits, in the order of [`texts`].
-pub(super) type Columns = u8;
+/// Texts of [`IndexedDocument`] as bits, in the order of [`texts`].
+pub(super) type ColumnMask = u8;
 
-const HEADLINE: Columns = 1;
-const DESCRIPTION: Columns = 2;
-const BODY: Columns = 4;
-const REST: Columns = 8;
-pub(super) const TAGS: Columns = 16;
+const HEADLINE: ColumnMask = 1;
+const DESCRIPTION: ColumnMask = 2;
+const BODY: ColumnMask = 4;
+const REST: ColumnMask = 8;
+pub(super) const TAGS: ColumnMask = 16;
 /// Every column: what is no token stands in none of them.
-pub(super) const ANY: Columns = Columns::MAX;
+pub(super) const ANY: ColumnMask = ColumnMask::MAX;
 
 /// How many texts there are.
 const TEXTS: usize = 5;
@@ -23,17 +23,17 @@ const TEXTS: usize = 5;
 /// The token at a place where none is known.
 const UNKNOWN: u32 = u32::MAX;
 
-fn texts(indexed: &Indexed) -> [&str; TEXTS] {
-    let Indexed { headline, description, body, rest, tags, .. } = indexed;
+fn texts(indexed: &IndexedDocument) -> [&str; TEXTS] {
+    let IndexedDocument { headline, description, body, rest, tags, .. } = indexed;
     [headline, description, body, rest, tags]
 }
 
 /// What a query asks of a document, with numbers for tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Leaf {
+pub(super) enum QueryLeaf {
     Words {
         /// Where the phrase stands, within one of them.
-        columns: Columns,
+        columns: ColumnMask,
         /// Tokens side by side; the last one may be a beginning.
         phrase: Box<[u32]>,
         /// Whether it is.
@@ -41,14 +41,14 @@ pub(super) enum Leaf {
         /// Tokens that all stand in `tags`.
         exact: Box<[u32]>,
     },
-    Dates(Dates),
-    Numbers(Numbers),
-    Present(Place),
+    Dates(DateRange),
+    Numbers(NumericRange),
+    Present(TextField),
 }
 
 /// One interest at a place of the index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Filed {
+pub(super) struct InterestPosting {
     /// The interest.
     pub(super) slot: u32,
     /// Which of its keys this is.
@@ -56,7 +56,7 @@ pub(super) struct Filed {
     /// The only media type it is about, as a number, or [`EVERY_TYPE`].
     pub(super) media_type: u8,
     /// Where the token has to stand.
-    pub(super) columns: Columns,
+    pub(super) columns: ColumnMask,
 }
 
 /// Instead of a media type: each of them.
@@ -64,18 +64,18 @@ pub(super) const EVERY_TYPE: u8 = u8::MAX;
 
 /// A token, or `isb*` for all that begin with `isb`; no token has a `*`.
 #[derive(Default)]
-pub(super) struct Token {
+pub(super) struct TokenEntry {
     /// The last item in which it stood.
     item: u64,
     /// Where it stood there.
-    columns: Columns,
+    columns: ColumnMask,
     /// Interests that need it.
-    pub(super) filed: Vec<Filed>,
+    pub(super) filed: Vec<InterestPosting>,
 }
 
 /// What is known of a leaf.
 #[derive(Default)]
-struct Known {
+struct LeafState {
     /// The last item that was looked at.
     item: u64,
     holds: bool,
@@ -83,9 +83,9 @@ struct Known {
 
 /// The leaves of all interests, and what the present item has of their tokens.
 #[derive(Default)]
-pub(super) struct Leaves {
-    leaves: Table<Arc<Leaf>, Known>,
-    pub(super) tokens: Table<Arc<str>, Token>,
+pub(super) struct LeafTable {
+    leaves: InternTable<Arc<QueryLeaf>, LeafState>,
+    pub(super) tokens: InternTable<Arc<str>, TokenEntry>,
     /// Lengths of beginnings in bytes, with the number of beginnings; ascending.
     prefixes: Vec<(usize, usize)>,
     /// Counts the items; 0 is none.
@@ -98,15 +98,15 @@ pub(super) struct Leaves {
     spelled: String,
 }
 
-impl Leaves {
+impl LeafTable {
     /// The number of a word, phrase or beginning, in use once more.
-    pub(super) fn take_words(&mut self, words: &Words) -> u32 {
+    pub(super) fn take_words(&mut self, words: &WordPattern) -> u32 {
         let columns = match words.place {
-            Place::Anywhere => HEADLINE | DESCRIPTION | BODY | REST,
-            Place::Headline => HEADLINE,
-            Place::Description => DESCRIPTION,
-            Place::Body => BODY,
-            Place::Named(_) => TAGS,
+            TextField::Anywhere => HEADLINE | DESCRIPTION | BODY | REST,
+            TextField::Headline => HEADLINE,
+            TextField::Description => DESCRIPTION,
+            TextField::Body => BODY,
+            TextField::Named(_) => TAGS,
         };
         let tokens = words.tokens();
         let count = tokens.phrase.len();
@@ -116,17 +116,17 @@ impl Leaves {
         });
         let phrase = phrase.collect();
         let exact = tokens.exact.into_iter().map(|token| self.take_token(token, false)).collect();
-        self.take(Leaf::Words { columns, phrase, prefix: words.prefix, exact })
+        self.take(QueryLeaf::Words { columns, phrase, prefix: words.prefix, exact })
     }
 
     /// The number of an id, in use once more.
     pub(super) fn take_id(&mut self, id: &ItemId) -> u32 {
         let phrase = [self.take_token(id_token(id), false)].into();
-        self.take(Leaf::Words { columns: TAGS, phrase, prefix: false, exact: [].into() })
+        self.take(QueryLeaf::Words { columns: TAGS, phrase, prefix: false, exact: [].into() })
     }
 
     /// The number of a leaf, in use once more, whose tokens are in use for it.
-    pub(super) fn take(&mut self, leaf: Leaf) -> u32 {
+    pub(super) fn take(&mut self, leaf: QueryLeaf) -> u32 {
         let leaf = Arc::new(leaf);
         let (number, is_new) = self.leaves.take(Arc::clone(&leaf));
         if !is_new {
@@ -157,8 +157,8 @@ impl Leaves {
         number
     }
 
-    fn give_back_tokens(&mut self, leaf: &Leaf) {
-        let Leaf::Words { phrase, exact, .. } = leaf else { return };
+    fn give_back_tokens(&mut self, leaf: &QueryLeaf) {
+        let QueryLeaf::Words { phrase, exact, .. } = leaf else { return };
         for number in phrase.iter().chain(exact) {
             let Some(token) = self.tokens.give_back(*number) else { continue };
             let Some(beginning) = token.strip_suffix('*') else { continue };
@@ -172,12 +172,12 @@ impl Leaves {
         }
     }
 
-    pub(super) fn leaf(&self, number: u32) -> &Leaf {
+    pub(super) fn leaf(&self, number: u32) -> &QueryLeaf {
         self.leaves.key(number)
     }
 
     /// Goes on to an item: finds which of the known tokens stand in it.
-    pub(super) fn read(&mut self, indexed: &Indexed) {
+    pub(super) fn read(&mut self, indexed: &IndexedDocument) {
         self.item += 1;
         self.present.clear();
         for (place, text) in texts(indexed).into_iter().enumerate() {
@@ -196,7 +196,7 @@ impl Leaves {
     }
 
     /// Notes that a token stands in a column of the item; `false` if that was known.
-    fn see(&mut self, number: u32, column: Columns) -> bool {
+    fn see(&mut self, number: u32, column: ColumnMask) -> bool {
         let token = self.tokens.value_mut(number);
         if token.item != self.item {
             token.item = self.item;
@@ -208,7 +208,7 @@ impl Leaves {
         is_new
     }
 
-    fn see_beginnings(&mut self, token: &str, column: Columns) {
+    fn see_beginnings(&mut self, token: &str, column: ColumnMask) {
         for place in 0..self.prefixes.len() {
             let (length, _) = self.prefixes[place];
             let Some(beginning) = token.get(..length) else {
@@ -227,32 +227,32 @@ impl Leaves {
     }
 
     /// Where a token stands in the present item.
-    pub(super) fn columns_of(&self, number: u32) -> Columns {
+    pub(super) fn columns_of(&self, number: u32) -> ColumnMask {
         let token = self.tokens.value(number);
         if token.item == self.item { token.columns } else { 0 }
     }
 
     /// Whether a leaf holds for the present item, which is `indexed`.
-    pub(super) fn holds(&mut self, number: u32, indexed: &Indexed) -> bool {
+    pub(super) fn holds(&mut self, number: u32, indexed: &IndexedDocument) -> bool {
         let known = self.leaves.value(number);
         if known.item == self.item {
             return known.holds;
         }
         let holds = match self.leaves.key(number).as_ref() {
-            Leaf::Dates(dates) => Query::Dates(*dates).matches(indexed),
-            Leaf::Numbers(numbers) => Query::Numbers(*numbers).matches(indexed),
-            Leaf::Present(place) => Query::Present(*place).matches(indexed),
-            Leaf::Words { columns, phrase, prefix, exact } => {
+            QueryLeaf::Dates(dates) => Query::Dates(*dates).matches(indexed),
+            QueryLeaf::Numbers(numbers) => Query::Numbers(*numbers).matches(indexed),
+            QueryLeaf::Present(place) => Query::Present(*place).matches(indexed),
+            QueryLeaf::Words { columns, phrase, prefix, exact } => {
                 exact.iter().all(|token| self.columns_of(*token) & TAGS != 0)
                     && self.stands(phrase, *columns, *prefix, indexed)
             }
         };
-        *self.leaves.value_mut(number) = Known { item: self.item, holds };
+        *self.leaves.value_mut(number) = LeafState { item: self.item, holds };
         holds
     }
 
     /// Whether tokens stand side by side in one of `columns`.
-    fn stands(&self, phrase: &[u32], columns: Columns, prefix: bool, indexed: &Indexed) -> bool {
+    fn stands(&self, phrase: &[u32], columns: ColumnMask, prefix: bool, indexed: &IndexedDocument) -> bool {
         let Some((last, before)) = phrase.split_last() else { return false };
         let columns = phrase.iter().fold(columns, |left, token| left & self.columns_of(*token));
         if columns == 0 || before.is_empty() {
@@ -293,7 +293,7 @@ impl Leaves {
     }
 
     /// Interests filed under a token.
-    pub(super) fn filed_mut(&mut self, number: u32) -> &mut Vec<Filed> {
+    pub(super) fn filed_mut(&mut self, number: u32) -> &mut Vec<InterestPosting> {
         &mut self.tokens.value_mut(number).filed
     }
 }

@@ -20,14 +20,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::limits::MATCHING_KEYS_MAX;
-use crate::{Facet, Indexed};
-use entry::{Asks, Conditions, Entry, Under, length};
-pub use interest::{Cover, Interest, Item};
-use leaf::{ANY, Columns, EVERY_TYPE, Filed, Leaves};
+use crate::{Facet, IndexedDocument};
+use entry::{CoverageRule, EntryConditions, InterestEntry, IndexKeyKind, length};
+pub use interest::{InterestCoverage, Interest, MatchSubject};
+use leaf::{ANY, ColumnMask, EVERY_TYPE, InterestPosting, LeafTable};
 use model::MediaType;
 use model::account::AgreementId;
-use rarity::Rarity;
-use table::{Table, at};
+use rarity::FrequencySketch;
+use table::{InternTable, at};
 
 /// Many saved queries with an index over them, to find those that one item matches.
 ///
@@ -62,17 +62,17 @@ use table::{Table, at};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Default)]
-pub struct Matcher {
+pub struct InterestMatcher {
     numbers: HashMap<i64, u32>,
     /// `None` where an interest was removed.
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<InterestEntry>>,
     free: Vec<u32>,
-    leaves: Leaves,
-    products: Table<Arc<str>, Name>,
-    agreements: Table<AgreementId, Name>,
-    by_type: [Vec<Filed>; MediaType::ALL.len()],
-    of_every_type: Vec<Filed>,
-    rarity: Rarity,
+    leaves: LeafTable,
+    products: InternTable<Arc<str>, ConditionPostings>,
+    agreements: InternTable<AgreementId, ConditionPostings>,
+    by_type: [Vec<InterestPosting>; MediaType::ALL.len()],
+    of_every_type: Vec<InterestPosting>,
+    rarity: FrequencySketch,
     /// Counts the items; 0 is none.
     item: u64,
     /// A bit for each entry, none set between two items.
@@ -80,19 +80,19 @@ pub struct Matcher {
     tried: usize,
 }
 
-/// Bits of one number of [`Matcher::candidates`].
+/// Bits of one number of [`InterestMatcher::candidates`].
 const BITS: usize = 64;
 
 /// A product code or an agreement.
 #[derive(Default)]
-struct Name {
+struct ConditionPostings {
     /// The last item that had it.
     item: u64,
     /// Interests that need it.
-    filed: Vec<Filed>,
+    filed: Vec<InterestPosting>,
 }
 
-impl Matcher {
+impl InterestMatcher {
     /// Makes a matcher without interests.
     #[must_use]
     pub fn new() -> Self {
@@ -123,8 +123,8 @@ impl Matcher {
         let products = self.take_products(&interest.products);
         let excluded = self.take_products(&interest.products_excluded);
         let agreements = match &interest.cover {
-            Cover::Everything => None,
-            Cover::Agreements(ids) => {
+            InterestCoverage::Everything => None,
+            InterestCoverage::Agreements(ids) => {
                 let mut ids: Vec<_> = ids.iter().map(|id| self.agreements.take(*id).0).collect();
                 give_back_twice(&mut ids, |id| {
                     self.agreements.give_back(id);
@@ -142,16 +142,16 @@ impl Matcher {
         for (which, (key, columns)) in (0..).zip(keys) {
             let filed = self.filed_mut(under, key, media_type);
             places.push((key, length(filed.len())));
-            filed.push(Filed { slot, which, media_type, columns });
+            filed.push(InterestPosting { slot, which, media_type, columns });
         }
-        let asks = if agreements.is_some() { Asks::Covered } else { Asks::Everything };
-        let conditions = Conditions {
+        let asks = if agreements.is_some() { CoverageRule::Covered } else { CoverageRule::Everything };
+        let conditions = EntryConditions {
             products: &products,
             excluded: &excluded,
             agreements: agreements.as_deref().unwrap_or_default(),
             program: &program,
         };
-        let entry = Entry::new(number, media_type, under, &places, asks, conditions);
+        let entry = InterestEntry::new(number, media_type, under, &places, asks, conditions);
         self.entries[at(slot)] = Some(entry);
         self.numbers.insert(number, slot);
     }
@@ -171,29 +171,29 @@ impl Matcher {
         program: &[u32],
         products: &[u32],
         agreements: Option<&[u32]>,
-    ) -> (Under, Vec<(u32, Columns)>) {
+    ) -> (IndexKeyKind, Vec<(u32, ColumnMask)>) {
         if let Some(keys) = program::keys(program, &self.leaves, &self.rarity) {
-            let under = if keys.decide { Under::DecidingTokens } else { Under::Tokens };
+            let under = if keys.decide { IndexKeyKind::DecidingTokens } else { IndexKeyKind::Tokens };
             return (under, keys.tokens);
         }
         let fits = |keys: &&[u32]| keys.len() <= MATCHING_KEYS_MAX;
         let named = |keys: &[u32]| keys.iter().map(|key| (*key, ANY)).collect();
         if let Some(products) = Some(products).filter(fits).filter(|codes| !codes.is_empty()) {
-            return (Under::Products, named(products));
+            return (IndexKeyKind::Products, named(products));
         }
         if let Some(agreements) = agreements.filter(fits) {
-            return (Under::Agreements, named(agreements));
+            return (IndexKeyKind::Agreements, named(agreements));
         }
-        (Under::MediaType, vec![(0, ANY)])
+        (IndexKeyKind::MediaType, vec![(0, ANY)])
     }
 
     /// The interests that are filed under a key.
-    fn filed_mut(&mut self, under: Under, key: u32, media_type: u8) -> &mut Vec<Filed> {
+    fn filed_mut(&mut self, under: IndexKeyKind, key: u32, media_type: u8) -> &mut Vec<InterestPosting> {
         match under {
-            Under::Tokens | Under::DecidingTokens => self.leaves.filed_mut(key),
-            Under::Products => &mut self.products.value_mut(key).filed,
-            Under::Agreements => &mut self.agreements.value_mut(key).filed,
-            Under::MediaType => match self.by_type.get_mut(usize::from(media_type)) {
+            IndexKeyKind::Tokens | IndexKeyKind::DecidingTokens => self.leaves.filed_mut(key),
+            IndexKeyKind::Products => &mut self.products.value_mut(key).filed,
+            IndexKeyKind::Agreements => &mut self.agreements.value_mut(key).filed,
+            IndexKeyKind::MediaType => match self.by_type.get_mut(usize::from(media_type)) {
                 Some(filed) => filed,
                 None => &mut self.of_every_type,
             },
@@ -216,7 +216,7 @@ impl Matcher {
                 entry.expect("what is filed is an entry").set_place(moved.which, place);
             }
         }
-        let Conditions { products, excluded, agreements, program } = entry.conditions();
+        let EntryConditions { products, excluded, agreements, program } = entry.conditions();
         for code in products.iter().chain(excluded) {
             self.products.give_back(*code);
         }
@@ -236,12 +236,12 @@ impl Matcher {
     ///
     /// Optional: without it matching is slower, and its answers are the same. The counts take a
     /// fixed amount of memory ([`crate::limits::RARITY_COUNTERS`]).
-    pub fn learn(&mut self, indexed: &Indexed) {
+    pub fn learn(&mut self, indexed: &IndexedDocument) {
         self.rarity.learn(indexed);
     }
 
     /// Finds the interests that an item matches: their numbers, in ascending order.
-    pub fn matching(&mut self, item: &Item<'_>) -> Vec<i64> {
+    pub fn matching(&mut self, item: &MatchSubject<'_>) -> Vec<i64> {
         self.item += 1;
         self.leaves.read(item.indexed);
         self.find_candidates(item);
@@ -267,12 +267,12 @@ impl Matcher {
     }
 
     /// Marks the interests that are filed under what an item has.
-    fn find_candidates(&mut self, item: &Item<'_>) {
+    fn find_candidates(&mut self, item: &MatchSubject<'_>) {
         let media_type = item.media_type as u8;
         let candidates = &mut self.candidates;
         candidates.resize(self.entries.len().div_ceil(BITS), 0);
-        let mut add = |filed: &[Filed], columns: Columns| {
-            let fits = |one: &&Filed| {
+        let mut add = |filed: &[InterestPosting], columns: ColumnMask| {
+            let fits = |one: &&InterestPosting| {
                 (one.media_type == media_type || one.media_type == EVERY_TYPE)
                     && one.columns & columns != 0
             };
@@ -300,17 +300,17 @@ impl Matcher {
     }
 
     /// The number of an interest if the present item, of which it is a candidate, meets it.
-    fn meets(&mut self, slot: usize, indexed: &Indexed) -> Option<i64> {
+    fn meets(&mut self, slot: usize, indexed: &IndexedDocument) -> Option<i64> {
         let entry = self.entries[slot].as_ref()?;
-        let Conditions { products, excluded, agreements, program } = entry.conditions();
+        let EntryConditions { products, excluded, agreements, program } = entry.conditions();
         let has_code = |code: &u32| self.products.value(*code).item == self.item;
         let has_agreement = |id: &u32| self.agreements.value(*id).item == self.item;
         let meets = (products.is_empty() || products.iter().any(has_code))
             && !excluded.iter().any(has_code)
-            && (entry.asks == Asks::Everything || agreements.iter().any(has_agreement))
+            && (entry.asks == CoverageRule::Everything || agreements.iter().any(has_agreement))
             && match entry.under {
-                Under::DecidingTokens => true,
-                Under::Tokens | Under::Products | Under::Agreements | Under::MediaType => {
+                IndexKeyKind::DecidingTokens => true,
+                IndexKeyKind::Tokens | IndexKeyKind::Products | IndexKeyKind::Agreements | IndexKeyKind::MediaType => {
                     program::holds(program, &mut self.leaves, indexed)
                 }
             };

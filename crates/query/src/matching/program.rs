@@ -5,11 +5,11 @@
 
 use std::cmp::Reverse;
 
-use super::leaf::{Columns, Leaf, Leaves, TAGS};
-use super::rarity::Rarity;
+use super::leaf::{ColumnMask, QueryLeaf, LeafTable, TAGS};
+use super::rarity::FrequencySketch;
 use super::table::at;
 use crate::limits::MATCHING_KEYS_MAX;
-use crate::{Indexed, Query};
+use crate::{IndexedDocument, Query};
 
 const SHIFT: u32 = 30;
 const OPERAND: u32 = (1 << SHIFT) - 1;
@@ -24,13 +24,13 @@ fn operation(operation: u32, operand: usize) -> u32 {
 }
 
 /// Writes a query behind `program`; its leaves are in use until [`give_back`].
-pub(super) fn compile(query: &Query, leaves: &mut Leaves, program: &mut Vec<u32>) {
+pub(super) fn compile(query: &Query, leaves: &mut LeafTable, program: &mut Vec<u32>) {
     match query {
         Query::All => program.push(operation(AND, 0)),
         Query::Words(words) => push_leaf(leaves.take_words(words), program),
-        Query::Dates(dates) => push_leaf(leaves.take(Leaf::Dates(*dates)), program),
-        Query::Numbers(numbers) => push_leaf(leaves.take(Leaf::Numbers(*numbers)), program),
-        Query::Present(place) => push_leaf(leaves.take(Leaf::Present(*place)), program),
+        Query::Dates(dates) => push_leaf(leaves.take(QueryLeaf::Dates(*dates)), program),
+        Query::Numbers(numbers) => push_leaf(leaves.take(QueryLeaf::Numbers(*numbers)), program),
+        Query::Present(place) => push_leaf(leaves.take(QueryLeaf::Present(*place)), program),
         Query::Item(id) => push_leaf(leaves.take_id(id), program),
         Query::And(parts) => compile_parts(AND, parts, leaves, program),
         Query::Or(parts) => compile_parts(OR, parts, leaves, program),
@@ -45,7 +45,7 @@ fn push_leaf(leaf: u32, program: &mut Vec<u32>) {
     program.push(operation(LEAF, at(leaf)));
 }
 
-fn compile_parts(kind: u32, parts: &[Query], leaves: &mut Leaves, program: &mut Vec<u32>) {
+fn compile_parts(kind: u32, parts: &[Query], leaves: &mut LeafTable, program: &mut Vec<u32>) {
     let start = program.len();
     program.push(0);
     for part in parts {
@@ -55,7 +55,7 @@ fn compile_parts(kind: u32, parts: &[Query], leaves: &mut Leaves, program: &mut 
 }
 
 /// Gives back the leaves of a program.
-pub(super) fn give_back(program: &[u32], leaves: &mut Leaves) {
+pub(super) fn give_back(program: &[u32], leaves: &mut LeafTable) {
     for number in program.iter().filter(|number| *number >> SHIFT == LEAF) {
         leaves.give_back(*number);
     }
@@ -77,7 +77,7 @@ fn parts(mut program: &[u32]) -> impl Iterator<Item = &[u32]> {
 }
 
 /// Whether a program, which is not empty, holds for the item that `leaves` have read.
-pub(super) fn holds(program: &[u32], leaves: &mut Leaves, indexed: &Indexed) -> bool {
+pub(super) fn holds(program: &[u32], leaves: &mut LeafTable, indexed: &IndexedDocument) -> bool {
     let (first, behind) = program.split_first().expect("a program has an operation");
     match first >> SHIFT {
         NOT => !holds(behind, leaves, indexed),
@@ -88,18 +88,18 @@ pub(super) fn holds(program: &[u32], leaves: &mut Leaves, indexed: &Indexed) -> 
 }
 
 /// Tokens of which every item that matches has one, where each has to stand.
-pub(super) struct Keys {
+pub(super) struct RequiredTokens {
     /// How good they are, the smaller the better: in how many documents they stand, how many they
     /// are, how long the shortest is.
     cost: (u64, usize, Reverse<usize>),
     /// Tokens, each once.
-    pub(super) tokens: Vec<(u32, Columns)>,
+    pub(super) tokens: Vec<(u32, ColumnMask)>,
     /// Whether an item that has one of them matches.
     pub(super) decide: bool,
 }
 
-impl Keys {
-    fn one(token: u32, columns: Columns, leaves: &Leaves, rarity: &Rarity) -> Self {
+impl RequiredTokens {
+    fn one(token: u32, columns: ColumnMask, leaves: &LeafTable, rarity: &FrequencySketch) -> Self {
         let (text, begins) = leaves.spelling(token);
         let count = if begins { rarity.prefix_count() } else { rarity.count(text) };
         let cost = (count, 1, Reverse(text.len()));
@@ -128,17 +128,17 @@ impl Keys {
 
 /// The rarest tokens of which every item for which `program` holds has one; nothing where items
 /// without any token may match, or where there are too many to choose from.
-pub(super) fn keys(program: &[u32], leaves: &Leaves, rarity: &Rarity) -> Option<Keys> {
+pub(super) fn keys(program: &[u32], leaves: &LeafTable, rarity: &FrequencySketch) -> Option<RequiredTokens> {
     let (first, behind) = program.split_first().expect("a program has an operation");
-    let best = |keys: &mut dyn Iterator<Item = Keys>| keys.min_by_key(|keys| keys.cost);
+    let best = |keys: &mut dyn Iterator<Item = RequiredTokens>| keys.min_by_key(|keys| keys.cost);
     match first >> SHIFT {
         NOT => None,
         AND => {
             let keys = best(&mut parts(behind).filter_map(|part| keys(part, leaves, rarity)));
-            keys.map(|keys| Keys { decide: false, ..keys })
+            keys.map(|keys| RequiredTokens { decide: false, ..keys })
         }
         OR => {
-            let mut all = Keys::none();
+            let mut all = RequiredTokens::none();
             for part in parts(behind) {
                 all = all.or(keys(part, leaves, rarity)?);
                 if all.tokens.len() > MATCHING_KEYS_MAX {
@@ -148,17 +148,17 @@ pub(super) fn keys(program: &[u32], leaves: &Leaves, rarity: &Rarity) -> Option<
             Some(all)
         }
         _ => {
-            let Leaf::Words { columns, phrase, exact, .. } = leaves.leaf(*first) else {
+            let QueryLeaf::Words { columns, phrase, exact, .. } = leaves.leaf(*first) else {
                 return None;
             };
             if phrase.is_empty() {
-                return Some(Keys::none());
+                return Some(RequiredTokens::none());
             }
             let decide = phrase.len() == 1 && exact.is_empty();
             let phrase = phrase.iter().map(|token| (*token, *columns));
             let exact = exact.iter().map(|token| (*token, TAGS));
-            let one = |(token, columns)| Keys::one(token, columns, leaves, rarity);
-            best(&mut phrase.chain(exact).map(one)).map(|keys| Keys { decide, ..keys })
+            let one = |(token, columns)| RequiredTokens::one(token, columns, leaves, rarity);
+            best(&mut phrase.chain(exact).map(one)).map(|keys| RequiredTokens { decide, ..keys })
         }
     }
 }

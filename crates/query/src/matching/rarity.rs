@@ -4,22 +4,22 @@ use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-use crate::Indexed;
+use crate::IndexedDocument;
 use crate::limits::{RARITY_COUNTERS, RARITY_DOCUMENTS_MAX};
 
 /// Counts the documents in which tokens stand: two rows of counters, of which the smaller one
 /// counts. A token counts at least as often as it was seen since the counts were last halved.
 #[derive(Default)]
-pub(super) struct Rarity {
+pub(super) struct FrequencySketch {
     /// Both rows, one behind the other; empty until something is learned.
     counters: Vec<u32>,
     documents: u32,
     hasher: RandomState,
 }
 
-impl Rarity {
+impl FrequencySketch {
     /// Counts the tokens of a document, each once.
-    pub(super) fn learn(&mut self, indexed: &Indexed) {
+    pub(super) fn learn(&mut self, indexed: &IndexedDocument) {
         self.counters.resize(2 * RARITY_COUNTERS, 0);
         if self.documents >= RARITY_DOCUMENTS_MAX {
             self.documents /= 2;

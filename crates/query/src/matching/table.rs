@@ -7,33 +7,33 @@ use std::hash::Hash;
 /// Gives each different key a number while it is in use, and stores a value with it.
 ///
 /// A number that is given back is used again. A table without keys in use holds no memory.
-pub(super) struct Table<K, V> {
+pub(super) struct InternTable<K, V> {
     numbers: HashMap<K, u32>,
-    slots: Vec<Slot<K, V>>,
+    slots: Vec<InternSlot<K, V>>,
     free: Vec<u32>,
 }
 
-struct Slot<K, V> {
+struct InternSlot<K, V> {
     /// `None` while the number is free.
     key: Option<K>,
     uses: u32,
     value: V,
 }
 
-impl<K, V> Default for Table<K, V> {
+impl<K, V> Default for InternTable<K, V> {
     fn default() -> Self {
         Self { numbers: HashMap::new(), slots: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<K: Clone + Eq + Hash, V: Default> Table<K, V> {
+impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
     /// The number of `key`, in use once more, and whether it is new.
     pub(super) fn take(&mut self, key: K) -> (u32, bool) {
         if let Some(&number) = self.numbers.get(&key) {
             self.slots[at(number)].uses += 1;
             return (number, false);
         }
-        let slot = Slot { key: Some(key.clone()), uses: 1, value: V::default() };
+        let slot = InternSlot { key: Some(key.clone()), uses: 1, value: V::default() };
         let number = match self.free.pop() {
             Some(number) => {
                 self.slots[at(number)] = slot;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::samples::{indexed, plains, trees};
-use crate::{Place, Query, Words, parse};
+use crate::{TextField, Query, WordPattern, parse};
 
 const PRODUCTS: [&str; 4] = ["FOTT", "FOIN", "TXIN", "TXUT"];
 const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Stockfoto];
@@ -17,14 +17,14 @@ const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Sto
 #[derive(Clone, Debug)]
 struct Owned {
     media_type: MediaType,
-    indexed: Indexed,
+    indexed: IndexedDocument,
     agreements: BTreeSet<AgreementId>,
 }
 
 impl Owned {
-    fn item(&self) -> Item<'_> {
+    fn item(&self) -> MatchSubject<'_> {
         let Self { media_type, indexed, agreements } = self;
-        Item { media_type: *media_type, indexed, agreements }
+        MatchSubject { media_type: *media_type, indexed, agreements }
     }
 }
 
@@ -61,8 +61,8 @@ fn interests() -> impl Strategy<Value = Interest> {
         1 => odd(),
     ];
     let cover = prop_oneof![
-        1 => Just(Cover::Everything),
-        1 => agreements().prop_map(Cover::Agreements),
+        1 => Just(InterestCoverage::Everything),
+        1 => agreements().prop_map(InterestCoverage::Agreements),
     ];
     (media_type, queries, codes(), codes(), cover).prop_map(
         |(media_type, query, products, mut products_excluded, cover)| {
@@ -74,13 +74,13 @@ fn interests() -> impl Strategy<Value = Interest> {
 
 /// Queries that no text is parsed to.
 fn odd() -> impl Strategy<Value = Query> {
-    let words = |words| Words { place: Place::Anywhere, words, prefix: false, forms: false };
+    let words = |words| WordPattern { place: TextField::Anywhere, words, prefix: false, forms: false };
     prop::sample::select(vec![
         Query::And(Vec::new()),
         Query::Or(Vec::new()),
         Query::Not(Box::new(Query::Not(Box::new(Query::All)))),
         Query::Or(vec![Query::Words(words(Vec::new())), Query::All]),
-        Query::Words(Words { prefix: true, ..words(Vec::new()) }),
+        Query::Words(WordPattern { prefix: true, ..words(Vec::new()) }),
         Query::And(vec![Query::Or(vec![query("is"), query("is ol")]), query("-aka")]),
     ])
 }
@@ -113,7 +113,7 @@ proptest! {
         steps in steps(),
         last in prop::collection::vec(items(), 4),
     ) {
-        let mut matcher = Matcher::new();
+        let mut matcher = InterestMatcher::new();
         let mut plain: BTreeMap<i64, Interest> = BTreeMap::new();
         let last = last.into_iter().map(|item| Step::Match(Box::new(item)));
         for step in steps.into_iter().chain(last) {
@@ -150,7 +150,7 @@ fn any(text: &str) -> Interest {
         query: query(text),
         products: Vec::new(),
         products_excluded: Vec::new(),
-        cover: Cover::Everything,
+        cover: InterestCoverage::Everything,
     }
 }
 
@@ -159,14 +159,14 @@ fn item(headline: &str, product: &str) -> Owned {
     Owned { media_type: MediaType::Image, indexed, agreements: [AgreementId(7)].into() }
 }
 
-fn tried(matcher: &mut Matcher, item: &Owned) -> (Vec<i64>, usize) {
+fn tried(matcher: &mut InterestMatcher, item: &Owned) -> (Vec<i64>, usize) {
     let found = matcher.matching(&item.item());
     (found, matcher.tried())
 }
 
 #[test]
 fn interests_that_an_item_has_nothing_of_are_not_tried() {
-    let mut matcher = Matcher::new();
+    let mut matcher = InterestMatcher::new();
     for _ in 0..20 {
         matcher.learn(&item("storm i norr", "FOTT").indexed);
     }
@@ -176,7 +176,7 @@ fn interests_that_an_item_has_nothing_of_are_not_tried() {
         matcher.insert(5 * number + 2, any(&format!("storm (ort{number} OR by{number})")));
         let products = vec![format!("P{number}")];
         matcher.insert(5 * number + 3, Interest { products, ..any("NOT regn") });
-        let cover = Cover::Agreements(vec![AgreementId(1000 + number)]);
+        let cover = InterestCoverage::Agreements(vec![AgreementId(1000 + number)]);
         matcher.insert(5 * number + 4, Interest { cover, ..any("") });
     }
     assert_eq!(matcher.len(), 5000);
@@ -188,7 +188,7 @@ fn interests_that_an_item_has_nothing_of_are_not_tried() {
 
 #[test]
 fn what_no_word_product_or_agreement_narrows_is_tried_on_its_media_type() {
-    let mut matcher = Matcher::new();
+    let mut matcher = InterestMatcher::new();
     matcher.insert(1, Interest { media_type: Some(MediaType::Image), ..any("-regn") });
     matcher.insert(2, Interest { media_type: Some(MediaType::Text), ..any("-regn") });
     matcher.insert(3, any("-storm"));
@@ -197,7 +197,7 @@ fn what_no_word_product_or_agreement_narrows_is_tried_on_its_media_type() {
 
 #[test]
 fn a_word_in_another_place_is_not_tried() {
-    let mut matcher = Matcher::new();
+    let mut matcher = InterestMatcher::new();
     matcher.insert(1, any("body_text:storm"));
     matcher.insert(2, any("person.name:storm"));
     matcher.insert(3, any("headline:storm"));
@@ -207,7 +207,7 @@ fn a_word_in_another_place_is_not_tried() {
 
 #[test]
 fn a_frequent_word_that_was_learned_is_no_key() {
-    let mut matcher = Matcher::new();
+    let mut matcher = InterestMatcher::new();
     for _ in 0..3 {
         matcher.learn(&item("statsministern", "FOTT").indexed);
     }
@@ -218,7 +218,7 @@ fn a_frequent_word_that_was_learned_is_no_key() {
 
 #[test]
 fn interests_that_come_and_go_leave_nothing_behind() {
-    let mut matcher = Matcher::new();
+    let mut matcher = InterestMatcher::new();
     matcher.insert(-1, any("storm"));
     let mut sizes = Vec::new();
     for round in 0..3_i64 {

@@ -14,14 +14,14 @@ use model::{ItemKey, MediaType};
 use proptest::prelude::*;
 use proptest::sample::select;
 use query::{
-    DateField, Indexed, Number, NumberField, Place as QueryPlace, Query, Word, Words, words,
+    DateField, IndexedDocument, FiniteNumber, NumberField, TextField as QueryPlace, Query, Word, WordPattern, words,
 };
 use serde_json::{Map, Value, json};
 
-pub use queries::{Ask, asks};
+pub use queries::{SampleSearch, asks};
 
-use crate::request::{Coverage, FacetCounts, Filter, Place, Sort, SortDate};
-use crate::stems::Language;
+use crate::request::{Coverage, FacetCounts, SearchFilter, OrderPosition, SortOrder, SortDate};
+use crate::stems::StemLanguage;
 
 const WORDS: [&str; 27] = [
     "vinter",
@@ -79,7 +79,7 @@ pub fn start() -> Timestamp {
 
 /// A version of an item, as drawn.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub struct SampleVersion {
     media_type: MediaType,
     id: u16,
     language: Option<&'static str>,
@@ -101,7 +101,7 @@ pub struct Version {
     embargo_hours: Option<i64>,
 }
 
-impl Version {
+impl SampleVersion {
     /// The item.
     ///
     /// # Panics
@@ -187,7 +187,7 @@ impl Version {
     }
 
     /// Whether one of its texts has a form of the only word of `wanted`.
-    fn has_form(&self, wanted: &Words) -> bool {
+    fn has_form(&self, wanted: &WordPattern) -> bool {
         let [word] = wanted.words.as_slice() else { return false };
         let texts = [
             (QueryPlace::Headline, &self.headline),
@@ -209,7 +209,7 @@ impl Version {
             return false;
         }
         !own.folded.contains(char::is_numeric)
-            && Language::of(self.language.unwrap_or_default()).iter().any(|language| {
+            && StemLanguage::of(self.language.unwrap_or_default()).iter().any(|language| {
                 let (own, wanted) = (language.stem(own), language.stem(word));
                 own.folded == wanted.folded
                     && (wanted.accented.is_none() || own.accented == wanted.accented)
@@ -235,17 +235,17 @@ impl Version {
 
     /// What of the document is searched.
     #[must_use]
-    pub fn indexed(&self) -> Indexed {
-        Indexed::of(&self.key(), &self.document(), &TimeZone::UTC)
+    pub fn indexed(&self) -> IndexedDocument {
+        IndexedDocument::of(&self.key(), &self.document(), &TimeZone::UTC)
     }
 }
 
 /// Versions of items, some of the same item.
-pub fn versions(most: usize) -> impl Strategy<Value = Vec<Version>> {
+pub fn versions(most: usize) -> impl Strategy<Value = Vec<SampleVersion>> {
     proptest::collection::vec(version(), 0..=most)
 }
 
-fn version() -> impl Strategy<Value = Version> {
+fn version() -> impl Strategy<Value = SampleVersion> {
     let some_words = |most| proptest::collection::vec(select(&WORDS[..]), 0..most);
     let some = |values: &'static [&'static str]| {
         proptest::collection::vec(select(values), 0..3).prop_map(|mut values| {
@@ -268,7 +268,7 @@ fn version() -> impl Strategy<Value = Version> {
     let what = (select(&TYPES[..]), 0..160_u16, select(&STATUSES[..]), language);
     let when = (0..60_i64, proptest::option::of(0..5_i64), proptest::option::of(-3..3_i64));
     let all = (what, texts, lists, single, numbers, when);
-    all.prop_map(|(what, texts, lists, single, numbers, when)| Version {
+    all.prop_map(|(what, texts, lists, single, numbers, when)| SampleVersion {
         media_type: what.0,
         id: what.1,
         status: what.2,
@@ -292,7 +292,7 @@ fn version() -> impl Strategy<Value = Version> {
 
 /// What a search finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct OracleAnswer {
     /// How many.
     pub total: u64,
     /// The numbers of the versions of the page; of a search by relevance there are none.
@@ -304,7 +304,7 @@ pub struct Answer {
 /// The versions that are left of `written`, whose numbers are their places from 1 on: the last one of
 /// each item.
 #[must_use]
-pub fn current(written: &[Version]) -> Vec<(u32, Version)> {
+pub fn current(written: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
     let is_last =
         |at: usize| written[at + 1..].iter().all(|other| other.key() != written[at].key());
     let numbered = (1_u32..).zip(written).enumerate();
@@ -316,7 +316,7 @@ pub fn current(written: &[Version]) -> Vec<(u32, Version)> {
 
 /// What `ask` finds among `versions`, each with its number and what of it is searched.
 #[must_use]
-pub fn answer(versions: &[(u32, Version, Indexed)], ask: &Ask) -> Answer {
+pub fn answer(versions: &[(u32, SampleVersion, IndexedDocument)], ask: &SampleSearch) -> OracleAnswer {
     let mut found: Vec<_> =
         versions.iter().filter(|one| matches(&ask.filter, one.0, &one.1, &one.2)).collect();
     let total = u64::try_from(found.len()).unwrap_or(u64::MAX);
@@ -332,10 +332,10 @@ pub fn answer(versions: &[(u32, Version, Indexed)], ask: &Ask) -> Answer {
         (*facet, counts)
     });
     let facets = facets.collect();
-    let Sort::By { date, descending } = ask.page.sort else {
-        return Answer { total, hits: Vec::new(), facets };
+    let SortOrder::By { date, descending } = ask.page.sort else {
+        return OracleAnswer { total, hits: Vec::new(), facets };
     };
-    let key = |one: &(u32, Version, Indexed)| {
+    let key = |one: &(u32, SampleVersion, IndexedDocument)| {
         let (number, version, indexed) = one;
         let of = |field| indexed.dates.iter().find(|(name, _)| *name == field).map(|(_, at)| *at);
         let at = match date {
@@ -350,18 +350,18 @@ pub fn answer(versions: &[(u32, Version, Indexed)], ask: &Ask) -> Answer {
     };
     found.sort_by_key(|one| key(one));
     let page = found.iter().skip(ask.page.skip).take(ask.page.size);
-    Answer { total, hits: page.map(|one| one.0).collect(), facets }
+    OracleAnswer { total, hits: page.map(|one| one.0).collect(), facets }
 }
 
 /// Whether a version matches, decided by looking at it.
-fn matches(filter: &Filter, number: u32, version: &Version, indexed: &Indexed) -> bool {
+fn matches(filter: &SearchFilter, number: u32, version: &SampleVersion, indexed: &IndexedDocument) -> bool {
     let has =
         |codes: &[String]| version.products.iter().any(|own| codes.iter().any(|code| code == own));
     let covered = match &filter.coverage {
         Coverage::Everything => true,
         Coverage::Products(codes) => has(codes),
     };
-    let place = Place { order_ms: version.order().as_millisecond(), number };
+    let place = OrderPosition { order_ms: version.order().as_millisecond(), number };
     let hidden = |now: Timestamp| version.embargoed().is_some_and(|until| until > now);
     filter.media_type.is_none_or(|wanted| wanted == version.media_type)
         && filter.statuses.contains(&version.status)
@@ -377,13 +377,13 @@ fn matches(filter: &Filter, number: u32, version: &Version, indexed: &Indexed) -
 }
 
 /// Whether a version satisfies a query, other forms of words included.
-fn satisfies(query: &Query, version: &Version, indexed: &Indexed) -> bool {
+fn satisfies(query: &Query, version: &SampleVersion, indexed: &IndexedDocument) -> bool {
     let holds = |part: &Query| satisfies(part, version, indexed);
     match query {
         Query::All | Query::Dates(_) | Query::Present(_) => query.matches(indexed),
         Query::Numbers(numbers) => {
             let own = version.numbers(numbers.field);
-            own.into_iter().filter_map(Number::new).any(|number| numbers.contains(number))
+            own.into_iter().filter_map(FiniteNumber::new).any(|number| numbers.contains(number))
         }
         Query::Item(id) => version.key().id == *id,
         Query::Words(words) => query.matches(indexed) || (words.forms && version.has_form(words)),

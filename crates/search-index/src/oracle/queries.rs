@@ -6,19 +6,19 @@ use proptest::sample::select;
 use query::{Facet, parse, parse_with_forms};
 
 use super::{NAMES, NUMBERS, PRODUCTS, STATUSES, SUBJECTS, TYPES, WORDS, start};
-use crate::request::{Coverage, Filter, Page, Place, Sort, SortDate};
+use crate::request::{Coverage, SearchFilter, ResultPage, OrderPosition, SortOrder, SortDate};
 
 /// A search, as drawn.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct SampleSearch {
     /// The text of the query.
     pub text: String,
     /// Whether it also finds other forms of its words.
     pub forms: bool,
     /// What is found.
-    pub filter: Filter,
+    pub filter: SearchFilter,
     /// What is shown of it.
-    pub page: Page,
+    pub page: ResultPage,
     /// What is counted.
     pub facets: Vec<Facet>,
 }
@@ -142,7 +142,7 @@ fn numbers() -> impl Strategy<Value = String> {
 ///
 /// Never: what is drawn is a query.
 #[expect(clippy::expect_used, reason = "what is drawn is a query")]
-pub fn asks() -> impl Strategy<Value = Ask> {
+pub fn asks() -> impl Strategy<Value = SampleSearch> {
     let codes = || proptest::collection::vec(select(&PRODUCTS[..]), 0..3);
     let names = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect::<Vec<_>>();
     // Some have more beginnings of words than one query may have.
@@ -174,8 +174,8 @@ pub fn asks() -> impl Strategy<Value = Ask> {
             let parse = if forms { parse_with_forms } else { parse };
             let at = |hours: i64| start() + SignedDuration::from_hours(hours);
             let after = after
-                .map(|(hours, number)| Place { order_ms: at(hours).as_millisecond(), number });
-            let filter = Filter {
+                .map(|(hours, number)| OrderPosition { order_ms: at(hours).as_millisecond(), number });
+            let filter = SearchFilter {
                 media_type,
                 query: parse(&text, &TimeZone::UTC).expect("a query"),
                 products: names(products),
@@ -189,8 +189,8 @@ pub fn asks() -> impl Strategy<Value = Ask> {
                 after,
                 newer_than,
             };
-            let sort = Sort::By { date: sort.0, descending: sort.1 };
-            Ask { text, forms, filter, page: Page { sort, skip, size }, facets }
+            let sort = SortOrder::By { date: sort.0, descending: sort.1 };
+            SampleSearch { text, forms, filter, page: ResultPage { sort, skip, size }, facets }
         },
     )
 }

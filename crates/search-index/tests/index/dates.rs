@@ -3,8 +3,8 @@
 use jiff::tz::TimeZone;
 use model::ItemKey;
 use model::item::{Document, PubStatus};
-use query::Indexed;
-use search_index::{Index, Item};
+use query::IndexedDocument;
+use search_index::{SearchIndex, ItemVersion};
 use serde_json::json;
 
 use super::common::{NEVER, filter, position};
@@ -13,19 +13,19 @@ use super::common::{NEVER, filter, position};
 #[test]
 fn a_range_before_all_dates_of_a_segment_matches_none_of_them() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), 0).unwrap();
+    let index = SearchIndex::create(folder.path(), 0).unwrap();
     let mut writer = index.writer().unwrap();
     let key = ItemKey::parse("text/one").unwrap();
     let fields = json!({ "headline": "storm", "versioncreated": "2026-03-03T05:00:00Z" });
     let document = Document::parse(&key, &fields.to_string()).unwrap();
-    let item = Item {
+    let item = ItemVersion {
         number: 1,
         key: &key,
         stored_ms: 0,
         status: PubStatus::Usable,
         order_ms: 0,
         embargoed_ms: None,
-        indexed: &Indexed::of(&key, &document, &TimeZone::UTC),
+        indexed: &IndexedDocument::of(&key, &document, &TimeZone::UTC),
     };
     writer.add(&item).unwrap();
     writer.commit(&position(1)).unwrap();

@@ -2,17 +2,17 @@
 
 use crate::common::{NEVER, add, filter, position};
 use query::Facet;
-use search_index::{Index, Writer};
+use search_index::{SearchIndex, IndexWriter};
 
 /// Items that are half by one holder and half by another.
 const ITEMS: u32 = 12_000;
 
-fn add_held(writer: &mut Writer, number: u32) {
+fn add_held(writer: &mut IndexWriter, number: u32) {
     let holder = if number.is_multiple_of(2) { "Even" } else { "Odd" };
     add(writer, number, holder, "storm");
 }
 
-fn counts(index: &Index, query: &str, gone: &[u32]) -> Vec<(String, u64)> {
+fn counts(index: &SearchIndex, query: &str, gone: &[u32]) -> Vec<(String, u64)> {
     let filter = filter(query);
     let snapshot = index.snapshot();
     let found = snapshot.find(&filter, gone, NEVER).unwrap();
@@ -28,7 +28,7 @@ fn expected(even: u64, odd: u64) -> Vec<(String, u64)> {
 #[test]
 fn counts_of_large_sets_stay_right_while_versions_go_and_come() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), 10_000_000).unwrap();
+    let index = SearchIndex::create(folder.path(), 10_000_000).unwrap();
     let mut writer = index.writer().unwrap();
     (1..=ITEMS).for_each(|number| add_held(&mut writer, number));
     writer.commit(&position(1)).unwrap();

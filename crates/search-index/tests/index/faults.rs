@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::fs;
 
 use crate::common::{NEVER, add, filter, found, numbers, position};
-use search_index::{Index, IndexError, Page, Sort, SortDate};
+use search_index::{SearchIndex, IndexError, ResultPage, SortOrder, SortDate};
 
-const NEWEST: Sort = Sort::By { date: SortDate::Order, descending: true };
+const NEWEST: SortOrder = SortOrder::By { date: SortDate::Order, descending: true };
 
 const MEMORY_BYTES: u64 = 1_000_000;
 
 #[test]
 fn what_was_not_committed_is_not_there_after_a_crash_and_the_position_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), MEMORY_BYTES).unwrap();
+    let index = SearchIndex::create(folder.path(), MEMORY_BYTES).unwrap();
     assert_eq!(index.snapshot().position(), None);
     let mut writer = index.writer().unwrap();
     add(&mut writer, 1, "storm", "");
@@ -22,7 +22,7 @@ fn what_was_not_committed_is_not_there_after_a_crash_and_the_position_says_so() 
     writer.remove(1);
     drop(writer);
     drop(index);
-    let index = Index::open(folder.path(), MEMORY_BYTES).unwrap();
+    let index = SearchIndex::open(folder.path(), MEMORY_BYTES).unwrap();
     assert_eq!(index.snapshot().position(), Some(&position(1)));
     assert_eq!(found(&index, "storm", NEWEST), [1]);
     // It goes on from there.
@@ -39,9 +39,9 @@ fn what_was_not_committed_is_not_there_after_a_crash_and_the_position_says_so() 
 #[test]
 fn a_second_writer_is_refused_while_the_first_one_lives() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), MEMORY_BYTES).unwrap();
+    let index = SearchIndex::create(folder.path(), MEMORY_BYTES).unwrap();
     let first = index.writer().unwrap();
-    let other = Index::open(folder.path(), MEMORY_BYTES).unwrap();
+    let other = SearchIndex::open(folder.path(), MEMORY_BYTES).unwrap();
     assert!(matches!(other.writer(), Err(IndexError::Engine(_))));
     drop(first);
     assert!(other.writer().is_ok());
@@ -50,7 +50,7 @@ fn a_second_writer_is_refused_while_the_first_one_lives() {
 #[test]
 fn a_snapshot_stays_what_it_is_while_segments_are_merged_and_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), 0).unwrap();
+    let index = SearchIndex::create(folder.path(), 0).unwrap();
     let mut writer = index.writer().unwrap();
     add(&mut writer, 1, "storm", "vinter");
     writer.commit(&position(1)).unwrap();
@@ -70,7 +70,7 @@ fn a_snapshot_stays_what_it_is_while_segments_are_merged_and_removed() {
 #[test]
 fn a_search_that_takes_too_long_is_an_error_and_never_a_part_of_an_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), 0).unwrap();
+    let index = SearchIndex::create(folder.path(), 0).unwrap();
     let mut writer = index.writer().unwrap();
     for number in 1..=12_000 {
         let body = if number % 2 == 0 { "vinter is" } else { "is vinter" };
@@ -105,7 +105,7 @@ fn a_search_that_takes_too_long_is_an_error_and_never_a_part_of_an_answer() {
 #[test]
 fn damaged_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), MEMORY_BYTES).unwrap();
+    let index = SearchIndex::create(folder.path(), MEMORY_BYTES).unwrap();
     let mut writer = index.writer().unwrap();
     add(&mut writer, 1, "storm", "vinter");
     writer.commit(&position(1)).unwrap();
@@ -119,7 +119,7 @@ fn damaged_files_are_named() {
     bytes[3] ^= 1;
     fs::remove_file(postings).unwrap();
     fs::write(postings, bytes).unwrap();
-    let index = Index::open(folder.path(), MEMORY_BYTES).unwrap();
+    let index = SearchIndex::open(folder.path(), MEMORY_BYTES).unwrap();
     let name = postings.file_name().unwrap().to_str().unwrap();
     assert_eq!(index.damaged_files().unwrap(), [name]);
 }
@@ -127,22 +127,22 @@ fn damaged_files_are_named() {
 #[test]
 fn a_folder_that_holds_no_index_or_another_one_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(Index::open(folder.path(), MEMORY_BYTES).is_err());
+    assert!(SearchIndex::open(folder.path(), MEMORY_BYTES).is_err());
     fs::write(folder.path().join("meta.json"), "{").unwrap();
-    assert!(Index::open(folder.path(), MEMORY_BYTES).is_err());
+    assert!(SearchIndex::open(folder.path(), MEMORY_BYTES).is_err());
 }
 
 #[test]
 fn a_page_beyond_the_last_hit_is_empty() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), MEMORY_BYTES).unwrap();
+    let index = SearchIndex::create(folder.path(), MEMORY_BYTES).unwrap();
     let mut writer = index.writer().unwrap();
     add(&mut writer, 1, "storm", "");
     writer.commit(&position(1)).unwrap();
     index.refresh().unwrap();
     let (snapshot, filter) = (index.snapshot(), filter("storm"));
     let found = snapshot.find(&filter, &[], NEVER).unwrap();
-    let page = |skip, size| found.page(Page { sort: NEWEST, skip, size }, &filter.query, NEVER);
+    let page = |skip, size| found.page(ResultPage { sort: NEWEST, skip, size }, &filter.query, NEVER);
     assert_eq!(page(1, 20).unwrap(), [0; 0]);
     assert_eq!(page(0, 0).unwrap(), [0; 0]);
     assert_eq!(page(usize::MAX, usize::MAX).unwrap(), [0; 0]);

@@ -3,36 +3,36 @@
 use jiff::tz::TimeZone;
 use model::ItemKey;
 use model::item::{Document, PubStatus};
-use query::{Indexed, parse_with_forms};
-use search_index::{Filter, Index, Item, Page, Sort, SortDate};
+use query::{IndexedDocument, parse_with_forms};
+use search_index::{SearchFilter, SearchIndex, ItemVersion, ResultPage, SortOrder, SortDate};
 use serde_json::{Value, json};
 
 use crate::common::{NEVER, filter, found, position};
 
-const OLDEST_FIRST: Sort = Sort::By { date: SortDate::Order, descending: false };
+const OLDEST_FIRST: SortOrder = SortOrder::By { date: SortDate::Order, descending: false };
 
 /// An archive of these documents, which are numbered from 1 on.
 struct Archive {
-    index: Index,
+    index: SearchIndex,
     _folder: tempfile::TempDir,
 }
 
 impl Archive {
     fn of(documents: &[Value]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let index = Index::create(folder.path(), 1_000_000).unwrap();
+        let index = SearchIndex::create(folder.path(), 1_000_000).unwrap();
         let mut writer = index.writer().unwrap();
         for (number, document) in (1_u32..).zip(documents) {
             let key = ItemKey::parse(&format!("text/t{number}")).unwrap();
             let document = Document::parse(&key, &document.to_string()).unwrap();
-            let item = Item {
+            let item = ItemVersion {
                 number,
                 key: &key,
                 stored_ms: i64::from(number),
                 status: PubStatus::Usable,
                 order_ms: i64::from(number) * 1000,
                 embargoed_ms: None,
-                indexed: &Indexed::of(&key, &document, &TimeZone::UTC),
+                indexed: &IndexedDocument::of(&key, &document, &TimeZone::UTC),
             };
             writer.add(&item).unwrap();
         }
@@ -48,12 +48,12 @@ impl Archive {
     }
 
     /// The numbers that a query finds with other forms of its words.
-    fn find(&self, query: &str, sort: Sort) -> Vec<u32> {
+    fn find(&self, query: &str, sort: SortOrder) -> Vec<u32> {
         let query = parse_with_forms(query, &TimeZone::UTC).unwrap();
-        let filter = Filter { query, ..filter("") };
+        let filter = SearchFilter { query, ..filter("") };
         let snapshot = self.index.snapshot();
         let found = snapshot.find(&filter, &[], NEVER).unwrap();
-        found.page(Page { sort, skip: 0, size: 1000 }, &filter.query, NEVER).unwrap()
+        found.page(ResultPage { sort, skip: 0, size: 1000 }, &filter.query, NEVER).unwrap()
     }
 
     fn check(&self, query: &str, expected: &[u32]) {
@@ -190,11 +190,11 @@ fn what_is_found_as_written_comes_first() {
         json!({ "language": "sv", "headline": "Hund", "body_text": "is" }),
         json!({ "language": "sv", "headline": "Val", "body_text": "katter i snö" }),
     ]);
-    assert_eq!(archive.find("hund", Sort::Relevance), [4, 2, 1, 3]);
+    assert_eq!(archive.find("hund", SortOrder::Relevance), [4, 2, 1, 3]);
     // The headline weighs more among other forms too; equal ones are newest first.
-    assert_eq!(archive.find("hundarnas", Sort::Relevance), [4, 1, 3, 2]);
-    assert_eq!(archive.find("hund katt", Sort::Relevance), Vec::<u32>::new());
-    assert_eq!(archive.find("hund OR katt", Sort::Relevance)[..2], [4, 2]);
+    assert_eq!(archive.find("hundarnas", SortOrder::Relevance), [4, 1, 3, 2]);
+    assert_eq!(archive.find("hund katt", SortOrder::Relevance), Vec::<u32>::new());
+    assert_eq!(archive.find("hund OR katt", SortOrder::Relevance)[..2], [4, 2]);
     // In the order of time they are where their time is.
     archive.check("hund", &[1, 2, 3, 4]);
 }

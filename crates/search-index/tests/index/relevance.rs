@@ -1,18 +1,18 @@
 //! The most relevant first.
 
 use crate::common::{add, found, position};
-use search_index::{Index, Sort};
+use search_index::{SearchIndex, SortOrder};
 
 fn ranked(texts: &[(&str, &str)], query: &str) -> Vec<u32> {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), 0).unwrap();
+    let index = SearchIndex::create(folder.path(), 0).unwrap();
     let mut writer = index.writer().unwrap();
     for (number, (headline, body)) in (1..).zip(texts) {
         add(&mut writer, number, headline, body);
     }
     writer.commit(&position(1)).unwrap();
     index.refresh().unwrap();
-    found(&index, query, Sort::Relevance)
+    found(&index, query, SortOrder::Relevance)
 }
 
 #[test]

@@ -15,13 +15,13 @@ use model::MediaType;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub(super) path: PathBuf,
-    pub(super) kind: Kind,
-    pub(super) stamp: Stamp,
+    pub(super) kind: ArrivalKind,
+    pub(super) stamp: ArrivalStamp,
 }
 
 /// What it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ArrivalKind {
     /// A photograph, a graphic or a video.
     Media,
     /// A folder `<mediaType>/<id>/` with its document.
@@ -37,7 +37,7 @@ pub(super) enum Kind {
 
 /// Sizes and times of a file, or of the files of a folder: the same twice means that nobody writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp(Vec<(PathBuf, u64, SystemTime)>);
+pub(super) struct ArrivalStamp(Vec<(PathBuf, u64, SystemTime)>);
 
 /// Lists what lies in `dir`, without the folders `passed` right in it.
 ///
@@ -56,16 +56,16 @@ impl Arrival {
     /// Whether it lies there as it was seen.
     pub(super) fn is_unchanged(&self) -> bool {
         let now = match self.kind {
-            Kind::ItemFolder | Kind::Link => item_folder(&self.path).map(|found| found.stamp),
-            Kind::Media | Kind::Lines | Kind::Unknown => stamp_of_file(&self.path),
+            ArrivalKind::ItemFolder | ArrivalKind::Link => item_folder(&self.path).map(|found| found.stamp),
+            ArrivalKind::Media | ArrivalKind::Lines | ArrivalKind::Unknown => stamp_of_file(&self.path),
         };
         now.as_ref() == Some(&self.stamp)
     }
 }
 
-fn stamp_of_file(path: &Path) -> Option<Stamp> {
+fn stamp_of_file(path: &Path) -> Option<ArrivalStamp> {
     let facts = fs::symlink_metadata(path).ok()?;
-    Some(Stamp(vec![(path.to_owned(), facts.len(), facts.modified().ok()?)]))
+    Some(ArrivalStamp(vec![(path.to_owned(), facts.len(), facts.modified().ok()?)]))
 }
 
 fn walk(
@@ -100,9 +100,9 @@ fn is_unfinished(name: &str) -> bool {
 fn file(entry: &DirEntry) -> Option<Arrival> {
     let path = entry.path();
     let kind = match extension(&path).as_str() {
-        "jsonl" => Kind::Lines,
-        other if media_type(other).is_some() => Kind::Media,
-        _ => Kind::Unknown,
+        "jsonl" => ArrivalKind::Lines,
+        other if media_type(other).is_some() => ArrivalKind::Media,
+        _ => ArrivalKind::Unknown,
     };
     let stamp = stamp_of_file(&path)?;
     Some(Arrival { path, kind, stamp })
@@ -123,7 +123,7 @@ fn enter(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
 /// The item folder, if its document is there and nobody is writing a file.
 fn item_folder(path: &Path) -> Option<Arrival> {
     let mut stamps = Vec::new();
-    let mut kind = Kind::ItemFolder;
+    let mut kind = ArrivalKind::ItemFolder;
     let (mut has_document, mut count) = (false, 0);
     for entry in fs::read_dir(path).ok()? {
         let entry = entry.ok()?;
@@ -139,7 +139,7 @@ fn item_folder(path: &Path) -> Option<Arrival> {
         // Of the entry itself, not of what it may point to.
         let facts = entry.metadata().ok()?;
         if facts.file_type().is_symlink() {
-            kind = Kind::Link;
+            kind = ArrivalKind::Link;
         }
         stamps.push((entry.path(), facts.len(), facts.modified().ok()?));
         if count > ITEM_FILES_MAX {
@@ -148,5 +148,5 @@ fn item_folder(path: &Path) -> Option<Arrival> {
         }
     }
     stamps.sort();
-    has_document.then(|| Arrival { path: path.to_owned(), kind, stamp: Stamp(stamps) })
+    has_document.then(|| Arrival { path: path.to_owned(), kind, stamp: ArrivalStamp(stamps) })
 }

@@ -19,12 +19,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use self::arrivals::{Arrival, Kind};
-use super::beneath::{self, Missing, open_folder};
-use super::{Failure, Incoming, Ingest, IngestError, LinesEvent, take_in_all, take_in_lines};
+use self::arrivals::{Arrival, ArrivalKind};
+use super::beneath::{self, MissingFolder, open_folder};
+use super::{IngestFailure, IncomingPath, Ingest, IngestError, LinesEvent, take_in_all, take_in_lines};
 use crate::runtime::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
 use crate::runtime::modes;
-use crate::storage::audit::{self, Action, ObjectKind};
+use crate::storage::audit::{self, AuditAction, ObjectKind};
 
 /// Where what was taken in goes.
 const DONE: &str = "done";
@@ -35,7 +35,7 @@ const FAILED: &str = "failed";
 const NAME: &str = ".wirephoto-watch";
 
 /// A folder that is looked at now and then.
-pub struct Watch {
+pub struct FolderWatch {
     dir: PathBuf,
     /// Where what was taken in goes: a folder that is the operator's, and the way below it on which no
     /// link is followed. A link that is there at the start is the operator's.
@@ -48,13 +48,13 @@ pub struct Watch {
     seen: HashMap<PathBuf, Arrival>,
     /// What was dealt with and could not be moved away, with how it ended; that is tried at every
     /// look.
-    stuck: HashMap<PathBuf, (Arrival, End)>,
+    stuck: HashMap<PathBuf, (Arrival, ArrivalOutcome)>,
     /// What is tried again, with the reason, which is logged once.
     late: HashMap<PathBuf, String>,
 }
 
 /// What makes a look possible to end early and tells the time.
-pub struct Watcher<'a> {
+pub struct ScanContext<'a> {
     /// The time of day.
     pub now: &'a (dyn Fn() -> Timestamp + Sync),
     /// Whether the service stops.
@@ -62,7 +62,7 @@ pub struct Watcher<'a> {
 }
 
 /// How something that arrived ended.
-enum End {
+enum ArrivalOutcome {
     Done,
     /// With the things that are wrong, each with its place.
     Failed(String, Vec<Value>),
@@ -70,7 +70,7 @@ enum End {
     Later(String),
 }
 
-impl Watch {
+impl FolderWatch {
     /// Watches `dir`, which is made when it is missing, with its `done/` and `failed/`.
     pub fn open(dir: &Path, ingest: Ingest, workers: usize) -> io::Result<Self> {
         for name in [DONE, FAILED] {
@@ -119,7 +119,7 @@ impl Watch {
     /// Takes in what is finished.
     ///
     /// Fails when the folder cannot be read.
-    pub fn look(&mut self, watcher: &Watcher<'_>) -> io::Result<()> {
+    pub fn look(&mut self, watcher: &ScanContext<'_>) -> io::Result<()> {
         let arrivals = arrivals::list(&self.dir, &[DONE, FAILED])?;
         let is_finished = |arrival: &&Arrival| {
             let stuck = self.stuck.get(&arrival.path).map(|(stuck, _)| stuck);
@@ -149,23 +149,23 @@ impl Watch {
 
     /// Takes in those of `slice` that nobody has touched since they were seen. What changes while it
     /// is taken in stays where it is and is taken in again.
-    fn take_slice(&mut self, slice: &[Arrival], watcher: &Watcher<'_>) {
+    fn take_slice(&mut self, slice: &[Arrival], watcher: &ScanContext<'_>) {
         let slice: Vec<&Arrival> = slice.iter().filter(|one| one.is_unchanged()).collect();
         let is_same = |path: &Path| {
             slice.iter().find(|one| one.path == path).is_some_and(|one| one.is_unchanged())
         };
         let mut incoming = Vec::new();
-        let mut ends: Vec<(PathBuf, End)> = Vec::new();
+        let mut ends: Vec<(PathBuf, ArrivalOutcome)> = Vec::new();
         for Arrival { path, kind, .. } in slice.iter().copied() {
             match kind {
-                Kind::Media => incoming.push(Incoming::File(path.clone())),
-                Kind::ItemFolder => incoming.push(Incoming::ItemFolder(path.clone())),
-                Kind::Unknown => ends.push((path.clone(), end(Err(&IngestError::Kind)))),
-                Kind::Link => {
+                ArrivalKind::Media => incoming.push(IncomingPath::File(path.clone())),
+                ArrivalKind::ItemFolder => incoming.push(IncomingPath::ItemFolder(path.clone())),
+                ArrivalKind::Unknown => ends.push((path.clone(), end(Err(&IngestError::Kind)))),
+                ArrivalKind::Link => {
                     let error = IngestError::Name("has a symbolic link".to_owned());
                     ends.push((path.clone(), end(Err(&error))));
                 }
-                Kind::Lines => {}
+                ArrivalKind::Lines => {}
             }
         }
         let taken = Mutex::new(ends);
@@ -178,7 +178,7 @@ impl Watch {
         for (path, end) in taken.into_iter().filter(|(path, _)| is_same(path)) {
             self.finish(&path, end);
         }
-        for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == Kind::Lines) {
+        for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == ArrivalKind::Lines) {
             if let Some(end) = self.take_lines(path, watcher).filter(|_| is_same(path)) {
                 self.finish(path, end);
             }
@@ -186,10 +186,10 @@ impl Watch {
     }
 
     /// Takes in a file of documents; nothing when the service stops in the middle.
-    fn take_lines(&self, path: &Path, watcher: &Watcher<'_>) -> Option<End> {
+    fn take_lines(&self, path: &Path, watcher: &ScanContext<'_>) -> Option<ArrivalOutcome> {
         let (mut problems, mut ours) = (Vec::new(), None);
         let mut report = |event: LinesEvent<'_>| {
-            if let LinesEvent::Failed(Failure { line, error, .. }) = event {
+            if let LinesEvent::Failed(IngestFailure { line, error, .. }) = event {
                 if error.is_ours() {
                     ours.get_or_insert(error.to_string());
                 } else if problems.len() < WATCH_PROBLEMS_MAX {
@@ -201,29 +201,29 @@ impl Watch {
         let tally = take_in_lines(&self.ingest, path, self.workers, watcher.now, &mut report);
         let (created, replaced) = (tally.created, tally.replaced);
         if created + replaced > 0 {
-            let event = audit::event(Action::ItemStored).about(ObjectKind::Path, path.display());
+            let event = audit::event(AuditAction::ItemStored).about(ObjectKind::Path, path.display());
             self.ingest.record(event.with(format!("{created} created, {replaced} replaced")));
         }
         match (ours, tally.failed) {
             _ if tally.interrupted => None,
-            (Some(cause), _) => Some(End::Later(cause)),
-            (None, 0) => Some(End::Done),
+            (Some(cause), _) => Some(ArrivalOutcome::Later(cause)),
+            (None, 0) => Some(ArrivalOutcome::Done),
             (None, failed) => {
                 let good = tally.created + tally.replaced;
                 let error = format!("{failed} lines were not taken in, {good} were");
-                Some(End::Failed(error, problems))
+                Some(ArrivalOutcome::Failed(error, problems))
             }
         }
     }
 
     /// Moves away what was dealt with.
-    fn finish(&mut self, path: &Path, end: End) {
+    fn finish(&mut self, path: &Path, end: ArrivalOutcome) {
         match &end {
-            End::Done => {}
-            End::Failed(error, _) => {
+            ArrivalOutcome::Done => {}
+            ArrivalOutcome::Failed(error, _) => {
                 tracing::warn!(file = %path.display(), "not taken in: {error}");
             }
-            End::Later(cause) => {
+            ArrivalOutcome::Later(cause) => {
                 if self.late.get(path) != Some(cause) {
                     tracing::error!(file = %path.display(), "tried again later: {cause}");
                     self.late.insert(path.to_owned(), cause.clone());
@@ -240,15 +240,15 @@ impl Watch {
         }
     }
 
-    fn move_away(&self, path: &Path, end: &End) -> io::Result<()> {
+    fn move_away(&self, path: &Path, end: &ArrivalOutcome) -> io::Result<()> {
         match end {
-            End::Done => self.move_to(&self.done, path, None),
-            End::Failed(error, problems) => {
+            ArrivalOutcome::Done => self.move_to(&self.done, path, None),
+            ArrivalOutcome::Failed(error, problems) => {
                 let name = path.strip_prefix(&self.dir).unwrap_or(path).display().to_string();
                 let note = json!({ "file": name, "error": error, "problems": problems });
                 self.move_to(&self.failed, path, Some(&note))
             }
-            End::Later(_) => Ok(()),
+            ArrivalOutcome::Later(_) => Ok(()),
         }
     }
 
@@ -263,8 +263,8 @@ impl Watch {
         let within = path.strip_prefix(&self.dir).map_err(io::Error::other)?;
         let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let parent = within.parent().unwrap_or(Path::new(""));
-        let source = open_folder(&self.dir, parent, Missing::Fails)?;
-        let target = open_folder(&to.0, &to.1.join(parent), Missing::Created)?;
+        let source = open_folder(&self.dir, parent, MissingFolder::Fails)?;
+        let target = open_folder(&to.0, &to.1.join(parent), MissingFolder::Created)?;
         let free = free_name(name, &|name| beneath::exists(&target, name));
         if let Some(note) = note {
             let mut beside = free.clone();
@@ -293,15 +293,15 @@ fn free_name(wanted: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
     names.find(|name| !is_taken(name)).unwrap_or_else(|| wanted.to_owned())
 }
 
-fn end(outcome: Result<(), &IngestError>) -> End {
+fn end(outcome: Result<(), &IngestError>) -> ArrivalOutcome {
     match outcome {
-        Ok(()) => End::Done,
-        Err(error) if error.is_ours() => End::Later(error.to_string()),
+        Ok(()) => ArrivalOutcome::Done,
+        Err(error) if error.is_ours() => ArrivalOutcome::Later(error.to_string()),
         Err(error) => {
             let problems = error.problems().into_iter();
             let problems =
                 problems.map(|(path, message)| json!({ "path": path, "message": message }));
-            End::Failed(error.to_string(), problems.collect())
+            ArrivalOutcome::Failed(error.to_string(), problems.collect())
         }
     }
 }

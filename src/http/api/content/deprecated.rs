@@ -9,45 +9,45 @@ use axum::{
 use serde::Serialize;
 
 use super::{
-    Visit,
-    parameters::{self, Parameters, by},
+    RequestContext,
+    parameters::{self, ContentParameters, by},
 };
-use crate::access::auth::{Credentials, Principal};
+use crate::access::auth::{PresentedCredentials, Principal};
 use crate::access::users::Users;
-use crate::archive::content::{Form, Recent};
-use crate::http::App;
+use crate::archive::content::{DocumentForm, RecentSpan};
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
+use crate::http::api::ApiResult;
 use crate::http::api::credentials;
 use crate::http::protocol::deprecation::mark;
-use crate::http::protocol::request::Query;
-use crate::runtime::error::{Error, Kind, Result};
-use crate::storage::search::{Sort, SortDate};
+use crate::http::protocol::request::QueryParameters;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::storage::search::{SortOrder, SortDate};
 use model::account::Product;
-use model::item::Layout;
+use model::item::DocumentLayout;
 
 /// The values of `tr`.
-const TIMES: [(&str, Recent); 4] =
-    [("h", Recent::Hour), ("d", Recent::Day), ("w", Recent::Week), ("y", Recent::Year)];
+const TIMES: [(&str, RecentSpan); 4] =
+    [("h", RecentSpan::Hour), ("d", RecentSpan::Day), ("w", RecentSpan::Week), ("y", RecentSpan::Year)];
 
 /// The values of `sort`; the latest come first.
-const SORTS: [(&str, Sort); 4] = [
+const SORTS: [(&str, SortOrder); 4] = [
     ("asc", by(SortDate::VersionCreated, false)),
     ("desc", by(SortDate::VersionCreated, true)),
     ("stor", by(SortDate::VersionStored, true)),
-    ("rel", Sort::Relevance),
+    ("rel", SortOrder::Relevance),
 ];
 
 /// `GET /api/search`.
-pub(super) async fn search(State(app): State<App>, request: Request) -> Response {
+pub(super) async fn search(State(app): State<AppState>, request: Request) -> Response {
     mark(list(&app, request).await.into_response(), "/content/v1/_all/search")
 }
 
-async fn list(app: &App, request: Request) -> Answer {
-    let visit = Visit::of(app, request);
+async fn list(app: &AppState, request: Request) -> ApiResult {
+    let visit = RequestContext::of(app, request);
     let caller = key(app, &visit).await?;
-    let query = Query::of(&visit.uri)?;
-    let mut parameters = Parameters::new(&query, &app.shared.site.zone, Some(&caller));
+    let query = QueryParameters::of(&visit.uri)?;
+    let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
     let selection = parameters.selection();
     let period = parameters.period(&TIMES);
     let (size, skip) = parameters.page();
@@ -62,26 +62,26 @@ async fn list(app: &App, request: Request) -> Answer {
     };
     let given = given();
     let wanted = parameters.end(given)?;
-    let form = Form { layout: Layout::Full, links: app.shared.media.links().clone() };
+    let form = DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
     Ok(api::json_text(app.shared.archive.content.list(wanted, form, visit.now).await?))
 }
 
 /// `GET /api/search/agreements`.
-pub(super) async fn agreements(State(app): State<App>, request: Request) -> Response {
+pub(super) async fn agreements(State(app): State<AppState>, request: Request) -> Response {
     mark(list_agreements(&app, request).await.into_response(), "/user/v1/user")
 }
 
 /// A product of an agreement as this interface shows it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OldProduct {
+struct LegacyProduct {
     id: i64,
     name: String,
     description: Option<String>,
     product_code: String,
 }
 
-impl From<&Product> for OldProduct {
+impl From<&Product> for LegacyProduct {
     fn from(product: &Product) -> Self {
         Self {
             id: product.id.0,
@@ -93,20 +93,20 @@ impl From<&Product> for OldProduct {
     }
 }
 
-async fn list_agreements(app: &App, request: Request) -> Answer {
-    let visit = Visit::of(app, request);
+async fn list_agreements(app: &AppState, request: Request) -> ApiResult {
+    let visit = RequestContext::of(app, request);
     let caller = key(app, &visit).await?;
-    let products = |products: &[Product]| products.iter().map(OldProduct::from).collect();
-    let agreements: BTreeMap<i64, Vec<OldProduct>> = Users::agreements(&caller, visit.now)
+    let products = |products: &[Product]| products.iter().map(LegacyProduct::from).collect();
+    let agreements: BTreeMap<i64, Vec<LegacyProduct>> = Users::agreements(&caller, visit.now)
         .map(|agreement| (agreement.id.0, products(&agreement.products)))
         .collect();
     api::json(&agreements)
 }
 
 /// The caller, by its application key; nothing else counts here.
-async fn key(app: &App, visit: &Visit) -> Result<Arc<Principal>> {
-    let unknown = || Error::new(Kind::Unauthenticated, "Unauthorized");
+async fn key(app: &AppState, visit: &RequestContext) -> Result<Arc<Principal>> {
+    let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let key = credentials::query_value(&visit.uri, "ak").ok_or_else(unknown)?;
-    let found = app.shared.access.auth.find(Credentials::ApiKey(&key), visit.now).await?;
+    let found = app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), visit.now).await?;
     found.ok_or_else(unknown)
 }

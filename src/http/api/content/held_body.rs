@@ -6,32 +6,32 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::distribution::notifications::Handed;
+use crate::distribution::notifications::StreamResponse;
 use crate::runtime::error::Result;
 
-type Settling = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+type AcknowledgeFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// Sends all but the last byte, has the items taken off the queue, sends the last byte.
 ///
 /// A client that vanishes before that leaves the items in their places, since the body is dropped.
 /// Where they cannot be taken off, the answer breaks off: no client takes it for whole.
-pub(super) struct HeldBody {
+pub(super) struct AcknowledgingBody {
     head: Bytes,
-    settling: Option<Settling>,
+    settling: Option<AcknowledgeFuture>,
     /// Whether the connection had its turn to send the head.
     flushed: bool,
     tail: Bytes,
 }
 
-impl HeldBody {
-    pub(super) fn new(handed: Handed) -> Self {
+impl AcknowledgingBody {
+    pub(super) fn new(handed: StreamResponse) -> Self {
         let (mut head, settle) = handed.into_parts();
         let tail = head.split_off(head.len().saturating_sub(1));
         Self { head, settling: Some(Box::pin(settle.settle())), flushed: false, tail }
     }
 }
 
-impl Body for HeldBody {
+impl Body for AcknowledgingBody {
     type Data = Bytes;
     type Error = std::io::Error;
 

@@ -20,30 +20,30 @@ use axum::{
 use jiff::Timestamp;
 
 use crate::access::auth::Principal;
-use crate::archive::content::Form;
-use crate::archive::content::Recent;
-use crate::http::App;
+use crate::archive::content::DocumentForm;
+use crate::archive::content::RecentSpan;
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Failure;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiError;
 use crate::http::api::credentials;
 use crate::http::protocol::edge;
 use crate::http::protocol::request;
-use crate::http::protocol::request::Query;
+use crate::http::protocol::request::QueryParameters;
 use crate::media::UrlLinks;
 use crate::runtime::clock;
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
-use crate::storage::search::{Request as Wanted, Sort, SortDate};
+use crate::storage::search::{SearchCriteria as Wanted, SortOrder, SortDate};
 use model::MediaType;
 use model::account::Scope;
-use parameters::{ALL, Parameters};
+use parameters::{ALL, ContentParameters};
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
 
 /// The addresses of this folder.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/content/v1/{media_type}/search", get(search))
         .route("/content/v1/{media_type}/stream", get(stream::stream))
@@ -53,12 +53,12 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// `GET /content/v1/{mediaType}/search`.
-async fn search(State(app): State<App>, media_type: Segment, request: Request) -> Answer {
+async fn search(State(app): State<AppState>, media_type: Segment, request: Request) -> ApiResult {
     let media_type = request::segment("mediaType", media_type)?;
-    let visit = Visit::of(&app, request);
-    let caller = visit.caller(&app, &media_type, Basic::Accepted).await?;
-    let query = Query::of(&visit.uri)?;
-    let parameters = Parameters::new(&query, &app.shared.site.zone, caller.as_deref());
+    let visit = RequestContext::of(&app, request);
+    let caller = visit.caller(&app, &media_type, BasicAuth::Accepted).await?;
+    let query = QueryParameters::of(&visit.uri)?;
+    let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
     let (wanted, form) = read(parameters, &media_type, visit.now, &app)?;
     Ok(api::json_text(app.shared.archive.content.search(wanted, form, visit.now).await?))
 }
@@ -68,14 +68,14 @@ async fn search(State(app): State<App>, media_type: Segment, request: Request) -
 /// Fails with everything that is wrong with it, or because the caller may not see what it asks
 /// for.
 fn read(
-    mut parameters: Parameters<'_>,
+    mut parameters: ContentParameters<'_>,
     media_type: &str,
     now: Timestamp,
-    app: &App,
-) -> Result<(Wanted, Form<UrlLinks>)> {
+    app: &AppState,
+) -> Result<(Wanted, DocumentForm<UrlLinks>)> {
     let media_type = parameters.media_type(media_type, &MediaType::ALL);
     let selection = parameters.selection_with_forms();
-    let period = parameters.period(&Recent::ALL);
+    let period = parameters.period(&RecentSpan::ALL);
     let statuses = parameters.statuses();
     let (size, skip) = parameters.page();
     let sort = parameters.sort();
@@ -91,7 +91,7 @@ fn read(
         (wanted.size, wanted.skip) = (size?, skip?);
         (wanted.sort, wanted.facets) = (sort?, facets?);
         wanted.statuses = statuses;
-        Some((wanted, Form { layout: layout?, links }))
+        Some((wanted, DocumentForm { layout: layout?, links }))
     };
     let given = given();
     let read = parameters.end(given)?;
@@ -100,25 +100,25 @@ fn read(
 }
 
 /// The order of hits unless the caller says otherwise: by `_tstamp`, the latest first.
-const SORT_DEFAULT: Sort = Sort::By { date: SortDate::Order, descending: true };
+const SORT_DEFAULT: SortOrder = SortOrder::By { date: SortDate::Order, descending: true };
 
 /// Whether HTTP Basic is good here: for the search alone (Spec §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Basic {
+enum BasicAuth {
     Accepted,
     Refused,
 }
 
 /// What of a request says who calls.
-struct Visit {
+struct RequestContext {
     headers: HeaderMap,
     uri: Uri,
     address: Option<IpAddr>,
     now: Timestamp,
 }
 
-impl Visit {
-    fn of(app: &App, request: Request) -> Self {
+impl RequestContext {
+    fn of(app: &AppState, request: Request) -> Self {
         let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
         let (parts, _body) = request.into_parts();
         Self { headers: parts.headers, uri: parts.uri, address, now: clock::now() }
@@ -130,10 +130,10 @@ impl Visit {
     /// for what is not open.
     async fn caller(
         &self,
-        app: &App,
+        app: &AppState,
         media_type: &str,
-        basic: Basic,
-    ) -> Result<Option<Arc<Principal>>, Failure> {
+        basic: BasicAuth,
+    ) -> Result<Option<Arc<Principal>>, ApiError> {
         let found = self.find(app, basic).await?;
         if let Some(caller) = found {
             caller.require_scope(Scope::Roles)?;
@@ -147,12 +147,12 @@ impl Visit {
         if !presented && app.shared.edge.tuned.get().open_images && self.is_open(media_type)? {
             return Ok(None);
         }
-        let refusal = Error::new(Kind::Unauthenticated, "Unauthorized");
-        Err(Failure::of(refusal, &self.headers))
+        let refusal = Error::new(ErrorKind::Unauthenticated, "Unauthorized");
+        Err(ApiError::of(refusal, &self.headers))
     }
 
-    async fn find(&self, app: &App, basic: Basic) -> Result<Option<Arc<Principal>>> {
-        let named = credentials::basic(&self.headers).filter(|_| basic == Basic::Accepted);
+    async fn find(&self, app: &AppState, basic: BasicAuth) -> Result<Option<Arc<Principal>>> {
+        let named = credentials::basic(&self.headers).filter(|_| basic == BasicAuth::Accepted);
         let Some((user_name, password)) = named else {
             return credentials::principal(app, &self.headers, &self.uri).await;
         };
@@ -166,7 +166,7 @@ impl Visit {
 
     /// Whether a stranger may ask this: for photographs, and for nothing that takes rights.
     fn is_open(&self, media_type: &str) -> Result<bool> {
-        let query = Query::of(&self.uri)?;
+        let query = QueryParameters::of(&self.uri)?;
         let asks = |name, what: &dyn Fn(&str) -> bool| {
             query.list(name).is_ok_and(|list| list.iter().any(|one| what(one)))
         };

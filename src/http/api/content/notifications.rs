@@ -15,18 +15,18 @@ use axum::{
 use uuid::Uuid;
 
 use super::Segment;
-use super::held_body::HeldBody;
-use super::parameters::{self, Parameters};
+use super::held_body::AcknowledgingBody;
+use super::parameters::{self, ContentParameters};
 use crate::access::auth::Principal;
-use crate::archive::content::{Content, Form, Recent};
-use crate::distribution::notifications::Draft;
-use crate::distribution::notifications::json::Shown;
-use crate::http::App;
+use crate::archive::content::{Content, DocumentForm, RecentSpan};
+use crate::distribution::notifications::NotificationDraft;
+use crate::distribution::notifications::json::NotificationView;
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
-use crate::http::api::Caller;
+use crate::http::api::ApiResult;
+use crate::http::api::ApiCaller;
 use crate::http::protocol::request;
-use crate::http::protocol::request::Query;
+use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::request::is_email;
 use crate::http::protocol::respond;
 use crate::media::UrlLinks;
@@ -37,17 +37,17 @@ use crate::runtime::limits::{
 };
 use crate::transport::MailAddress;
 use model::MediaType;
-use model::account::{NotificationKind, Question, Way};
+use model::account::{NotificationKind, SavedQuery, NotificationMethod};
 use model::schedule::{Schedule, ScheduleError};
 
 /// The parts of a path with an id, decoded, or why there are none.
-type Named = Result<Path<(String, String)>, PathRejection>;
+type NotificationPath = Result<Path<(String, String)>, PathRejection>;
 
 /// The zone of a schedule that names none (Spec §4).
 const ZONE_DEFAULT: &str = "Europe/Stockholm";
 
 /// The addresses of this file.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/content/v1/{media_type}/notification", get(list))
         .route("/content/v1/{media_type}/notification/mobile", post(create_mobile))
@@ -67,78 +67,78 @@ pub(super) fn routes() -> Router<App> {
         .route("/content/v1/{media_type}/notification/{id}", delete(remove))
 }
 
-async fn list(State(app): State<App>, Caller(caller): Caller, media_type: Segment) -> Answer {
+async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, media_type: Segment) -> ApiResult {
     let text = request::segment("mediaType", media_type)?;
-    let query = Query::parse("")?;
-    let mut parameters = Parameters::new(&query, &app.shared.site.zone, Some(&caller));
+    let query = QueryParameters::parse("")?;
+    let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
     let media_type = parameters.media_type(&text, &parameters::STREAMED);
     let media_type = parameters.end(media_type)?;
     let found =
         app.shared.distribution.notifications.list(&caller, media_type, clock::now()).await?;
-    api::json(&found.iter().map(Shown::from).collect::<Vec<_>>())
+    api::json(&found.iter().map(NotificationView::from).collect::<Vec<_>>())
 }
 
-async fn create_mobile(state: State<App>, caller: Caller, path: Segment, uri: Uri) -> Answer {
+async fn create_mobile(state: State<AppState>, caller: ApiCaller, path: Segment, uri: Uri) -> ApiResult {
     create(state, caller, path, uri, NotificationKind::Mobile).await
 }
 
-async fn create_email(state: State<App>, caller: Caller, path: Segment, uri: Uri) -> Answer {
+async fn create_email(state: State<AppState>, caller: ApiCaller, path: Segment, uri: Uri) -> ApiResult {
     create(state, caller, path, uri, NotificationKind::Email).await
 }
 
-async fn create_scheduled(state: State<App>, caller: Caller, path: Segment, uri: Uri) -> Answer {
+async fn create_scheduled(state: State<AppState>, caller: ApiCaller, path: Segment, uri: Uri) -> ApiResult {
     create(state, caller, path, uri, NotificationKind::ScheduledEmail).await
 }
 
-async fn create_stream(state: State<App>, caller: Caller, path: Segment, uri: Uri) -> Answer {
+async fn create_stream(state: State<AppState>, caller: ApiCaller, path: Segment, uri: Uri) -> ApiResult {
     create(state, caller, path, uri, NotificationKind::Stream).await
 }
 
 async fn create(
-    State(app): State<App>,
-    Caller(caller): Caller,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
     media_type: Segment,
     uri: Uri,
     kind: NotificationKind,
-) -> Answer {
+) -> ApiResult {
     let media_type = request::segment("mediaType", media_type)?;
     let draft = draft(&app, &caller, &media_type, &uri, kind, false)?;
     let made = app.shared.distribution.notifications.create(&caller, draft, clock::now()).await?;
-    api::json(&Shown::from(&made))
+    api::json(&NotificationView::from(&made))
 }
 
-async fn replace_mobile(state: State<App>, caller: Caller, path: Named, uri: Uri) -> Answer {
+async fn replace_mobile(state: State<AppState>, caller: ApiCaller, path: NotificationPath, uri: Uri) -> ApiResult {
     replace(state, caller, path, uri, NotificationKind::Mobile).await
 }
 
-async fn replace_email(state: State<App>, caller: Caller, path: Named, uri: Uri) -> Answer {
+async fn replace_email(state: State<AppState>, caller: ApiCaller, path: NotificationPath, uri: Uri) -> ApiResult {
     replace(state, caller, path, uri, NotificationKind::Email).await
 }
 
-async fn replace_scheduled(state: State<App>, caller: Caller, path: Named, uri: Uri) -> Answer {
+async fn replace_scheduled(state: State<AppState>, caller: ApiCaller, path: NotificationPath, uri: Uri) -> ApiResult {
     replace(state, caller, path, uri, NotificationKind::ScheduledEmail).await
 }
 
-async fn replace_stream(state: State<App>, caller: Caller, path: Named, uri: Uri) -> Answer {
+async fn replace_stream(state: State<AppState>, caller: ApiCaller, path: NotificationPath, uri: Uri) -> ApiResult {
     replace(state, caller, path, uri, NotificationKind::Stream).await
 }
 
 async fn replace(
-    State(app): State<App>,
-    Caller(caller): Caller,
-    path: Named,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    path: NotificationPath,
     uri: Uri,
     kind: NotificationKind,
-) -> Answer {
+) -> ApiResult {
     let (media_type, id) = named(path)?;
     let draft = draft(&app, &caller, &media_type, &uri, kind, true)?;
     let id = uuid(&id)?;
     let changed =
         app.shared.distribution.notifications.replace(&caller, id, draft, clock::now()).await?;
-    api::json(&Shown::from(&changed))
+    api::json(&NotificationView::from(&changed))
 }
 
-async fn remove(State(app): State<App>, Caller(caller): Caller, path: Named) -> Answer {
+async fn remove(State(app): State<AppState>, ApiCaller(caller): ApiCaller, path: NotificationPath) -> ApiResult {
     let (media_type, id) = named(path)?;
     check_media_type(&app, &media_type)?;
     app.shared.distribution.notifications.delete(&caller, uuid(&id)?).await?;
@@ -146,34 +146,34 @@ async fn remove(State(app): State<App>, Caller(caller): Caller, path: Named) -> 
 }
 
 async fn read_stream(
-    State(app): State<App>,
-    Caller(caller): Caller,
-    path: Named,
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    path: NotificationPath,
     uri: Uri,
-) -> Answer {
+) -> ApiResult {
     // Nothing of the request is kept while it waits: ten thousand may.
-    let Asked { id, size, form, wait } = asked(&app, path, uri)?;
+    let StreamPoll { id, size, form, wait } = asked(&app, path, uri)?;
     let stop = app.shared.process.stopped();
     let notifications = &app.shared.distribution.notifications;
     Ok(match notifications.read_stream(&caller, id, size, &form, wait, stop).await? {
         None => api::json_text(Content::nothing()),
-        Some(handed) => answer(HeldBody::new(handed)),
+        Some(handed) => answer(AcknowledgingBody::new(handed)),
     })
 }
 
 /// What a poll of a stream asks for.
-struct Asked {
+struct StreamPoll {
     id: Uuid,
     size: usize,
-    form: Form<UrlLinks>,
+    form: DocumentForm<UrlLinks>,
     wait: Duration,
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "what was read of it is given back at once")]
-fn asked(app: &App, path: Named, uri: Uri) -> Result<Asked> {
+fn asked(app: &AppState, path: NotificationPath, uri: Uri) -> Result<StreamPoll> {
     let (media_type, id) = named(path)?;
-    let query = Query::of(&uri)?;
-    let mut parameters = Parameters::new(&query, &app.shared.site.zone, None);
+    let query = QueryParameters::of(&uri)?;
+    let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
     let known = parameters.media_type(&media_type, &parameters::STREAMED);
     let size = parameters.keep(size);
     let layout = parameters.layout();
@@ -186,11 +186,11 @@ fn asked(app: &App, path: Named, uri: Uri) -> Result<Asked> {
     };
     let given = given();
     let (id, size, layout, wait) = parameters.end(given)?;
-    let form = Form { layout, links: app.shared.media.links().clone() };
-    Ok(Asked { id, size, form, wait })
+    let form = DocumentForm { layout, links: app.shared.media.links().clone() };
+    Ok(StreamPoll { id, size, form, wait })
 }
 
-fn answer(body: HeldBody) -> Response {
+fn answer(body: AcknowledgingBody) -> Response {
     let kind = axum::http::HeaderValue::from_static("application/json");
     let body = axum::body::Body::new(body);
     let mut response = respond::typed(axum::http::StatusCode::OK, kind, body);
@@ -199,13 +199,13 @@ fn answer(body: HeldBody) -> Response {
 }
 
 /// Items of one answer. Spec §4 is silent on none at all: a poll for nothing would take nothing.
-fn size(query: &Query) -> Result<usize> {
+fn size(query: &QueryParameters) -> Result<usize> {
     let max = i64::try_from(HITS_MAX).unwrap_or(i64::MAX);
     let found = query.integer("s", 1..=max)?;
     Ok(found.and_then(|found| usize::try_from(found).ok()).unwrap_or(HITS_DEFAULT))
 }
 
-fn named(path: Named) -> Result<(String, String)> {
+fn named(path: NotificationPath) -> Result<(String, String)> {
     let wrong = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
     path.map(|Path(parts)| parts).map_err(wrong)
 }
@@ -215,23 +215,23 @@ fn uuid(text: &str) -> Result<Uuid> {
     Uuid::try_parse(text).map_err(wrong)
 }
 
-fn check_media_type(app: &App, text: &str) -> Result<Option<MediaType>> {
-    let query = Query::parse("")?;
-    let mut parameters = Parameters::new(&query, &app.shared.site.zone, None);
+fn check_media_type(app: &AppState, text: &str) -> Result<Option<MediaType>> {
+    let query = QueryParameters::parse("")?;
+    let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
     let media_type = parameters.media_type(text, &parameters::STREAMED);
     parameters.end(media_type)
 }
 
 fn draft(
-    app: &App,
+    app: &AppState,
     caller: &Principal,
     media_type: &str,
     uri: &Uri,
     kind: NotificationKind,
     replaces: bool,
-) -> Result<Draft> {
-    let query = Query::of(uri)?;
-    let parameters = Parameters::new(&query, &app.shared.site.zone, Some(caller));
+) -> Result<NotificationDraft> {
+    let query = QueryParameters::of(uri)?;
+    let parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(caller));
     read(parameters, media_type, kind, replaces)
 }
 
@@ -239,11 +239,11 @@ fn draft(
 ///
 /// Spec §4 is silent on an empty `title` of a stream's `PUT`: it is refused like that of the others.
 fn read(
-    mut parameters: Parameters<'_>,
+    mut parameters: ContentParameters<'_>,
     media_type: &str,
     kind: NotificationKind,
     replaces: bool,
-) -> Result<Draft> {
+) -> Result<NotificationDraft> {
     let media_type = parameters.media_type(media_type, &parameters::STREAMED);
     let question = question(&mut parameters, kind, replaces);
     let optional = kind == NotificationKind::Stream && !replaces;
@@ -252,24 +252,24 @@ fn read(
         false => query.required("title").and_then(|_| needed(query, "title")),
     });
     let way = match kind {
-        NotificationKind::Mobile => Some(Way::Mobile),
-        NotificationKind::Stream => Some(Way::Stream),
-        NotificationKind::Email => parameters.keep(email).map(|email| Way::Email { email }),
+        NotificationKind::Mobile => Some(NotificationMethod::Mobile),
+        NotificationKind::Stream => Some(NotificationMethod::Stream),
+        NotificationKind::Email => parameters.keep(email).map(|email| NotificationMethod::Email { email }),
         NotificationKind::ScheduledEmail => scheduled(&mut parameters),
     };
     let given = || {
         let (media_type, title) = (media_type?, title?);
-        Some(Draft { media_type, title, question: question?, way: way? })
+        Some(NotificationDraft { media_type, title, question: question?, way: way? })
     };
     let given = given();
     parameters.end(given)
 }
 
 fn question(
-    parameters: &mut Parameters<'_>,
+    parameters: &mut ContentParameters<'_>,
     kind: NotificationKind,
     replaces: bool,
-) -> Option<Question> {
+) -> Option<SavedQuery> {
     let selection = parameters.selection();
     let q = parameters.keep(|query| text(query, "q"));
     let p = parameters.keep(products);
@@ -280,7 +280,7 @@ fn question(
         NotificationKind::Mobile | NotificationKind::Email => false,
     };
     let tr = match takes_tr {
-        true => parameters.keep(|query| query.one_of("tr", &Recent::ALL)),
+        true => parameters.keep(|query| query.one_of("tr", &RecentSpan::ALL)),
         false => Some(None),
     };
     let agr = parameters.keep(|query| {
@@ -289,16 +289,16 @@ fn question(
     });
     let (selection, q, p, tr) = (selection?, q?, p?, tr?);
     agr?;
-    let word = |recent: Recent| {
-        let found = Recent::ALL.into_iter().find(|(_, one)| *one == recent);
+    let word = |recent: RecentSpan| {
+        let found = RecentSpan::ALL.into_iter().find(|(_, one)| *one == recent);
         found.map(|(word, _)| word.to_owned())
     };
     let q = q.filter(|q| !q.is_empty());
-    Some(Question { q, p, agr: selection.agreements, tr: tr.and_then(word) })
+    Some(SavedQuery { q, p, agr: selection.agreements, tr: tr.and_then(word) })
 }
 
 /// The parameter `name`, without control characters: it goes into mails and lists.
-fn text(query: &Query, name: &str) -> Result<Option<String>> {
+fn text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
     let Some(found) = query.text(name)? else { return Ok(None) };
     if found.contains(char::is_control) {
         let message = format!("{name} has a control character");
@@ -308,7 +308,7 @@ fn text(query: &Query, name: &str) -> Result<Option<String>> {
 }
 
 /// The same, of a length that a head of a mail can bear.
-fn line(query: &Query, name: &str) -> Result<Option<String>> {
+fn line(query: &QueryParameters, name: &str) -> Result<Option<String>> {
     let Some(found) = text(query, name)? else { return Ok(None) };
     if found.chars().count() > NOTIFICATION_TEXT_CHARS_MAX {
         let message = format!("{name} has more than {NOTIFICATION_TEXT_CHARS_MAX} characters");
@@ -317,12 +317,12 @@ fn line(query: &Query, name: &str) -> Result<Option<String>> {
     Ok(Some(found))
 }
 
-fn needed(query: &Query, name: &str) -> Result<String> {
+fn needed(query: &QueryParameters, name: &str) -> Result<String> {
     query.required(name)?;
     Ok(line(query, name)?.unwrap_or_default())
 }
 
-fn products(query: &Query) -> Result<Vec<String>> {
+fn products(query: &QueryParameters) -> Result<Vec<String>> {
     let codes = query.list("p")?;
     check_count("p", codes.len())?;
     let bad = |code: &&str| {
@@ -343,7 +343,7 @@ fn check_count(name: &str, count: usize) -> Result<()> {
     Err(Error::invalid("query", name, "maximum", message))
 }
 
-fn email(query: &Query) -> Result<String> {
+fn email(query: &QueryParameters) -> Result<String> {
     let found = needed(query, "email")?;
     if is_email(&found) && MailAddress::parse(&found).is_some() {
         return Ok(found);
@@ -352,7 +352,7 @@ fn email(query: &Query) -> Result<String> {
     Err(Error::invalid("query", "email", "format", message))
 }
 
-fn scheduled(parameters: &mut Parameters<'_>) -> Option<Way> {
+fn scheduled(parameters: &mut ContentParameters<'_>) -> Option<NotificationMethod> {
     let email = parameters.keep(email);
     let schedule = parameters.keep(|query| needed(query, "schedule"));
     let timezone = parameters.keep(|query| line(query, "timezone"));
@@ -367,5 +367,5 @@ fn scheduled(parameters: &mut Parameters<'_>) -> Option<Way> {
             Error::invalid("query", name, "format", format!("{name}: {cause}"))
         })
     })?;
-    Some(Way::ScheduledEmail { email: email?, schedule, timezone })
+    Some(NotificationMethod::ScheduledEmail { email: email?, schedule, timezone })
 }

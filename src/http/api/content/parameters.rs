@@ -5,14 +5,14 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::SORT_DEFAULT;
 use crate::access::auth::Principal;
 use crate::archive::content;
-use crate::archive::content::{Period, Recent, Selection};
-use crate::http::protocol::request::{Problems, Query, choose};
+use crate::archive::content::{TimestampFilter, RecentSpan, ItemSelection};
+use crate::http::protocol::request::{ValidationErrors, QueryParameters, choose};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
-use crate::storage::search::{Request as Wanted, Sort, SortDate};
+use crate::storage::search::{SearchCriteria as Wanted, SortOrder, SortDate};
 use model::MediaType;
 use model::account::AgreementId;
-use model::item::{Layout, PubStatus};
+use model::item::{DocumentLayout, PubStatus};
 use query::Facet;
 
 /// What stands for every media type.
@@ -31,7 +31,7 @@ pub(super) const STREAMED: [MediaType; 8] = [
 ];
 
 /// The values of `sort`.
-const SORTS: [(&str, Sort); 9] = [
+const SORTS: [(&str, SortOrder); 9] = [
     ("default:desc", by(SortDate::Order, true)),
     ("default:asc", by(SortDate::Order, false)),
     ("date:desc", by(SortDate::Date, true)),
@@ -40,33 +40,33 @@ const SORTS: [(&str, Sort); 9] = [
     ("versioncreated:asc", by(SortDate::VersionCreated, false)),
     ("versionstored:desc", by(SortDate::VersionStored, true)),
     ("versionstored:asc", by(SortDate::VersionStored, false)),
-    ("relevance", Sort::Relevance),
+    ("relevance", SortOrder::Relevance),
 ];
 
 /// How `q` becomes a query.
-type Parse = fn(&str, &TimeZone) -> std::result::Result<query::Query, query::QueryError>;
+type QueryParseFn = fn(&str, &TimeZone) -> std::result::Result<query::Query, query::QueryError>;
 
-pub(super) const fn by(date: SortDate, descending: bool) -> Sort {
-    Sort::By { date, descending }
+pub(super) const fn by(date: SortDate, descending: bool) -> SortOrder {
+    SortOrder::By { date, descending }
 }
 
 /// Reads parameters one by one and collects what is wrong with them. What cannot be read is
-/// nothing; [`Parameters::end`] then fails.
-pub(super) struct Parameters<'a> {
-    query: &'a Query,
+/// nothing; [`ContentParameters::end`] then fails.
+pub(super) struct ContentParameters<'a> {
+    query: &'a QueryParameters,
     zone: &'a TimeZone,
     caller: Option<&'a Principal>,
-    problems: Problems,
+    problems: ValidationErrors,
 }
 
-impl<'a> Parameters<'a> {
+impl<'a> ContentParameters<'a> {
     /// Those of `query`, sent by `caller`; days begin in `zone`.
     pub(super) fn new(
-        query: &'a Query,
+        query: &'a QueryParameters,
         zone: &'a TimeZone,
         caller: Option<&'a Principal>,
     ) -> Self {
-        Self { query, zone, caller, problems: Problems::new() }
+        Self { query, zone, caller, problems: ValidationErrors::new() }
     }
 
     /// Who sent them.
@@ -82,7 +82,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// What `read` makes of the query, or nothing and a problem more.
-    pub(super) fn keep<T>(&mut self, read: impl FnOnce(&'a Query) -> Result<T>) -> Option<T> {
+    pub(super) fn keep<T>(&mut self, read: impl FnOnce(&'a QueryParameters) -> Result<T>) -> Option<T> {
         self.problems.keep(read(self.query))
     }
 
@@ -99,12 +99,12 @@ impl<'a> Parameters<'a> {
     }
 
     /// `q`, `p` and `agr`; words of `q` match only as they are written.
-    pub(super) fn selection(&mut self) -> Option<Selection> {
+    pub(super) fn selection(&mut self) -> Option<ItemSelection> {
         self.parse_selection(query::parse)
     }
 
     /// The same with `forms`, which says whether other forms of words match too.
-    pub(super) fn selection_with_forms(&mut self) -> Option<Selection> {
+    pub(super) fn selection_with_forms(&mut self) -> Option<ItemSelection> {
         let is_true = |text: &str| text.parse().ok();
         let forms = self.keep(|query| query.parsed("forms", "type", "true or false", is_true));
         let parse =
@@ -113,7 +113,7 @@ impl<'a> Parameters<'a> {
         forms.and(selection)
     }
 
-    fn parse_selection(&mut self, parse: Parse) -> Option<Selection> {
+    fn parse_selection(&mut self, parse: QueryParseFn) -> Option<ItemSelection> {
         let (query, codes, agreements) =
             (self.q(parse), self.keep(|query| query.list("p")), self.agr());
         let (query, codes, agreements) = (query?, codes?, agreements?);
@@ -121,11 +121,11 @@ impl<'a> Parameters<'a> {
             let message = "p has a `-` without a product code behind it";
             Error::invalid("query", "p", "pattern", message)
         };
-        let selection = Selection::new(query, &codes, agreements);
+        let selection = ItemSelection::new(query, &codes, agreements);
         self.problems.keep(selection.ok_or_else(bare))
     }
 
-    fn q(&mut self, parse: Parse) -> Option<query::Query> {
+    fn q(&mut self, parse: QueryParseFn) -> Option<query::Query> {
         let zone = self.zone;
         self.keep(|query| {
             let wrong = |cause: query::QueryError| {
@@ -150,14 +150,14 @@ impl<'a> Parameters<'a> {
     }
 
     /// `tr`, one of `times`, `trs` and `tre`.
-    pub(super) fn period(&mut self, times: &[(&str, Recent)]) -> Option<Period> {
-        let day = |query: &Query, name| {
+    pub(super) fn period(&mut self, times: &[(&str, RecentSpan)]) -> Option<TimestampFilter> {
+        let day = |query: &QueryParameters, name| {
             query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
         };
         let recent = self.keep(|query| query.one_of("tr", times));
         let start = self.keep(|query| day(query, "trs"));
         let end = self.keep(|query| day(query, "tre"));
-        Some(Period { recent: recent?, start: start?, end: end? })
+        Some(TimestampFilter { recent: recent?, start: start?, end: end? })
     }
 
     /// `pubstatus`.
@@ -182,7 +182,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// `sort`.
-    pub(super) fn sort(&mut self) -> Option<Sort> {
+    pub(super) fn sort(&mut self) -> Option<SortOrder> {
         let sort = self.keep(|query| query.one_of("sort", &SORTS))?;
         Some(sort.unwrap_or(SORT_DEFAULT))
     }
@@ -201,8 +201,8 @@ impl<'a> Parameters<'a> {
     }
 
     /// `layout`.
-    pub(super) fn layout(&mut self) -> Option<Layout> {
-        let choices = [("full", Layout::Full), ("bare", Layout::Bare)];
+    pub(super) fn layout(&mut self) -> Option<DocumentLayout> {
+        let choices = [("full", DocumentLayout::Full), ("bare", DocumentLayout::Bare)];
         let layout = self.keep(|query| query.one_of("layout", &choices))?;
         Some(layout.unwrap_or_default())
     }
@@ -210,9 +210,9 @@ impl<'a> Parameters<'a> {
 
 /// What `selection` asks for, as far as `caller` may see it at `now`: usable items of every media
 /// type and time, the latest first.
-pub(super) fn wanted(selection: Selection, caller: Option<&Principal>, now: Timestamp) -> Wanted {
+pub(super) fn wanted(selection: ItemSelection, caller: Option<&Principal>, now: Timestamp) -> Wanted {
     let coverage = content::coverage(caller, &selection.agreements, now);
-    let Selection { query, products, products_excluded, agreements: _ } = selection;
+    let ItemSelection { query, products, products_excluded, agreements: _ } = selection;
     Wanted {
         media_type: None,
         query,

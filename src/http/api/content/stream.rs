@@ -9,28 +9,28 @@ use axum::{
 use jiff::Timestamp;
 
 use super::{
-    Basic, Segment, Visit,
-    parameters::{self, Parameters},
+    BasicAuth, Segment, RequestContext,
+    parameters::{self, ContentParameters},
 };
-use crate::archive::content::{Form, Poll};
-use crate::http::App;
+use crate::archive::content::{DocumentForm, SearchPoll};
+use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::Answer;
+use crate::http::api::ApiResult;
 use crate::http::protocol::deprecation;
 use crate::http::protocol::request;
-use crate::http::protocol::request::Query;
+use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::respond;
 use crate::media::UrlLinks;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{POLL_S, POLL_S_MAX};
 use crate::runtime::slots::SlotHolder;
-use crate::storage::search::Request as Wanted;
+use crate::storage::search::SearchCriteria as Wanted;
 use model::{ItemKey, ItemUri};
 
 /// `GET /content/v1/{mediaType}/stream`.
 pub(super) async fn stream(
-    State(app): State<App>,
+    State(app): State<AppState>,
     media_type: Segment,
     request: Request,
 ) -> Response {
@@ -44,15 +44,15 @@ pub(super) async fn stream(
     deprecation::mark(answer, &successor)
 }
 
-async fn poll(app: &App, media_type: Result<String>, request: Request) -> Answer {
+async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> ApiResult {
     let media_type = media_type?;
-    let visit = Visit::of(app, request);
-    let caller = visit.caller(app, &media_type, Basic::Refused).await?;
-    let query = Query::of(&visit.uri)?;
-    let parameters = Parameters::new(&query, &app.shared.site.zone, caller.as_deref());
+    let visit = RequestContext::of(app, request);
+    let caller = visit.caller(app, &media_type, BasicAuth::Refused).await?;
+    let query = QueryParameters::of(&visit.uri)?;
+    let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
     let (wanted, form, wait) = read(parameters, &media_type, visit.now, app)?;
     let holder = SlotHolder::of(caller.map(|caller| caller.user().id), visit.address);
-    let poll = Poll { holder, request: &wanted, form: &form };
+    let poll = SearchPoll { holder, request: &wanted, form: &form };
     Ok(api::json_text(
         app.shared
             .archive
@@ -66,11 +66,11 @@ async fn poll(app: &App, media_type: Result<String>, request: Request) -> Answer
 ///
 /// Spec §4 sets no least `wait`: with 0 it looks once.
 fn read(
-    mut parameters: Parameters<'_>,
+    mut parameters: ContentParameters<'_>,
     media_type: &str,
     now: Timestamp,
-    app: &App,
-) -> Result<(Wanted, Form<UrlLinks>, Duration)> {
+    app: &AppState,
+) -> Result<(Wanted, DocumentForm<UrlLinks>, Duration)> {
     let media_type = parameters.media_type(media_type, &parameters::STREAMED);
     let selection = parameters.selection();
     let sort = parameters.sort();
@@ -84,14 +84,14 @@ fn read(
         (wanted.media_type, wanted.after) = (media_type?, after?);
         (wanted.sort, wanted.size) = (sort?, 1);
         let wait = u64::try_from(wait?.unwrap_or(i64::from(POLL_S))).unwrap_or_default();
-        Some((wanted, Form { layout: layout?, links }, Duration::from_secs(wait)))
+        Some((wanted, DocumentForm { layout: layout?, links }, Duration::from_secs(wait)))
     };
     let given = given();
     parameters.end(given)
 }
 
 /// The item whose uri `last` is, on whichever host; nothing where there is no last item yet.
-pub(super) fn last(query: &Query) -> Result<Option<ItemKey>> {
+pub(super) fn last(query: &QueryParameters) -> Result<Option<ItemKey>> {
     let Some(uri) = query.text("last")? else { return Ok(None) };
     let wrong = |cause| {
         let uri = respond::shorten(uri);

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use super::*;
 use crate::http::protocol::request::tests::problems;
 use crate::storage::search::Coverage;
-use model::item::{Layout, PubStatus};
+use model::item::{DocumentLayout, PubStatus};
 use query::Facet;
 
 fn zone() -> TimeZone {
@@ -13,16 +13,16 @@ fn zone() -> TimeZone {
 }
 
 /// What `read` makes of a query that nobody in particular sent.
-fn read<T>(text: &str, read: impl FnOnce(&mut Parameters<'_>) -> Option<T>) -> Result<T> {
-    let (query, zone) = (Query::parse(text)?, zone());
-    let mut parameters = Parameters::new(&query, &zone, None);
+fn read<T>(text: &str, read: impl FnOnce(&mut ContentParameters<'_>) -> Option<T>) -> Result<T> {
+    let (query, zone) = (QueryParameters::parse(text)?, zone());
+    let mut parameters = ContentParameters::new(&query, &zone, None);
     let read = read(&mut parameters);
     parameters.end(read)
 }
 
 fn refused<T: std::fmt::Debug>(
     text: &str,
-    by: impl FnOnce(&mut Parameters<'_>) -> Option<T>,
+    by: impl FnOnce(&mut ContentParameters<'_>) -> Option<T>,
 ) -> Vec<String> {
     let problems = problems(&read(text, by).unwrap_err());
     problems.into_iter().map(|(rule, path)| format!("{rule} {path}")).collect()
@@ -32,7 +32,7 @@ fn refused<T: std::fmt::Debug>(
 fn ok_defaults_are_those_of_the_specification() {
     assert_eq!(read("", |it| Some(it.page())).unwrap(), (Some(20), Some(0)));
     assert_eq!(read("", |it| it.sort()).unwrap(), SORT_DEFAULT);
-    assert_eq!(read("", |it| it.layout()).unwrap(), Layout::Full);
+    assert_eq!(read("", |it| it.layout()).unwrap(), DocumentLayout::Full);
     assert_eq!(read("", |it| it.statuses()).unwrap(), [PubStatus::Usable]);
     assert!(read("", |it| it.facets()).unwrap().is_empty());
     let selection = read("q=&p=&agr=&x=1", |it| it.selection()).unwrap();
@@ -40,10 +40,10 @@ fn ok_defaults_are_those_of_the_specification() {
     // What a form sends of fields that nobody filled in.
     assert_eq!(read("s=&fr=", |it| Some(it.page())).unwrap(), (Some(20), Some(0)));
     assert_eq!(read("sort=", |it| it.sort()).unwrap(), SORT_DEFAULT);
-    assert_eq!(read("layout=", |it| it.layout()).unwrap(), Layout::Full);
+    assert_eq!(read("layout=", |it| it.layout()).unwrap(), DocumentLayout::Full);
     assert_eq!(
-        read("tr=&trs=&tre=", |it| it.period(&Recent::ALL)).unwrap(),
-        read("", |it| it.period(&Recent::ALL)).unwrap()
+        read("tr=&trs=&tre=", |it| it.period(&RecentSpan::ALL)).unwrap(),
+        read("", |it| it.period(&RecentSpan::ALL)).unwrap()
     );
     let wanted = parameters::wanted(selection, None, Timestamp::UNIX_EPOCH);
     assert_eq!((wanted.coverage, wanted.sees_embargoed), (Coverage::Everything, false));
@@ -52,7 +52,7 @@ fn ok_defaults_are_those_of_the_specification() {
 
 #[test]
 fn ok_every_choice_is_read() {
-    let by = |date, descending| Sort::By { date, descending };
+    let by = |date, descending| SortOrder::By { date, descending };
     for (text, expected) in [
         ("default:desc", by(SortDate::Order, true)),
         ("default:asc", by(SortDate::Order, false)),
@@ -62,7 +62,7 @@ fn ok_every_choice_is_read() {
         ("versioncreated:asc", by(SortDate::VersionCreated, false)),
         ("versionstored:desc", by(SortDate::VersionStored, true)),
         ("versionstored:asc", by(SortDate::VersionStored, false)),
-        ("relevance", Sort::Relevance),
+        ("relevance", SortOrder::Relevance),
     ] {
         assert_eq!(read(&format!("sort={text}"), |it| it.sort()).unwrap(), expected);
     }
@@ -80,13 +80,13 @@ fn ok_every_choice_is_read() {
     assert!(expected.iter().all(|facet| found.contains(facet)), "{found:?}");
     let statuses = read("pubstatus=replaced,usable,commissioned", |it| it.statuses()).unwrap();
     assert_eq!(statuses, [PubStatus::Replaced, PubStatus::Usable, PubStatus::Commissioned]);
-    assert_eq!(read("layout=bare", |it| it.layout()).unwrap(), Layout::Bare);
+    assert_eq!(read("layout=bare", |it| it.layout()).unwrap(), DocumentLayout::Bare);
     let page = |text: &str| read(text, |it| Some(it.page())).unwrap();
     assert_eq!(page("s=0&fr=10000"), (Some(0), Some(10_000)));
     assert_eq!(page("s=10000&fr=7"), (Some(10_000), Some(7)));
     for (text, times) in [("h", 0), ("d", 1), ("w", 2), ("m", 3), ("y", 4)] {
-        let period = read(&format!("tr={text}"), |it| it.period(&Recent::ALL)).unwrap();
-        assert_eq!(period.recent, Some(Recent::ALL[times].1));
+        let period = read(&format!("tr={text}"), |it| it.period(&RecentSpan::ALL)).unwrap();
+        assert_eq!(period.recent, Some(RecentSpan::ALL[times].1));
     }
 }
 
@@ -129,7 +129,7 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
     }
     assert_eq!(refused("facets=subject", |it| it.facets()), ["enum facets"]);
     assert_eq!(refused("pubstatus=withheld", |it| it.statuses()), ["enum pubstatus"]);
-    let period = |it: &mut Parameters<'_>| it.period(&Recent::ALL);
+    let period = |it: &mut ContentParameters<'_>| it.period(&RecentSpan::ALL);
     for text in ["tr=x", "tr=hour", "tr=H", "tr=1d"] {
         assert_eq!(refused(text, period), ["enum tr"], "{text}");
     }
@@ -137,15 +137,15 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
         assert_eq!(refused(&format!("trs={text}"), period), ["format trs"], "{text}");
         assert_eq!(refused(&format!("tre={text}"), period), ["format tre"], "{text}");
     }
-    let page = |it: &mut Parameters<'_>| {
+    let page = |it: &mut ContentParameters<'_>| {
         let (size, skip) = it.page();
         Some((size?, skip?))
     };
     assert_eq!(refused("s=-1&fr=10001", page), ["minimum s", "maximum fr"]);
     assert_eq!(refused("s=10001&fr=x", page), ["maximum s", "type fr"]);
     assert_eq!(refused("s=1&s=2&fr=1.5", page), ["type s", "type fr"]);
-    let selection = |it: &mut Parameters<'_>| it.selection();
-    let searched = |it: &mut Parameters<'_>| it.selection_with_forms();
+    let selection = |it: &mut ContentParameters<'_>| it.selection();
+    let searched = |it: &mut ContentParameters<'_>| it.selection_with_forms();
     for text in ["forms=1", "forms=True", "forms=true&forms=true"] {
         assert_eq!(refused(text, searched), ["type forms"], "{text}");
     }
@@ -159,7 +159,7 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
 
 #[test]
 fn the_last_item_is_named_by_its_uri_on_any_host() {
-    let of = |text: &str| stream::last(&Query::parse(text).unwrap());
+    let of = |text: &str| stream::last(&QueryParameters::parse(text).unwrap());
     for text in
         ["last=https://other.example/media/image/a_b", "last=http%3A%2F%2Fx%2Fmedia%2Fimage%2Fa_b"]
     {

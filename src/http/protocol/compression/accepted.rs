@@ -2,32 +2,32 @@
 
 use axum::http::{HeaderMap, header};
 
-use super::encode::Coding;
+use super::encode::ContentCoding;
 
 /// The codings that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Accepted {
+pub(super) struct AcceptedCodings {
     brotli: bool,
     gzip: bool,
-    preferred: Option<Coding>,
+    preferred: Option<ContentCoding>,
 }
 
 /// The weights that a field gives.
 #[derive(Default)]
-struct Weights {
+struct CodingWeights {
     brotli: Option<f32>,
     gzip: Option<f32>,
     identity: Option<f32>,
     others: Option<f32>,
 }
 
-impl Accepted {
+impl AcceptedCodings {
     /// Reads the field of these headers. Without one nothing is coded; members that cannot be read
     /// are passed over.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
         let lines = lines.filter_map(|line| line.to_str().ok());
-        let mut weights = Weights::default();
+        let mut weights = CodingWeights::default();
         for (name, weight) in lines.flat_map(|line| line.split(',')).filter_map(member) {
             let place = match name.to_ascii_lowercase().as_str() {
                 "br" => &mut weights.brotli,
@@ -43,29 +43,29 @@ impl Accepted {
     }
 
     /// The coding that the client likes best; none where it likes the plain body better.
-    pub(super) fn preferred(&self) -> Option<Coding> {
+    pub(super) fn preferred(&self) -> Option<ContentCoding> {
         self.preferred
     }
 
     /// Whether the client accepts this coding.
-    pub(super) fn has(&self, coding: Coding) -> bool {
+    pub(super) fn has(&self, coding: ContentCoding) -> bool {
         match coding {
-            Coding::Brotli => self.brotli,
-            Coding::Gzip => self.gzip,
+            ContentCoding::Brotli => self.brotli,
+            ContentCoding::Gzip => self.gzip,
         }
     }
 }
 
-impl Weights {
-    fn accepted(&self) -> Accepted {
+impl CodingWeights {
+    fn accepted(&self) -> AcceptedCodings {
         let weight = |own: Option<f32>| own.or(self.others).unwrap_or(0.0);
         let (brotli, gzip) = (weight(self.brotli), weight(self.gzip));
         // Of two that are liked equally the shorter one is sent.
         let (coding, best) =
-            if brotli >= gzip { (Coding::Brotli, brotli) } else { (Coding::Gzip, gzip) };
+            if brotli >= gzip { (ContentCoding::Brotli, brotli) } else { (ContentCoding::Gzip, gzip) };
         let plain_is_better = self.identity.is_some_and(|identity| identity > best);
         let preferred = (best > 0.0 && !plain_is_better).then_some(coding);
-        Accepted { brotli: brotli > 0.0, gzip: gzip > 0.0, preferred }
+        AcceptedCodings { brotli: brotli > 0.0, gzip: gzip > 0.0, preferred }
     }
 }
 
@@ -93,17 +93,17 @@ mod tests {
 
     use super::*;
 
-    fn accepted(lines: &[&str]) -> Accepted {
+    fn accepted(lines: &[&str]) -> AcceptedCodings {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(header::ACCEPT_ENCODING, HeaderValue::from_str(line).unwrap());
         }
-        Accepted::of(&headers)
+        AcceptedCodings::of(&headers)
     }
 
     #[test]
     fn the_coding_with_the_highest_weight_is_preferred() {
-        let (br, gzip) = (Some(Coding::Brotli), Some(Coding::Gzip));
+        let (br, gzip) = (Some(ContentCoding::Brotli), Some(ContentCoding::Gzip));
         for (lines, expected) in [
             (&[][..], None),
             (&[""], None),
@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn every_coding_with_a_weight_is_accepted() {
         let found = accepted(&["gzip;q=0.1, identity"]);
-        assert!(found.has(Coding::Gzip) && !found.has(Coding::Brotli));
+        assert!(found.has(ContentCoding::Gzip) && !found.has(ContentCoding::Brotli));
         let found = accepted(&["gzip;q=0, *;q=0.1"]);
-        assert!(!found.has(Coding::Gzip) && found.has(Coding::Brotli));
-        assert!(!accepted(&[]).has(Coding::Gzip));
+        assert!(!found.has(ContentCoding::Gzip) && found.has(ContentCoding::Brotli));
+        assert!(!accepted(&[]).has(ContentCoding::Gzip));
     }
 
     proptest! {

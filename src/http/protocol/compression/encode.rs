@@ -21,14 +21,14 @@ const BROTLI_WINDOW: (u32, u32) = (16, 20);
 
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Coding {
+pub(super) enum ContentCoding {
     /// `br`, RFC 7932.
     Brotli,
     /// `gzip`, RFC 1952.
     Gzip,
 }
 
-impl Coding {
+impl ContentCoding {
     /// Both, the better one first.
     pub(super) const ALL: [Self; 2] = [Self::Brotli, Self::Gzip];
 
@@ -52,7 +52,7 @@ impl Coding {
 
 /// How much time a coding may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effort {
+pub(super) enum CodingEffort {
     /// It is done for each answer.
     Each,
     /// It is done once in the life of the process.
@@ -60,22 +60,22 @@ pub(super) enum Effort {
 }
 
 /// `body` in that coding; the same bytes each time.
-pub(super) fn encode(coding: Coding, effort: Effort, body: &[u8]) -> io::Result<Bytes> {
+pub(super) fn encode(coding: ContentCoding, effort: CodingEffort, body: &[u8]) -> io::Result<Bytes> {
     let mut coded = Vec::with_capacity(body.len() / 4);
     match coding {
-        Coding::Gzip => {
+        ContentCoding::Gzip => {
             let level = match effort {
-                Effort::Each => GZIP_EACH,
-                Effort::Once => GZIP_ONCE,
+                CodingEffort::Each => GZIP_EACH,
+                CodingEffort::Once => GZIP_ONCE,
             };
             let mut encoder = GzEncoder::new(&mut coded, Compression::new(level));
             encoder.write_all(body)?;
             encoder.finish()?;
         }
-        Coding::Brotli => {
+        ContentCoding::Brotli => {
             let quality = match effort {
-                Effort::Each => BROTLI_EACH,
-                Effort::Once => BROTLI_ONCE,
+                CodingEffort::Each => BROTLI_EACH,
+                CodingEffort::Once => BROTLI_ONCE,
             };
             // A window that is larger than the body costs memory and time to clear it.
             let (least, most) = BROTLI_WINDOW;
@@ -100,11 +100,11 @@ mod tests {
 
     use super::*;
 
-    fn decode(coding: Coding, coded: &[u8]) -> Vec<u8> {
+    fn decode(coding: ContentCoding, coded: &[u8]) -> Vec<u8> {
         let mut body = Vec::new();
         match coding {
-            Coding::Gzip => drop(GzDecoder::new(coded).read_to_end(&mut body).unwrap()),
-            Coding::Brotli => brotli::BrotliDecompress(&mut &*coded, &mut body).unwrap(),
+            ContentCoding::Gzip => drop(GzDecoder::new(coded).read_to_end(&mut body).unwrap()),
+            ContentCoding::Brotli => brotli::BrotliDecompress(&mut &*coded, &mut body).unwrap(),
         }
         body
     }
@@ -113,8 +113,8 @@ mod tests {
     fn what_is_coded_reads_as_it_was() {
         let hit = r#"{"headline": "Isbrytare i Kvarken", "uri": "http://a/media/image/ice"},"#;
         for body in [String::new(), "a".to_owned(), hit.to_owned(), hit.repeat(50_000)] {
-            for coding in Coding::ALL {
-                for effort in [Effort::Each, Effort::Once] {
+            for coding in ContentCoding::ALL {
+                for effort in [CodingEffort::Each, CodingEffort::Once] {
                     let coded = encode(coding, effort, body.as_bytes()).unwrap();
                     assert_eq!(decode(coding, &coded), body.as_bytes(), "{coding:?}");
                     assert_eq!(coded, encode(coding, effort, body.as_bytes()).unwrap());

@@ -1,7 +1,7 @@
 //! Answers in a content coding, gzip or brotli, for clients that accept one (RFC 9110 §8.4, §12.5.3).
 //!
 //! [`around`] stands around every address but those of media: a cached picture must not pass through
-//! anything that it has no use for. Documents of media call [`Negotiation`] themselves.
+//! anything that it has no use for. Documents of media call [`CodingNegotiation`] themselves.
 //!
 //! - *What is coded* says [`policy`], the one place that knows where secrets are.
 //! - *Entity tags* are strong and differ by coding: `"x"` becomes `"x+br"` or `"x+gzip"`. Handlers know
@@ -34,22 +34,22 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 
-use crate::http::App;
+use crate::http::AppState;
 use crate::runtime::limits::{COMPRESSED_AT_ONCE_BYTES_MAX, COMPRESSED_BYTES_MIN};
-use accepted::Accepted;
-use encode::{Coding, Effort, encode};
+use accepted::AcceptedCodings;
+use encode::{ContentCoding, CodingEffort, encode};
 
 /// Marks an answer that is the same as long as the process runs, under its entity tag.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unchanging;
+pub(crate) struct ImmutableResponse;
 
 /// What coding answers takes: places for those that are coded at a time, and what is coded once.
 #[derive(Clone, Debug)]
 pub struct Compressor {
     places: Arc<Semaphore>,
-    /// Answers marked as [`Unchanging`] by entity tag. Only files and texts that are part of the
+    /// Answers marked as [`ImmutableResponse`] by entity tag. Only files and texts that are part of the
     /// program are, so their number is that of the program's files.
-    unchanging: Arc<RwLock<HashMap<(HeaderValue, Coding), Bytes>>>,
+    unchanging: Arc<RwLock<HashMap<(HeaderValue, ContentCoding), Bytes>>>,
 }
 
 impl Default for Compressor {
@@ -60,14 +60,14 @@ impl Default for Compressor {
 }
 
 /// Codes the answers of the addresses that [`policy`] allows.
-pub(crate) async fn around(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn around(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let is_allowed =
         route.is_some_and(|route| policy::is_allowed(&app, route.as_str(), request.headers()));
     if !is_allowed {
         return next.run(request).await;
     }
-    let Some(negotiation) = Negotiation::of(&app, request.headers()) else {
+    let Some(negotiation) = CodingNegotiation::of(&app, request.headers()) else {
         return next.run(request).await;
     };
     if let Cow::Owned(headers) = negotiation.with_plain_tags(request.headers()) {
@@ -78,18 +78,18 @@ pub(crate) async fn around(State(app): State<App>, mut request: Request, next: N
 }
 
 /// What a request says of codings.
-pub(crate) struct Negotiation {
-    accepted: Accepted,
+pub(crate) struct CodingNegotiation {
+    accepted: AcceptedCodings,
     /// The lines of its `If-None-Match`.
     known: Vec<HeaderValue>,
 }
 
-impl Negotiation {
+impl CodingNegotiation {
     /// That of a request with these headers; nothing where the operator has compression turned off.
-    pub(crate) fn of(app: &App, headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn of(app: &AppState, headers: &HeaderMap) -> Option<Self> {
         let known = || headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
         let is_on = app.shared.edge.tuned.get().compression;
-        is_on.then(|| Self { accepted: Accepted::of(headers), known: known() })
+        is_on.then(|| Self { accepted: AcceptedCodings::of(headers), known: known() })
     }
 
     /// The headers with the tag of the plain representation beside each tag of an accepted coding.
@@ -98,7 +98,7 @@ impl Negotiation {
     }
 
     /// The answer in the coding that the client likes best, if it is one that can be coded.
-    pub(crate) async fn finish(&self, app: &App, mut response: Response) -> Response {
+    pub(crate) async fn finish(&self, app: &AppState, mut response: Response) -> Response {
         match response.status() {
             StatusCode::OK => self.code(&app.shared.edge.compressor, response).await,
             StatusCode::NOT_MODIFIED => {
@@ -132,7 +132,7 @@ impl Negotiation {
                 return Response::from_parts(parts, Body::from_stream(broken));
             }
         };
-        let tag = parts.extensions.get::<Unchanging>().and(parts.headers.get(header::ETAG));
+        let tag = parts.extensions.get::<ImmutableResponse>().and(parts.headers.get(header::ETAG));
         let coded = match tag {
             Some(tag) => compressor.once(tag.clone(), coding, body.clone()).await,
             None => compressor.each(coding, body.clone()).await,
@@ -148,30 +148,30 @@ impl Negotiation {
 
 impl Compressor {
     /// The body in that coding; nothing when the machine is busy.
-    async fn each(&self, coding: Coding, body: Bytes) -> Option<Bytes> {
+    async fn each(&self, coding: ContentCoding, body: Bytes) -> Option<Bytes> {
         if body.len() <= COMPRESSED_AT_ONCE_BYTES_MAX {
-            return encode(coding, Effort::Each, &body).ok();
+            return encode(coding, CodingEffort::Each, &body).ok();
         }
-        self.beside(coding, Effort::Each, body).await
+        self.beside(coding, CodingEffort::Each, body).await
     }
 
     /// The same for a body that is the same each time, under `tag`.
-    async fn once(&self, tag: HeaderValue, coding: Coding, body: Bytes) -> Option<Bytes> {
+    async fn once(&self, tag: HeaderValue, coding: ContentCoding, body: Bytes) -> Option<Bytes> {
         let key = (tag, coding);
         if let Some(coded) = self.find(&key) {
             return Some(coded);
         }
-        let coded = self.beside(coding, Effort::Once, body).await?;
+        let coded = self.beside(coding, CodingEffort::Once, body).await?;
         let mut known = self.unchanging.write();
         known.insert(key, coded.clone());
         Some(coded)
     }
 
-    fn find(&self, key: &(HeaderValue, Coding)) -> Option<Bytes> {
+    fn find(&self, key: &(HeaderValue, ContentCoding)) -> Option<Bytes> {
         self.unchanging.read().get(key).cloned()
     }
 
-    async fn beside(&self, coding: Coding, effort: Effort, body: Bytes) -> Option<Bytes> {
+    async fn beside(&self, coding: ContentCoding, effort: CodingEffort, body: Bytes) -> Option<Bytes> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let work = tokio::task::spawn_blocking(move || {
             let coded = encode(coding, effort, &body);
@@ -183,7 +183,7 @@ impl Compressor {
 }
 
 /// Says in which coding the body is.
-fn describe(headers: &mut HeaderMap, coding: Coding) {
+fn describe(headers: &mut HeaderMap, coding: ContentCoding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     tags::mark(headers, coding);
     // That of the plain body; the length of this one is known to whoever sends it.
@@ -223,15 +223,15 @@ mod tests {
             Compressor { places: Arc::new(Semaphore::new(0)), ..Compressor::default() };
         let body = |length: usize| Bytes::from("a".repeat(length));
         let large = body(COMPRESSED_AT_ONCE_BYTES_MAX + 1);
-        assert_eq!(compressor.each(Coding::Gzip, large.clone()).await, None);
+        assert_eq!(compressor.each(ContentCoding::Gzip, large.clone()).await, None);
         let tag = HeaderValue::from_static("\"x\"");
-        assert_eq!(compressor.once(tag.clone(), Coding::Gzip, large.clone()).await, None);
-        assert!(compressor.each(Coding::Gzip, body(2000)).await.unwrap().len() < 200);
+        assert_eq!(compressor.once(tag.clone(), ContentCoding::Gzip, large.clone()).await, None);
+        assert!(compressor.each(ContentCoding::Gzip, body(2000)).await.unwrap().len() < 200);
         // What is known already needs no place.
         compressor.places.add_permits(1);
-        let coded = compressor.once(tag.clone(), Coding::Gzip, large.clone()).await.unwrap();
+        let coded = compressor.once(tag.clone(), ContentCoding::Gzip, large.clone()).await.unwrap();
         compressor.places.close();
-        assert_eq!(compressor.once(tag.clone(), Coding::Gzip, large.clone()).await, Some(coded));
-        assert_eq!(compressor.once(tag, Coding::Brotli, large).await, None);
+        assert_eq!(compressor.once(tag.clone(), ContentCoding::Gzip, large.clone()).await, Some(coded));
+        assert_eq!(compressor.once(tag, ContentCoding::Brotli, large).await, None);
     }
 }

@@ -9,12 +9,12 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-use crate::http::App;
+use crate::http::AppState;
 use crate::http::site::session;
 
 /// Whether the answers of an address may be coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum CompressionRule {
     /// Nothing secret is in them.
     Coded,
     /// Only those to somebody who shows no session: others carry the token of forms.
@@ -23,11 +23,11 @@ enum Rule {
     Plain,
 }
 
-use Rule::{Coded, CodedForStrangers, Plain};
+use CompressionRule::{Coded, CodedForStrangers, Plain};
 
 /// The rules, by the beginning of the route; the longest that fits counts. An address that is not here is
 /// plain, and the test below asks for its line.
-const RULES: [(&str, Rule); 36] = [
+const RULES: [(&str, CompressionRule); 36] = [
     ("/content/v1/", Coded),
     // All but the last byte of its answer must be worthless: a reader who has that has the items. Of
     // a coded text more is missing than its end, or less.
@@ -75,7 +75,7 @@ const RULES: [(&str, Rule); 36] = [
 ];
 
 /// Whether the answer of a route to a request with these headers may be coded.
-pub(super) fn is_allowed(app: &App, route: &str, headers: &HeaderMap) -> bool {
+pub(super) fn is_allowed(app: &AppState, route: &str, headers: &HeaderMap) -> bool {
     match rule(route) {
         Some(Coded) => true,
         Some(CodedForStrangers) => !session::is_shown(app, headers),
@@ -83,7 +83,7 @@ pub(super) fn is_allowed(app: &App, route: &str, headers: &HeaderMap) -> bool {
     }
 }
 
-fn rule(route: &str) -> Option<Rule> {
+fn rule(route: &str) -> Option<CompressionRule> {
     // `/` begins every route and stands for the first page alone.
     let fits = |prefix: &str| if prefix == "/" { route == "/" } else { route.starts_with(prefix) };
     let fitting = RULES.into_iter().filter(|(prefix, _)| fits(prefix));

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-use super::{accepted::Accepted, encode::Coding};
-use crate::http::protocol::conditional::{Tag, tags};
+use super::{accepted::AcceptedCodings, encode::ContentCoding};
+use crate::http::protocol::conditional::{EntityTagRef, tags};
 
 /// The headers with a plain tag beside each tag of a coding that the client accepts, so that a
 /// handler, which knows the plain ones, finds what it has.
-pub(super) fn with_plain<'a>(headers: &'a HeaderMap, accepted: &Accepted) -> Cow<'a, HeaderMap> {
+pub(super) fn with_plain<'a>(headers: &'a HeaderMap, accepted: &AcceptedCodings) -> Cow<'a, HeaderMap> {
     let mut changed = Cow::Borrowed(headers);
     for (field, takes_weak) in [(header::IF_NONE_MATCH, true), (header::IF_MATCH, false)] {
         for line in headers.get_all(&field) {
@@ -24,8 +24,8 @@ pub(super) fn with_plain<'a>(headers: &'a HeaderMap, accepted: &Accepted) -> Cow
 }
 
 /// The plain tag that this one of an accepted coding stands for.
-fn plain(tag: &Tag<'_>, accepted: &Accepted) -> Option<HeaderValue> {
-    let codings = Coding::ALL.into_iter().filter(|coding| accepted.has(*coding));
+fn plain(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<HeaderValue> {
+    let codings = ContentCoding::ALL.into_iter().filter(|coding| accepted.has(*coding));
     let mut plain =
         codings.filter_map(|coding| tag.opaque.strip_suffix(coding.suffix().as_bytes()));
     let text = std::str::from_utf8(plain.next()?).ok()?;
@@ -33,19 +33,19 @@ fn plain(tag: &Tag<'_>, accepted: &Accepted) -> Option<HeaderValue> {
 }
 
 /// Turns the tag into that of the coding.
-pub(super) fn mark(headers: &mut HeaderMap, coding: Coding) {
+pub(super) fn mark(headers: &mut HeaderMap, coding: ContentCoding) {
     if let Some(tag) = headers.get(header::ETAG).and_then(|tag| coded(tag, coding)) {
         headers.insert(header::ETAG, tag);
     }
 }
 
-fn coded(tag: &HeaderValue, coding: Coding) -> Option<HeaderValue> {
+fn coded(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
     let opaque = tag.to_str().ok()?.strip_suffix('"')?;
     HeaderValue::from_str(&format!("{opaque}{}\"", coding.suffix())).ok()
 }
 
 /// Makes the tag of a 304 the one that the client has, by the lines `known` of its `If-None-Match`.
-pub(super) fn name_known(headers: &mut HeaderMap, known: &[HeaderValue], accepted: &Accepted) {
+pub(super) fn name_known(headers: &mut HeaderMap, known: &[HeaderValue], accepted: &AcceptedCodings) {
     let Some(plain) = headers.get(header::ETAG).cloned() else { return };
     let is_known = |tag: &HeaderValue| {
         let opaque = tags(tag.as_bytes()).next().map(|tag| tag.opaque.to_owned());
@@ -53,7 +53,7 @@ pub(super) fn name_known(headers: &mut HeaderMap, known: &[HeaderValue], accepte
         opaque.is_some_and(|opaque| all.into_iter().any(|tag| tag.opaque == opaque))
     };
     // The one that would be sent comes first: a cache may hold several.
-    let others = Coding::ALL.into_iter().filter(|coding| accepted.has(*coding));
+    let others = ContentCoding::ALL.into_iter().filter(|coding| accepted.has(*coding));
     let codings = accepted.preferred().into_iter().chain(others);
     let coded = codings.filter_map(|coding| coded(&plain, coding)).find(is_known);
     if let Some(tag) = coded {
@@ -73,8 +73,8 @@ mod tests {
         headers
     }
 
-    fn accepting(text: &'static str) -> Accepted {
-        Accepted::of(&headers(&[(header::ACCEPT_ENCODING, text)]))
+    fn accepting(text: &'static str) -> AcceptedCodings {
+        AcceptedCodings::of(&headers(&[(header::ACCEPT_ENCODING, text)]))
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_coded_tag_is_strong_and_ends_in_its_coding() {
         let mut answer = headers(&[(header::ETAG, "\"a\"")]);
-        mark(&mut answer, Coding::Gzip);
+        mark(&mut answer, ContentCoding::Gzip);
         assert_eq!(answer[header::ETAG], "\"a+gzip\"");
     }
 }

@@ -8,12 +8,12 @@ use axum::{body::Body, extract::Request};
 use futures_util::StreamExt;
 use serde_json::Value;
 
-use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::BODY_DISCARD_BYTES_MAX;
 
 /// Reads the body of `request` as JSON of `bytes_max` bytes at most.
 ///
-/// Fails with [`Kind::TooLarge`] beyond that, and as a failed validation when the body breaks off,
+/// Fails with [`ErrorKind::TooLarge`] beyond that, and as a failed validation when the body breaks off,
 /// is empty or is not JSON.
 pub async fn json(request: Request, bytes_max: usize) -> Result<Value> {
     let bytes = read(request.into_body(), bytes_max).await?;
@@ -48,7 +48,7 @@ async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
     }
     if beyond > 0 {
         let message = format!("The body has more than {bytes_max} bytes");
-        return Err(Error::new(Kind::TooLarge, message));
+        return Err(Error::new(ErrorKind::TooLarge, message));
     }
     Ok(bytes)
 }

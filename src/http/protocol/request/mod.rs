@@ -14,17 +14,17 @@ pub(in crate::http) mod tests;
 use axum::extract::{Path, rejection::PathRejection};
 
 pub use body::{json, parse_json};
-pub use object::{Field, Format, Object, Presence, Text, is_email, object, objects};
-pub use query::Query;
+pub use object::{PropertyValue, TextFormat, PropertyReader, Presence, TextRule, is_email, object, objects};
+pub use query::QueryParameters;
 pub(in crate::http) use query::{choose, elements};
 
-use crate::runtime::error::{Detail, Error, Result};
+use crate::runtime::error::{ErrorDetail, Error, Result};
 
 /// Collects what is wrong with the parts of a request.
 #[derive(Debug, Default)]
-pub struct Problems(Vec<Detail>);
+pub struct ValidationErrors(Vec<ErrorDetail>);
 
-impl Problems {
+impl ValidationErrors {
     /// None so far.
     #[must_use]
     pub fn new() -> Self {
@@ -56,7 +56,7 @@ impl Problems {
 }
 
 /// The parameter `name` as a number of things, `max` at most.
-pub fn count(query: &Query, name: &str, max: usize) -> Result<Option<usize>> {
+pub fn count(query: &QueryParameters, name: &str, max: usize) -> Result<Option<usize>> {
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let found = query.integer(name, 0..=max)?;
     found.map(|value| usize::try_from(value).map_err(Error::internal)).transpose()

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::runtime::error::{Detail, Error, Result};
+use crate::runtime::error::{ErrorDetail, Error, Result};
 use crate::runtime::json_object::ObjectReader;
 use crate::runtime::limits::{EMAIL_CHARS_MAX, URI_CHARS_MAX};
 
@@ -28,7 +28,7 @@ pub enum Presence {
 
 /// A property as it was found. What broke a rule counts as absent and is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Field<T> {
+pub enum PropertyValue<T> {
     /// Not there.
     Absent,
     /// There as `null`.
@@ -37,7 +37,7 @@ pub enum Field<T> {
     Given(T),
 }
 
-impl<T> Field<T> {
+impl<T> PropertyValue<T> {
     /// The value, if there is one.
     pub fn given(self) -> Option<T> {
         match self {
@@ -47,11 +47,11 @@ impl<T> Field<T> {
     }
 
     /// What `next` makes of the value; absent where it makes nothing of it.
-    fn and_then<U>(self, next: impl FnOnce(T) -> Option<U>) -> Field<U> {
+    fn and_then<U>(self, next: impl FnOnce(T) -> Option<U>) -> PropertyValue<U> {
         match self {
-            Self::Given(value) => next(value).map_or(Field::Absent, Field::Given),
-            Self::Null => Field::Null,
-            Self::Absent => Field::Absent,
+            Self::Given(value) => next(value).map_or(PropertyValue::Absent, PropertyValue::Given),
+            Self::Null => PropertyValue::Null,
+            Self::Absent => PropertyValue::Absent,
         }
     }
 
@@ -67,7 +67,7 @@ impl<T> Field<T> {
 
 /// What a text looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum TextFormat {
     /// One line: no control characters.
     Line,
     /// Several lines: no control characters but tab, line feed and carriage return.
@@ -82,26 +82,26 @@ pub enum Format {
 
 /// What a text must keep to.
 #[derive(Clone, Copy, Debug)]
-pub struct Text {
+pub struct TextRule {
     /// What it looks like.
-    pub format: Format,
+    pub format: TextFormat,
     /// Its characters at most.
     pub chars_max: usize,
 }
 
-impl Text {
+impl TextRule {
     /// An e-mail address.
-    pub const EMAIL: Self = Self { format: Format::Email, chars_max: EMAIL_CHARS_MAX };
+    pub const EMAIL: Self = Self { format: TextFormat::Email, chars_max: EMAIL_CHARS_MAX };
     /// A UUID.
-    pub const UUID: Self = Self { format: Format::Uuid, chars_max: 36 };
+    pub const UUID: Self = Self { format: TextFormat::Uuid, chars_max: 36 };
 
     /// A URI, of a length that URLs have.
-    pub const URI: Self = Self { format: Format::Uri, chars_max: URI_CHARS_MAX };
+    pub const URI: Self = Self { format: TextFormat::Uri, chars_max: URI_CHARS_MAX };
 
     /// One line of `chars_max` characters at most.
     #[must_use]
     pub const fn line(chars_max: usize) -> Self {
-        Self { format: Format::Line, chars_max }
+        Self { format: TextFormat::Line, chars_max }
     }
 
     /// The rule that `text` breaks, with a message that names no part.
@@ -113,13 +113,13 @@ impl Text {
         let clean =
             |allowed: &[char]| !text.contains(|c: char| c.is_control() && !allowed.contains(&c));
         let (good, rule, expected) = match self.format {
-            Format::Line => (clean(&[]), "pattern", "must not have control characters"),
-            Format::Lines => {
+            TextFormat::Line => (clean(&[]), "pattern", "must not have control characters"),
+            TextFormat::Lines => {
                 (clean(&['\t', '\n', '\r']), "pattern", "must not have control characters")
             }
-            Format::Email => (is_email(text), "format", "is not an e-mail address"),
-            Format::Uuid => (is_uuid(text), "format", "is not a UUID"),
-            Format::Uri => (is_uri(text), "format", "is not a URI"),
+            TextFormat::Email => (is_email(text), "format", "is not an e-mail address"),
+            TextFormat::Uuid => (is_uuid(text), "format", "is not a UUID"),
+            TextFormat::Uri => (is_uri(text), "format", "is not a URI"),
         };
         (!good).then(|| (rule, expected.to_owned()))
     }
@@ -127,21 +127,21 @@ impl Text {
 
 /// Reads one object; see [`object`].
 #[derive(Debug)]
-pub struct Object<'a> {
+pub struct PropertyReader<'a> {
     reader: ObjectReader<'a>,
     others_allowed: bool,
-    problems: Vec<Detail>,
+    problems: Vec<ErrorDetail>,
 }
 
 /// Reads the body `value`, an object, with `read`.
 ///
 /// Fails with all that `read` found wrong and with the properties that it did not ask for.
-pub fn object<T>(value: &Value, read: impl FnOnce(&mut Object<'_>) -> T) -> Result<T> {
+pub fn object<T>(value: &Value, read: impl FnOnce(&mut PropertyReader<'_>) -> T) -> Result<T> {
     let Value::Object(members) = value else {
         let message = format!("the body is {}, expected an object", kind_of(value));
         return Err(Error::invalid("body", "", "type", message));
     };
-    let mut object = Object::new(ObjectReader::new("", members));
+    let mut object = PropertyReader::new(ObjectReader::new("", members));
     let outcome = read(&mut object);
     let problems = object.close();
     if problems.is_empty() { Ok(outcome) } else { Err(Error::invalid_parts(problems)) }
@@ -154,7 +154,7 @@ pub fn object<T>(value: &Value, read: impl FnOnce(&mut Object<'_>) -> T) -> Resu
 pub fn objects<T>(
     value: &Value,
     max: usize,
-    mut read: impl FnMut(&mut Object<'_>) -> T,
+    mut read: impl FnMut(&mut PropertyReader<'_>) -> T,
 ) -> Result<Vec<T>> {
     let Value::Array(elements) = value else {
         let message = format!("the body is {}, expected an array", kind_of(value));
@@ -172,10 +172,10 @@ pub fn objects<T>(
         }
         let Value::Object(members) = element else {
             let message = format!("{place} is {}, expected an object", kind_of(element));
-            problems.push(Detail::of_rule("type", "body", place.to_string(), message));
+            problems.push(ErrorDetail::of_rule("type", "body", place.to_string(), message));
             continue;
         };
-        let mut object = Object::new(ObjectReader::new(format!("{place}."), members));
+        let mut object = PropertyReader::new(ObjectReader::new(format!("{place}."), members));
         outcomes.push(read(&mut object));
         problems.extend(object.close());
     }
@@ -191,7 +191,7 @@ fn check_length(path: &str, length: usize, max: usize) -> Result<()> {
     Err(Error::invalid("body", path, "maximum", message))
 }
 
-impl<'a> Object<'a> {
+impl<'a> PropertyReader<'a> {
     fn new(reader: ObjectReader<'a>) -> Self {
         Self { reader, others_allowed: false, problems: Vec::new() }
     }
@@ -206,24 +206,24 @@ impl<'a> Object<'a> {
         let path = self.reader.path(name);
         let message = format!("{path} {message}");
         let error_code = error_code.to_owned();
-        self.problems.push(Detail { error_code, location: "body", message, path });
+        self.problems.push(ErrorDetail { error_code, location: "body", message, path });
     }
 
     /// Notes that the property `name` breaks `rule` of the contract.
     pub fn break_rule(&mut self, name: &str, rule: &str, message: &str) {
         let path = self.reader.path(name);
         let message = format!("{path} {message}");
-        self.problems.push(Detail::of_rule(rule, "body", path, message));
+        self.problems.push(ErrorDetail::of_rule(rule, "body", path, message));
     }
 
     /// The text `name`.
-    pub fn text(&mut self, name: &'static str, presence: Presence, text: Text) -> Field<String> {
+    pub fn text(&mut self, name: &'static str, presence: Presence, text: TextRule) -> PropertyValue<String> {
         let found = self.read(name, presence, "a string", Value::as_str);
         found.and_then(|found| self.check(name, text, found))
     }
 
     /// The text `name`, which must be there; empty when it is not, which is reported.
-    pub fn required(&mut self, name: &'static str, text: Text) -> String {
+    pub fn required(&mut self, name: &'static str, text: TextRule) -> String {
         self.text(name, Presence::Required, text).given().unwrap_or_default()
     }
 
@@ -233,7 +233,7 @@ impl<'a> Object<'a> {
         name: &'static str,
         presence: Presence,
         choices: &[(&str, T)],
-    ) -> Field<T> {
+    ) -> PropertyValue<T> {
         self.read(name, presence, "a string", Value::as_str).and_then(|text| {
             let found = choices.iter().find(|(choice, _)| *choice == text);
             if found.is_none() {
@@ -245,7 +245,7 @@ impl<'a> Object<'a> {
     }
 
     /// The boolean `name`.
-    pub fn flag(&mut self, name: &'static str, presence: Presence) -> Field<bool> {
+    pub fn flag(&mut self, name: &'static str, presence: Presence) -> PropertyValue<bool> {
         self.read(name, presence, "a boolean", Value::as_bool)
     }
 
@@ -254,9 +254,9 @@ impl<'a> Object<'a> {
         &mut self,
         name: &'static str,
         presence: Presence,
-        text: Text,
+        text: TextRule,
         max: usize,
-    ) -> Field<Vec<String>> {
+    ) -> PropertyValue<Vec<String>> {
         self.read(name, presence, "an array", Value::as_array).and_then(|elements| {
             if let Err(beyond) = check_length(&self.reader.path(name), elements.len(), max) {
                 self.problems.extend_from_slice(beyond.details());
@@ -283,10 +283,10 @@ impl<'a> Object<'a> {
         &mut self,
         name: &'static str,
         presence: Presence,
-        read: impl FnOnce(&mut Object<'_>) -> T,
-    ) -> Field<T> {
+        read: impl FnOnce(&mut PropertyReader<'_>) -> T,
+    ) -> PropertyValue<T> {
         self.read(name, presence, "an object", Value::as_object).and_then(|members| {
-            let mut nested = Object::new(self.reader.within(name, members));
+            let mut nested = PropertyReader::new(self.reader.within(name, members));
             let outcome = read(&mut nested);
             self.problems.extend(nested.close());
             Some(outcome)
@@ -298,7 +298,7 @@ impl<'a> Object<'a> {
         &mut self,
         name: &'static str,
         presence: Presence,
-    ) -> Field<Map<String, Value>> {
+    ) -> PropertyValue<Map<String, Value>> {
         self.read(name, presence, "an object", |value| value.as_object().cloned())
     }
 
@@ -308,24 +308,24 @@ impl<'a> Object<'a> {
         presence: Presence,
         expected: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
-    ) -> Field<T> {
+    ) -> PropertyValue<T> {
         match (self.reader.find(name), presence) {
             (None, Presence::Required) => self.break_rule(name, "required", "is missing"),
             (None, Presence::NotNull | Presence::Optional) => {}
             (Some(Value::Null), Presence::Required | Presence::NotNull) => {
                 self.break_rule(name, "type", "must not be null");
             }
-            (Some(Value::Null), Presence::Optional) => return Field::Null,
+            (Some(Value::Null), Presence::Optional) => return PropertyValue::Null,
             (Some(value), _) => match read(value) {
-                Some(read) => return Field::Given(read),
+                Some(read) => return PropertyValue::Given(read),
                 None => self.wrong_type(name, value, expected),
             },
         }
-        Field::Absent
+        PropertyValue::Absent
     }
 
     /// The text `found` of the property `name`, if it keeps to `text`.
-    fn check(&mut self, name: &str, text: Text, found: &str) -> Option<String> {
+    fn check(&mut self, name: &str, text: TextRule, found: &str) -> Option<String> {
         let Some((rule, message)) = text.check(found) else { return Some(found.to_owned()) };
         self.break_rule(name, rule, &message);
         None
@@ -336,7 +336,7 @@ impl<'a> Object<'a> {
         self.break_rule(name, "type", &message);
     }
 
-    fn close(mut self) -> Vec<Detail> {
+    fn close(mut self) -> Vec<ErrorDetail> {
         if !self.others_allowed {
             let others: Vec<_> = self.reader.unknown().take(ADDITIONAL_NAMED_MAX).collect();
             for (name, _) in others {

@@ -17,14 +17,14 @@ const ECHO_CHARS_MAX: usize = 40;
 
 /// The decoded parameters of a request, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
-    pairs: Vec<(String, Value)>,
+pub struct QueryParameters {
+    pairs: Vec<(String, DecodedValue)>,
 }
 
 /// A decoded value; nothing where it is not UTF-8.
-type Value = Option<String>;
+type DecodedValue = Option<String>;
 
-impl Query {
+impl QueryParameters {
     /// The parameters of `uri`.
     ///
     /// Fails when there are more than the service takes.
@@ -65,12 +65,12 @@ impl Query {
 
     /// The field `name` of a form that the query was made from: empty where somebody emptied it.
     ///
-    /// Fails as [`Query::text`] does.
+    /// Fails as [`QueryParameters::text`] does.
     pub fn field(&self, name: &str) -> Result<Option<&str>> {
         self.single(name, |_| true)
     }
 
-    fn single(&self, name: &str, counts: impl Fn(&Value) -> bool) -> Result<Option<&str>> {
+    fn single(&self, name: &str, counts: impl Fn(&DecodedValue) -> bool) -> Result<Option<&str>> {
         let mut found = self.pairs.iter().filter(|(key, value)| key == name && counts(value));
         let first = found.next();
         if found.next().is_some() {
@@ -179,7 +179,7 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
-fn known<'a>(name: &str, value: &'a Value) -> Result<&'a str> {
+fn known<'a>(name: &str, value: &'a DecodedValue) -> Result<&'a str> {
     let wrong = || Error::invalid("query", name, "format", format!("{name} is not UTF-8"));
     value.as_deref().ok_or_else(wrong)
 }

@@ -8,23 +8,23 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::runtime::error::Kind;
+use crate::runtime::error::ErrorKind;
 use crate::runtime::limits::{BODY_DISCARD_BYTES_MAX, QUERY_BYTES_MAX, QUERY_VALUES_MAX};
 
 /// Rule (or `errorCode` of its own) and path of every entry.
 pub(in crate::http) fn problems(error: &Error) -> Vec<(String, String)> {
-    let entry = |detail: &Detail| {
+    let entry = |detail: &ErrorDetail| {
         let code = detail.error_code.as_str();
         let rule = code.strip_suffix(".openapi.requestValidation").unwrap_or(code);
         (rule.to_owned(), detail.path.clone())
     };
-    assert_eq!(error.kind(), Kind::InvalidArgument);
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert_eq!(error.message(), "Request validation failed");
     error.details().iter().map(entry).collect()
 }
 
-fn query(text: &str) -> Query {
-    Query::parse(text).unwrap()
+fn query(text: &str) -> QueryParameters {
+    QueryParameters::parse(text).unwrap()
 }
 
 fn check_refused<T: std::fmt::Debug>(outcome: Result<T>, rule: &str, path: &str) {
@@ -36,7 +36,7 @@ fn check_refused<T: std::fmt::Debug>(outcome: Result<T>, rule: &str, path: &str)
 fn ok_a_query_is_form_encoded() {
     let query = query("");
     assert_eq!(query.text("q").unwrap(), None);
-    let found = Query::parse("q=a+b%2Bc%20d&x&%71q=%C3%A5&empty=").unwrap();
+    let found = QueryParameters::parse("q=a+b%2Bc%20d&x&%71q=%C3%A5&empty=").unwrap();
     assert_eq!(found.text("q").unwrap(), Some("a b+c d"));
     assert_eq!(found.text("x").unwrap(), None);
     assert_eq!(found.text("qq").unwrap(), Some("å"));
@@ -140,8 +140,8 @@ proptest! {
 
 #[test]
 fn err_a_query_without_end_is_refused() {
-    check_refused(Query::parse(&"a".repeat(QUERY_BYTES_MAX + 1)), "maximum", "");
-    check_refused(Query::parse(&"a&".repeat(QUERY_VALUES_MAX + 1)), "maximum", "");
+    check_refused(QueryParameters::parse(&"a".repeat(QUERY_BYTES_MAX + 1)), "maximum", "");
+    check_refused(QueryParameters::parse(&"a&".repeat(QUERY_VALUES_MAX + 1)), "maximum", "");
     let long = format!("p={}", "a,".repeat(QUERY_VALUES_MAX + 1));
     check_refused(query(&long).list("p"), "maximum", "p");
     assert_eq!(query(&"p=a&".repeat(QUERY_VALUES_MAX)).list("p").unwrap().len(), QUERY_VALUES_MAX);
@@ -150,31 +150,31 @@ fn err_a_query_without_end_is_refused() {
 #[test]
 fn all_problems_are_told_at_once() {
     let query = query("size=x");
-    let mut problems_found = Problems::new();
+    let mut problems_found = ValidationErrors::new();
     let model = problems_found.keep(query.required("model"));
     let size = problems_found.keep(query.integer("size", 0..=9));
     assert!(model.is_none() && size.is_none());
     let error = problems_found.end(model).unwrap_err();
     let expected = [("required", "model"), ("type", "size")];
     assert_eq!(problems(&error), expected.map(|(rule, path)| (rule.to_owned(), path.to_owned())));
-    assert_eq!(Problems::new().end(Some(1)).unwrap(), 1);
+    assert_eq!(ValidationErrors::new().end(Some(1)).unwrap(), 1);
 }
 
 /// The properties of a made-up body, as they were found.
 #[derive(Debug, PartialEq, Eq)]
 struct Sample {
     email: String,
-    note: Field<String>,
-    inner: Field<Field<bool>>,
-    kind: Field<u8>,
+    note: PropertyValue<String>,
+    inner: PropertyValue<PropertyValue<bool>>,
+    kind: PropertyValue<u8>,
 }
 
 fn sample(body: &Value) -> Result<Sample> {
     object(body, |sample| Sample {
-        email: sample.required("email", Text::EMAIL),
-        note: sample.text("note", Presence::Optional, Text::line(3)),
+        email: sample.required("email", TextRule::EMAIL),
+        note: sample.text("note", Presence::Optional, TextRule::line(3)),
         inner: sample.object("inner", Presence::NotNull, |inner| {
-            inner.text("id", Presence::Optional, Text::UUID);
+            inner.text("id", Presence::Optional, TextRule::UUID);
             inner.flag("on", Presence::NotNull)
         }),
         kind: sample.one_of("kind", Presence::Optional, &[("a", 1), ("b", 2)]),
@@ -185,20 +185,20 @@ fn sample(body: &Value) -> Result<Sample> {
 fn ok_properties_are_read_as_absent_null_or_given() {
     let found = sample(&json!({ "email": "a@b.example" })).unwrap();
     let email = "a@b.example".to_owned();
-    let absent = Sample { email, note: Field::Absent, inner: Field::Absent, kind: Field::Absent };
+    let absent = Sample { email, note: PropertyValue::Absent, inner: PropertyValue::Absent, kind: PropertyValue::Absent };
     assert_eq!(found, absent);
     let body = json!({ "email": "a@b.example", "note": null, "inner": { "on": false },
         "kind": "b" });
     let given = Sample {
-        note: Field::Null,
-        inner: Field::Given(Field::Given(false)),
-        kind: Field::Given(2),
+        note: PropertyValue::Null,
+        inner: PropertyValue::Given(PropertyValue::Given(false)),
+        kind: PropertyValue::Given(2),
         ..absent
     };
     assert_eq!(sample(&body).unwrap(), given);
     let note = |text: &str| sample(&json!({ "email": "a@b.example", "note": text })).unwrap().note;
-    assert_eq!(note("åäö"), Field::Given("åäö".to_owned()));
-    assert_eq!(note(""), Field::Given(String::new()));
+    assert_eq!(note("åäö"), PropertyValue::Given("åäö".to_owned()));
+    assert_eq!(note(""), PropertyValue::Given(String::new()));
 }
 
 #[test]
@@ -289,7 +289,7 @@ async fn read(body: Vec<u8>, kind: Option<&str>, bytes_max: usize) -> Result<Val
 
 #[test]
 fn a_uri_has_a_scheme_and_only_characters_of_uris() {
-    let is_uri = |text: &str| Text::URI.check(text).is_none();
+    let is_uri = |text: &str| TextRule::URI.check(text).is_none();
     for text in [
         "http://a.example/media/image/x",
         "HTTPS://[::1]:8080/x?y=%C3%A5#z",
@@ -320,7 +320,7 @@ fn a_uri_has_a_scheme_and_only_characters_of_uris() {
 }
 
 fn uris(body: &Value) -> Result<Vec<String>> {
-    objects(body, 3, |element| element.required("uri", Text::URI))
+    objects(body, 3, |element| element.required("uri", TextRule::URI))
 }
 
 #[test]
@@ -366,11 +366,11 @@ async fn err_a_body_that_is_no_json_is_refused() {
 #[tokio::test]
 async fn err_a_body_beyond_its_cap_is_too_large_however_it_comes() {
     let error = read(vec![b' '; 11], None, 10).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::TooLarge);
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
     let chunks = (0..200).map(|_| Ok::<_, std::io::Error>(vec![b' '; BODY_DISCARD_BYTES_MAX]));
     let endless = Body::from_stream(futures_util::stream::iter(chunks));
     let error = json(Request::new(endless), 10).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::TooLarge);
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
     let broken = futures_util::stream::iter([Err::<Vec<u8>, _>(std::io::Error::other("gone"))]);
     check_refused(json(Request::new(Body::from_stream(broken)), 10).await, "format", "");
 }
@@ -395,7 +395,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn any_query_is_read_or_refused(text in "[a-c=&,%+\\[\\]0-9é-]{0,40}") {
-        let query = Query::parse(&text).unwrap();
+        let query = QueryParameters::parse(&text).unwrap();
         for name in ["a", "b", ""] {
             let _ = query.text(name);
             let _ = query.integer(name, -5..=5);
@@ -415,14 +415,14 @@ proptest! {
         let name = if bracketed { "p[]" } else { "p" };
         let mut text = form_urlencoded::Serializer::new(String::new());
         let text = text.extend_pairs(elements.iter().map(|element| (name, element))).finish();
-        let query = Query::parse(&text).unwrap();
+        let query = QueryParameters::parse(&text).unwrap();
         prop_assert_eq!(query.list("p").unwrap(), elements);
     }
 
     #[test]
     fn any_bytes_are_json_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         if let Err(error) = parse_json(&bytes) {
-            prop_assert_eq!(error.kind(), Kind::InvalidArgument);
+            prop_assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }
     }
 

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Form;
+use super::FormFields;
 
 /// How a setting is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SettingKind {
     /// One line.
     Text,
     /// A port.
@@ -32,20 +32,20 @@ enum Kind {
 
 /// A setting of a method. Texts are English, as templates say them.
 #[derive(Clone, Copy, Debug)]
-struct Setting {
+struct ChannelSetting {
     name: &'static str,
     label: &'static str,
-    kind: Kind,
+    kind: SettingKind,
     is_needed: bool,
     hint: &'static str,
 }
 
-impl Setting {
-    const fn needed(name: &'static str, label: &'static str, kind: Kind) -> Self {
+impl ChannelSetting {
+    const fn needed(name: &'static str, label: &'static str, kind: SettingKind) -> Self {
         Self { name, label, kind, is_needed: true, hint: "" }
     }
 
-    const fn optional(name: &'static str, label: &'static str, kind: Kind) -> Self {
+    const fn optional(name: &'static str, label: &'static str, kind: SettingKind) -> Self {
         Self { name, label, kind, is_needed: false, hint: "" }
     }
 
@@ -55,71 +55,71 @@ impl Setting {
     }
 
     fn is_secret(&self) -> bool {
-        matches!(self.kind, Kind::Secret | Kind::LongSecret)
+        matches!(self.kind, SettingKind::Secret | SettingKind::LongSecret)
     }
 
     /// The name of its field. What begins with `secret.` is not shown where a form is kept.
     fn field(&self) -> String {
-        let is_hidden = self.is_secret() || self.kind == Kind::Address;
+        let is_hidden = self.is_secret() || self.kind == SettingKind::Address;
         let group = if is_hidden { "secret" } else { "setting" };
         format!("{group}.{}", self.name)
     }
 }
 
-const HOST: Setting = Setting::needed("host", "Host", Kind::Text);
-const USER: Setting = Setting::needed("username", "User name", Kind::Text);
-const PASSWORD: Setting = Setting::needed("password", "Password", Kind::Secret);
-const FOLDER: Setting = Setting::optional("path", "Folder", Kind::Text);
-const PLAIN: Setting = Setting::optional("allowHttp", "Allow http without TLS", Kind::Tick);
-const AUTHORITY: Setting =
-    Setting::optional("ca", "Certificates of the server's own authority (PEM)", Kind::Long)
+const HOST: ChannelSetting = ChannelSetting::needed("host", "Host", SettingKind::Text);
+const USER: ChannelSetting = ChannelSetting::needed("username", "User name", SettingKind::Text);
+const PASSWORD: ChannelSetting = ChannelSetting::needed("password", "Password", SettingKind::Secret);
+const FOLDER: ChannelSetting = ChannelSetting::optional("path", "Folder", SettingKind::Text);
+const PLAIN: ChannelSetting = ChannelSetting::optional("allowHttp", "Allow http without TLS", SettingKind::Tick);
+const AUTHORITY: ChannelSetting =
+    ChannelSetting::optional("ca", "Certificates of the server's own authority (PEM)", SettingKind::Long)
         .hint("Only for servers that no public authority vouches for.");
 
-const FTP: [Setting; 5] =
-    [HOST, Setting::optional("port", "Port", Kind::Number), USER, PASSWORD, FOLDER];
-const FTPS: [Setting; 7] = [
+const FTP: [ChannelSetting; 5] =
+    [HOST, ChannelSetting::optional("port", "Port", SettingKind::Number), USER, PASSWORD, FOLDER];
+const FTPS: [ChannelSetting; 7] = [
     HOST,
-    Setting::optional("port", "Port", Kind::Number),
-    Setting::optional("implicit", "Implicit TLS (port 990)", Kind::Tick),
+    ChannelSetting::optional("port", "Port", SettingKind::Number),
+    ChannelSetting::optional("implicit", "Implicit TLS (port 990)", SettingKind::Tick),
     USER,
     PASSWORD,
     FOLDER,
     AUTHORITY,
 ];
-const SFTP: [Setting; 8] = [
+const SFTP: [ChannelSetting; 8] = [
     HOST,
-    Setting::optional("port", "Port", Kind::Number),
-    Setting::needed("hostKey", "Key of the host", Kind::Text)
+    ChannelSetting::optional("port", "Port", SettingKind::Number),
+    ChannelSetting::needed("hostKey", "Key of the host", SettingKind::Text)
         .hint("Its fingerprint, SHA256:…, or a line such as ssh-ed25519 AAAA…"),
     USER,
-    Setting::optional("password", "Password", Kind::Secret).hint("Or a private key below."),
-    Setting::optional("privateKey", "Private key (OpenSSH)", Kind::LongSecret),
-    Setting::optional("passphrase", "Passphrase of the private key", Kind::Secret),
+    ChannelSetting::optional("password", "Password", SettingKind::Secret).hint("Or a private key below."),
+    ChannelSetting::optional("privateKey", "Private key (OpenSSH)", SettingKind::LongSecret),
+    ChannelSetting::optional("passphrase", "Passphrase of the private key", SettingKind::Secret),
     FOLDER,
 ];
-const S3: [Setting; 9] = [
-    Setting::needed("bucket", "Bucket", Kind::Text),
-    Setting::optional("region", "Region", Kind::Text).hint("For example eu-north-1."),
-    Setting::optional("prefix", "Folder", Kind::Text),
-    Setting::needed("accessKeyId", "Access key id", Kind::Text),
-    Setting::needed("secretAccessKey", "Secret access key", Kind::Secret),
-    Setting::optional("endpoint", "Endpoint", Kind::Text)
+const S3: [ChannelSetting; 9] = [
+    ChannelSetting::needed("bucket", "Bucket", SettingKind::Text),
+    ChannelSetting::optional("region", "Region", SettingKind::Text).hint("For example eu-north-1."),
+    ChannelSetting::optional("prefix", "Folder", SettingKind::Text),
+    ChannelSetting::needed("accessKeyId", "Access key id", SettingKind::Text),
+    ChannelSetting::needed("secretAccessKey", "Secret access key", SettingKind::Secret),
+    ChannelSetting::optional("endpoint", "Endpoint", SettingKind::Text)
         .hint("Only for storage that is not Amazon's: https://…"),
-    Setting::optional("pathStyle", "Bucket in the path", Kind::Maybe),
+    ChannelSetting::optional("pathStyle", "Bucket in the path", SettingKind::Maybe),
     PLAIN,
     AUTHORITY,
 ];
-const WEBHOOK: [Setting; 5] = [
-    Setting::needed("url", "Address", Kind::Address).hint("https://… What is behind the host is not shown again; an address that ends in /*** stays as it is."),
-    Setting::needed("secret", "Secret for signatures", Kind::Secret)
+const WEBHOOK: [ChannelSetting; 5] = [
+    ChannelSetting::needed("url", "Address", SettingKind::Address).hint("https://… What is behind the host is not shown again; an address that ends in /*** stays as it is."),
+    ChannelSetting::needed("secret", "Secret for signatures", SettingKind::Secret)
         .hint("whsec_ and base64, or at least 24 characters."),
-    Setting::optional("mode", "What is posted", Kind::Choice(&["notify", "files"])),
+    ChannelSetting::optional("mode", "What is posted", SettingKind::Choice(&["notify", "files"])),
     PLAIN,
     AUTHORITY,
 ];
-const EMAIL: [Setting; 1] =
-    [Setting::needed("to", "E-mail addresses", Kind::List).hint("One address a line.")];
-const DIRECTORY: [Setting; 1] = [Setting::needed("path", "Folder", Kind::Text)];
+const EMAIL: [ChannelSetting; 1] =
+    [ChannelSetting::needed("to", "E-mail addresses", SettingKind::List).hint("One address a line.")];
+const DIRECTORY: [ChannelSetting; 1] = [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
 
 /// The methods that users make channels of.
 const OFFERED: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
@@ -145,7 +145,7 @@ pub(super) fn offered() -> Vec<&'static str> {
 }
 
 /// The settings of a method; nothing for one that no form knows.
-fn settings_of(method: &str) -> Option<&'static [Setting]> {
+fn settings_of(method: &str) -> Option<&'static [ChannelSetting]> {
     match method {
         "email" => Some(&EMAIL),
         "ftp" => Some(&FTP),
@@ -166,7 +166,7 @@ pub(super) fn is_known(method: &str) -> bool {
 
 /// What a channel's form shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct ChannelForm {
     pub(super) name: String,
     pub(super) method: String,
     pub(super) is_active: bool,
@@ -177,7 +177,7 @@ pub struct Draft {
     typed: Vec<(String, String)>,
 }
 
-impl Draft {
+impl ChannelForm {
     /// A channel that nobody wrote anything into.
     pub(super) fn empty(method: &str) -> Self {
         let formats = ["_NormalHires.jpg", ".json"].map(str::to_owned).to_vec();
@@ -206,7 +206,7 @@ impl Draft {
 
     /// What somebody typed.
     #[must_use]
-    pub fn typed(form: &Form) -> Self {
+    pub fn typed(form: &FormFields) -> Self {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
         let mut formats: Vec<String> = form.all("format").map(str::to_owned).collect();
         formats.extend(
@@ -231,7 +231,7 @@ impl Draft {
     #[must_use]
     pub fn body(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
-        let given = |setting: &Setting| {
+        let given = |setting: &ChannelSetting| {
             let value = match self.text(&setting.field()) {
                 Some(text) => setting_value(setting.kind, text),
                 // What was there and is not shown whole would stay if nothing were said of it.
@@ -256,7 +256,7 @@ impl Draft {
             let Some(value) = value.filter(|value| !value.is_null()) else { continue };
             if setting.is_secret() {
                 *value = json!("***");
-            } else if setting.kind == Kind::Address {
+            } else if setting.kind == SettingKind::Address {
                 *value = json!(place_of(value.as_str().unwrap_or_default()));
             }
         }
@@ -267,7 +267,7 @@ impl Draft {
     #[must_use]
     pub fn fields(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
-        let field = |setting: &Setting| {
+        let field = |setting: &ChannelSetting| {
             let field = setting.field();
             let (kind, choices) = shown_kind(setting.kind);
             let value = self.text(&field).filter(|_| !setting.is_secret());
@@ -298,30 +298,30 @@ impl Draft {
 }
 
 /// The word and the choices by which a template draws a field.
-fn shown_kind(kind: Kind) -> (&'static str, &'static [&'static str]) {
+fn shown_kind(kind: SettingKind) -> (&'static str, &'static [&'static str]) {
     match kind {
-        Kind::Text | Kind::Address => ("text", &[]),
-        Kind::Number => ("number", &[]),
-        Kind::Tick => ("tick", &[]),
-        Kind::Secret => ("secret", &[]),
-        Kind::LongSecret => ("long-secret", &[]),
-        Kind::Long | Kind::List => ("long", &[]),
-        Kind::Choice(choices) => ("choice", choices),
-        Kind::Maybe => ("choice", &["", "true", "false"]),
+        SettingKind::Text | SettingKind::Address => ("text", &[]),
+        SettingKind::Number => ("number", &[]),
+        SettingKind::Tick => ("tick", &[]),
+        SettingKind::Secret => ("secret", &[]),
+        SettingKind::LongSecret => ("long-secret", &[]),
+        SettingKind::Long | SettingKind::List => ("long", &[]),
+        SettingKind::Choice(choices) => ("choice", choices),
+        SettingKind::Maybe => ("choice", &["", "true", "false"]),
     }
 }
 
 /// What a field says, as the setting's JSON. What is no number stays a text, and is refused.
-fn setting_value(kind: Kind, text: &str) -> Value {
+fn setting_value(kind: SettingKind, text: &str) -> Value {
     match kind {
-        Kind::Text | Kind::Address | Kind::Secret | Kind::Choice(_) => json!(text),
+        SettingKind::Text | SettingKind::Address | SettingKind::Secret | SettingKind::Choice(_) => json!(text),
         // Forms end lines as mails do.
-        Kind::Long => json!(text.replace("\r\n", "\n")),
-        Kind::LongSecret => json!(format!("{}\n", text.replace("\r\n", "\n"))),
-        Kind::Number => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
-        Kind::Tick => json!(true),
-        Kind::Maybe => json!(text == "true"),
-        Kind::List => {
+        SettingKind::Long => json!(text.replace("\r\n", "\n")),
+        SettingKind::LongSecret => json!(format!("{}\n", text.replace("\r\n", "\n"))),
+        SettingKind::Number => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
+        SettingKind::Tick => json!(true),
+        SettingKind::Maybe => json!(text == "true"),
+        SettingKind::List => {
             let parts = text.split(['\n', ',', ';']).map(str::trim);
             parts.filter(|part| !part.is_empty()).collect()
         }
@@ -351,8 +351,8 @@ fn typed_text(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn drafted(form: &str) -> Draft {
-        Draft::typed(&Form::parse(form).unwrap())
+    fn drafted(form: &str) -> ChannelForm {
+        ChannelForm::typed(&FormFields::parse(form).unwrap())
     }
 
     #[test]
@@ -394,7 +394,7 @@ mod tests {
                 "pathStyle": true, "allowHttp": true,
             },
         });
-        let draft = Draft::of(&channel);
+        let draft = ChannelForm::of(&channel);
         let mut settings = channel["settings"].clone();
         settings.as_object_mut().unwrap().remove("secretAccessKey");
         let mut stated = draft.body()["settings"].clone();

@@ -4,9 +4,9 @@ use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context};
 use serde_json::{Value, json};
 
-use super::channel_form::{Draft, is_known, offered};
+use super::channel_form::{ChannelForm, is_known, offered};
 use super::{
-    Call, FreshMember, FreshPosted, Member, Page, Posted, Problem, Refusal, Site, api, elements,
+    ApiCall, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, ApiRefusal, SiteRequest, api, elements,
     mistakes, none, of_form, shown, status_of,
 };
 use crate::http::site::form::see_other;
@@ -14,12 +14,12 @@ use crate::http::site::form::see_other;
 const CHANNELS: &str = "/user/v1/channel";
 
 /// `GET /account/channels`.
-pub(super) async fn list(member: Member) -> Page {
+pub(super) async fn list(member: MemberRequest) -> PageResult {
     page(&member, StatusCode::OK, PageValue::from(())).await
 }
 
 /// The list; `tested` is how the test of one of them ended.
-async fn page(site: &Site, status: StatusCode, tested: PageValue) -> Page {
+async fn page(site: &SiteRequest, status: StatusCode, tested: PageValue) -> PageResult {
     let mut channels = load(site).await?;
     for channel in &mut channels {
         let method = channel["method"].as_str().unwrap_or_default();
@@ -30,16 +30,16 @@ async fn page(site: &Site, status: StatusCode, tested: PageValue) -> Page {
     site.page_with(status, "account/channels.html", context)
 }
 
-async fn load(site: &Site) -> Result<Vec<Value>, Refusal> {
+async fn load(site: &SiteRequest) -> Result<Vec<Value>, ApiRefusal> {
     Ok(elements(site.get(CHANNELS).await?, "channels"))
 }
 
 /// The visitor's channel of that name.
-async fn find(site: &Site, name: &str) -> Result<Option<Value>, Refusal> {
+async fn find(site: &SiteRequest, name: &str) -> Result<Option<Value>, ApiRefusal> {
     Ok(load(site).await?.into_iter().find(|channel| channel["name"] == name))
 }
 
-fn missing() -> Problem {
+fn missing() -> PageError {
     none("You have no such channel.")
 }
 
@@ -48,20 +48,20 @@ fn address(name: &str) -> String {
 }
 
 /// `GET /account/channels/edit`: `?name=` changes a channel, `?method=` makes one.
-pub(super) async fn edit(member: FreshMember) -> Page {
+pub(super) async fn edit(member: FreshMember) -> PageResult {
     let Some(name) = member.parameter("name")? else {
         let method = member.parameter("method")?.filter(|method| offered().contains(method));
         let Some(method) = method else { return Ok(see_other("/account/channels")) };
-        return form(&member, &Draft::empty(method), None);
+        return form(&member, &ChannelForm::empty(method), None);
     };
     let channel = find(&member, name).await?.ok_or_else(missing)?;
     if !is_known(channel["method"].as_str().unwrap_or_default()) {
         return Err(missing());
     }
-    form(&member, &Draft::of(&channel), None)
+    form(&member, &ChannelForm::of(&channel), None)
 }
 
-fn form(site: &Site, draft: &Draft, refusal: Option<&Refusal>) -> Page {
+fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -> PageResult {
     let context = context! {
         name => draft.name.clone(),
         method => draft.method.clone(),
@@ -76,15 +76,15 @@ fn form(site: &Site, draft: &Draft, refusal: Option<&Refusal>) -> Page {
 }
 
 /// `POST /account/channels/edit`.
-pub(super) async fn save(posted: FreshPosted) -> Page {
-    let draft = Draft::typed(&posted.form);
+pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
+    let draft = ChannelForm::typed(&posted.form);
     if !is_known(&draft.method) {
         return Err(none("There is no such method."));
     }
     if let Some(refusal) = refuse(&posted, &draft).await? {
         return form(&posted, &draft, Some(&refusal));
     }
-    let call = Call::put(address(&draft.name));
+    let call = ApiCall::put(address(&draft.name));
     match posted.ask(&call.clone().json(draft.body())).await {
         Ok(_) => {
             posted.note(call.json(draft.told()));
@@ -97,11 +97,11 @@ pub(super) async fn save(posted: FreshPosted) -> Page {
 
 /// What the API would not notice: a name is missing, or a new channel would take the place of
 /// another one.
-async fn refuse(site: &Site, draft: &Draft) -> Result<Option<Refusal>, Problem> {
-    let refusal = |status, code: &str, message: &str| Refusal {
+async fn refuse(site: &SiteRequest, draft: &ChannelForm) -> Result<Option<ApiRefusal>, PageError> {
+    let refusal = |status, code: &str, message: &str| ApiRefusal {
         status,
         message: message.to_owned(),
-        errors: vec![api::Wrong {
+        errors: vec![api::FieldError {
             error_code: code.to_owned(),
             path: "name".to_owned(),
             message: message.to_owned(),
@@ -119,28 +119,28 @@ async fn refuse(site: &Site, draft: &Draft) -> Result<Option<Refusal>, Problem> 
 }
 
 /// `GET /account/channels/remove?name=`: asks whether it is meant.
-pub(super) async fn confirm(member: Member) -> Page {
+pub(super) async fn confirm(member: MemberRequest) -> PageResult {
     let name = member.parameter("name")?.unwrap_or_default();
     let channel = find(&member, name).await?.ok_or_else(missing)?;
     member.page("account/channel_remove.html", context! { channel => shown(channel) })
 }
 
 /// `POST /account/channels/remove`.
-pub(super) async fn remove(posted: Posted) -> Page {
+pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
-    posted.send(Call::delete(address(name))).await?;
+    posted.send(ApiCall::delete(address(name))).await?;
     Ok(see_other("/account/channels?done=removed"))
 }
 
 /// `GET /account/channels/test`: where a form was sent to.
-pub(super) async fn tested(_member: Member) -> Page {
+pub(super) async fn tested(_member: MemberRequest) -> PageResult {
     Ok(see_other("/account/channels"))
 }
 
 /// `POST /account/channels/test`: sends a small file now, and says what happened.
-pub(super) async fn test(posted: Posted) -> Page {
+pub(super) async fn test(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
-    let outcome = posted.send(Call::post(format!("{}/test", address(name)))).await;
+    let outcome = posted.send(ApiCall::post(format!("{}/test", address(name)))).await;
     let (status, ok, message) = match outcome {
         Ok(answer) => {
             let message = answer["message"].as_str().unwrap_or_default().to_owned();

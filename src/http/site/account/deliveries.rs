@@ -3,13 +3,13 @@
 use minijinja::context;
 use serde_json::Value;
 
-use super::{Member, Page, Part, elements, places, shown};
+use super::{MemberRequest, PageResult, ListPage, elements, places, shown};
 use crate::runtime::limits::DELIVERIES_SIZE_DEFAULT;
 use model::account::DeliveryState;
 
 /// `GET /account/deliveries`.
-pub(super) async fn list(member: Member) -> Page {
-    let part = Part::of(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
+pub(super) async fn list(member: MemberRequest) -> PageResult {
+    let part = ListPage::of(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
     let answer = member.ask(&part.call("/user/v1/delivery")).await?;
     let mut deliveries = elements(answer, "deliveries");
     let pager = part.cut(&mut deliveries);

@@ -5,7 +5,7 @@ use minijinja::context;
 use serde_json::{Map, Value};
 
 use super::{
-    Call, Form, FreshPosted, Member, Page, Posted, Refusal, Site, api, elements, mistakes, none,
+    ApiCall, FormFields, FreshMemberForm, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, api, elements, mistakes, none,
     of_form, shown, status_of,
 };
 use crate::http::site::form::see_other;
@@ -13,11 +13,11 @@ use crate::http::site::form::see_other;
 const KEYS: &str = "/user/v1/key";
 
 /// `GET /account/keys`.
-pub(super) async fn list(member: Member) -> Page {
+pub(super) async fn list(member: MemberRequest) -> PageResult {
     page(&member, None).await
 }
 
-async fn page(site: &Site, typed: Option<(Refusal, &Form)>) -> Page {
+async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> PageResult {
     let keys = elements(site.get(KEYS).await?, "keys");
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
@@ -29,10 +29,10 @@ async fn page(site: &Site, typed: Option<(Refusal, &Form)>) -> Page {
 }
 
 /// `POST /account/keys`: makes a key and shows it, on this page alone.
-pub(super) async fn make(posted: FreshPosted) -> Page {
+pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
     let name = posted.form.find("name").map(|name| ("name".to_owned(), Value::from(name)));
     let body = Value::Object(Map::from_iter(name));
-    match posted.send(Call::post(KEYS).json(body)).await {
+    match posted.send(ApiCall::post(KEYS).json(body)).await {
         Ok(made) => {
             let context =
                 context! { made => shown(made), base => posted.app.shared.site.url.clone() };
@@ -43,7 +43,7 @@ pub(super) async fn make(posted: FreshPosted) -> Page {
 }
 
 /// `GET /account/keys/{id}/revoke`: asks whether it is meant.
-pub(super) async fn confirm(Path(id): Path<String>, member: Member) -> Page {
+pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let keys = elements(member.get(KEYS).await?, "keys");
     let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));
     let key = key.ok_or_else(|| none("You have no such key."))?;
@@ -51,7 +51,7 @@ pub(super) async fn confirm(Path(id): Path<String>, member: Member) -> Page {
 }
 
 /// `POST /account/keys/{id}/revoke`.
-pub(super) async fn revoke(Path(id): Path<String>, posted: Posted) -> Page {
-    posted.send(Call::delete(format!("{KEYS}/{}", api::segment(&id)))).await?;
+pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+    posted.send(ApiCall::delete(format!("{KEYS}/{}", api::segment(&id)))).await?;
     Ok(see_other("/account/keys?done=removed"))
 }

@@ -19,14 +19,14 @@ use axum::{
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::{Value, json};
 
-pub use channel_form::Draft;
+pub use channel_form::ChannelForm;
 
-use super::{App, Form, FreshMember, FreshPosted, Member, Page, Posted, Problem, Site, api};
-use super::{Call, Refusal};
-use crate::runtime::error::{Error, Kind, Result};
+use super::{AppState, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, SiteRequest, api};
+use super::{ApiCall, ApiRefusal};
+use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// The addresses of the account pages.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/account", get(overview::show))
         .route("/account/profile", get(overview::profile).post(overview::save))
@@ -57,7 +57,7 @@ fn shown(value: Value) -> PageValue {
 }
 
 /// What is wrong with a form that is shown again; nothing of one that nobody sent yet.
-fn mistakes(refusal: Option<&Refusal>) -> PageValue {
+fn mistakes(refusal: Option<&ApiRefusal>) -> PageValue {
     let Some(refusal) = refusal else { return PageValue::from(()) };
     let errors = match refusal.errors.as_slice() {
         [] => json!([{ "errorCode": "", "path": "", "message": refusal.message }]),
@@ -68,17 +68,17 @@ fn mistakes(refusal: Option<&Refusal>) -> PageValue {
 }
 
 /// The status of a page whose form came back.
-fn status_of(refusal: Option<&Refusal>) -> StatusCode {
+fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
     refusal.map_or(StatusCode::OK, |refusal| refusal.status)
 }
 
 /// A refusal to be shown in a form; any other ends the page.
-fn of_form(refusal: Refusal) -> Result<Refusal, Problem> {
+fn of_form(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 
 /// What an API gives; nothing where it has nothing for this caller.
-async fn optional(site: &Site, target: &str) -> Result<Option<Value>, Refusal> {
+async fn optional(site: &SiteRequest, target: &str) -> Result<Option<Value>, ApiRefusal> {
     match site.get(target).await {
         Ok(value) => Ok(Some(value)),
         Err(refusal) if refusal.is_mistake() => Ok(None),
@@ -99,7 +99,7 @@ fn places(uri: &str) -> Value {
 }
 
 /// A part of a long list, as its page names it: `start`, and a choice of what is listed.
-struct Part<'a> {
+struct ListPage<'a> {
     /// The page.
     path: &'a str,
     /// The parameter that chooses.
@@ -108,17 +108,17 @@ struct Part<'a> {
     size: usize,
 }
 
-impl<'a> Part<'a> {
-    fn of(site: &'a Site, choice: &'a str, size: usize) -> Result<Self> {
+impl<'a> ListPage<'a> {
+    fn of(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
         let start = site.query.integer("start", 0..=i64::from(u32::MAX))?;
         let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
         Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
     }
 
     /// The call that lists it, and one element more that says whether there are others.
-    fn call(&self, target: &str) -> Call {
+    fn call(&self, target: &str) -> ApiCall {
         let (start, size) = (self.start.to_string(), (self.size + 1).to_string());
-        Call::get(target).query([
+        ApiCall::get(target).query([
             ("start", Some(start.as_str())),
             ("size", Some(size.as_str())),
             self.choice,
@@ -129,7 +129,7 @@ impl<'a> Part<'a> {
     fn cut(&self, listed: &mut Vec<Value>) -> PageValue {
         let at = |start: usize| {
             let start = (start > 0).then(|| start.to_string());
-            Call::get(self.path).query([self.choice, ("start", start.as_deref())]).target
+            ApiCall::get(self.path).query([self.choice, ("start", start.as_deref())]).target
         };
         let newer = (self.start > 0).then(|| at(self.start.saturating_sub(self.size)));
         let older = (listed.len() > self.size).then(|| at(self.start + self.size));
@@ -152,8 +152,8 @@ fn elements(mut answer: Value, name: &str) -> Vec<Value> {
 }
 
 /// What a page says that is about nothing.
-fn none(what: &str) -> Problem {
-    Error::new(Kind::NotFound, what).into()
+fn none(what: &str) -> PageError {
+    Error::new(ErrorKind::NotFound, what).into()
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_list_knows_its_neighbours() {
-        let part = |start| Part { path: "/p", choice: ("state", Some("a&b")), start, size: 2 };
+        let part = |start| ListPage { path: "/p", choice: ("state", Some("a&b")), start, size: 2 };
         assert_eq!(part(2).call("/list").target, "/list?start=2&size=3&state=a%26b");
         let check = |start, count, newer: Option<&str>, older: Option<&str>| {
             let mut listed = vec![Value::Null; count];

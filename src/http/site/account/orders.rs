@@ -5,7 +5,7 @@ use minijinja::context;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Call, Form, Member, Page, Part, Posted, Problem, Refusal, Site, api, elements, mistakes, none,
+    ApiCall, FormFields, MemberRequest, PageResult, ListPage, MemberForm, PageError, ApiRefusal, SiteRequest, api, elements, mistakes, none,
     of_form, optional, places, shown, status_of,
 };
 use crate::http::site::form::see_other;
@@ -14,8 +14,8 @@ use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
 const ORDERS: &str = "/user/v1/order";
 
 /// `GET /account/orders`.
-pub(super) async fn list(member: Member) -> Page {
-    let part = Part::of(&member, "status", ORDERS_SIZE_DEFAULT)?;
+pub(super) async fn list(member: MemberRequest) -> PageResult {
+    let part = ListPage::of(&member, "status", ORDERS_SIZE_DEFAULT)?;
     let mut orders = elements(member.ask(&part.call(ORDERS)).await?, "orders");
     let pager = part.cut(&mut orders);
     orders.iter_mut().for_each(place);
@@ -34,13 +34,13 @@ fn place(order: &mut Value) {
 }
 
 /// `GET /account/orders/{id}`.
-pub(super) async fn show(Path(id): Path<String>, member: Member) -> Page {
+pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     page(&member, &id, None).await
 }
 
 /// `POST /account/orders/{id}`: reports its use.
-pub(super) async fn report(Path(id): Path<String>, posted: Posted) -> Page {
-    let call = Call::put(format!("{ORDERS}/{}", api::segment(&id))).json(body(&posted.form));
+pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+    let call = ApiCall::put(format!("{ORDERS}/{}", api::segment(&id))).json(body(&posted.form));
     match posted.send(call).await {
         Ok(_) => Ok(see_other("/account/orders?done=reported")),
         Err(refusal) => page(&posted, &id, Some((of_form(refusal)?, &posted.form))).await,
@@ -48,7 +48,7 @@ pub(super) async fn report(Path(id): Path<String>, posted: Posted) -> Page {
 }
 
 /// The report that a form states. What is not chosen is left out, and the API says so.
-fn body(form: &Form) -> Value {
+fn body(form: &FormFields) -> Value {
     let mut body = Map::new();
     let approve = form.find("approve").map(|approve| approve == "yes");
     if let Some(approve) = approve {
@@ -64,7 +64,7 @@ fn body(form: &Form) -> Value {
     Value::Object(body)
 }
 
-async fn page(site: &Site, id: &str, typed: Option<(Refusal, &Form)>) -> Page {
+async fn page(site: &SiteRequest, id: &str, typed: Option<(ApiRefusal, &FormFields)>) -> PageResult {
     let mut order = find(site, id).await?;
     place(&mut order);
     let pricelist = order["places"]["pricelist"].as_str().unwrap_or_default();
@@ -86,7 +86,7 @@ async fn page(site: &Site, id: &str, typed: Option<(Refusal, &Form)>) -> Page {
 }
 
 /// The order of that number. What is no number is that of none.
-async fn find(site: &Site, id: &str) -> Result<Value, Problem> {
+async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
     let missing = || none("There is no such order.");
     let id: i64 = id.parse().map_err(|_| missing())?;
     match site.get(format!("{ORDERS}/{id}")).await {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_report_says_what_the_form_says() {
         let check = |form: &str, expected: Value| {
-            assert_eq!(body(&Form::parse(form).unwrap()), expected, "{form}");
+            assert_eq!(body(&FormFields::parse(form).unwrap()), expected, "{form}");
         };
         check("", json!({}));
         check("approve=no&license=a&invoiceText=+", json!({ "approve": false }));

@@ -5,57 +5,57 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{
-    Call, Member, Page, Posted, Refusal, Site, mistakes, of_form, optional, shown, status_of,
+    ApiCall, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, mistakes, of_form, optional, shown, status_of,
 };
 use crate::http::site::form::see_other;
 
 const PROFILE: &str = "/user/v1/profile";
 
 /// `GET /account`.
-pub(super) async fn show(member: Member) -> Page {
-    page(&member, &Typed::default()).await
+pub(super) async fn show(member: MemberRequest) -> PageResult {
+    page(&member, &ProfileForm::default()).await
 }
 
 /// `GET /account/profile`: where a form was sent to; the profile is a part of `/account`.
-pub(super) async fn profile(_member: Member) -> Page {
+pub(super) async fn profile(_member: MemberRequest) -> PageResult {
     Ok(see_other("/account#profile"))
 }
 
 /// A profile that could not be taken.
 #[derive(Default)]
-struct Typed<'a> {
+struct ProfileForm<'a> {
     text: Option<&'a str>,
-    refusal: Option<Refusal>,
+    refusal: Option<ApiRefusal>,
     /// Line and column of what is no JSON.
     place: Option<(usize, usize)>,
 }
 
 /// `POST /account/profile`: replaces the profile.
-pub(super) async fn save(posted: Posted) -> Page {
+pub(super) async fn save(posted: MemberForm) -> PageResult {
     let text = posted.form.find("profile").unwrap_or_default();
     let profile = match serde_json::from_str::<Value>(text) {
         Ok(profile) => profile,
         Err(error) => {
             let place = Some((error.line(), error.column()));
-            let refusal = Refusal {
+            let refusal = ApiRefusal {
                 status: StatusCode::BAD_REQUEST,
                 message: error.to_string(),
                 errors: Vec::new(),
             };
-            let typed = Typed { text: Some(text), refusal: Some(refusal), place };
+            let typed = ProfileForm { text: Some(text), refusal: Some(refusal), place };
             return page(&posted, &typed).await;
         }
     };
-    match posted.send(Call::put(PROFILE).json(profile)).await {
+    match posted.send(ApiCall::put(PROFILE).json(profile)).await {
         Ok(_) => Ok(see_other("/account?done=saved")),
         Err(refusal) => {
             let refusal = Some(of_form(refusal)?);
-            page(&posted, &Typed { text: Some(text), refusal, place: None }).await
+            page(&posted, &ProfileForm { text: Some(text), refusal, place: None }).await
         }
     }
 }
 
-async fn page(site: &Site, typed: &Typed<'_>) -> Result<Response, super::Problem> {
+async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, super::PageError> {
     // Programs that log in have no user, and some users have no organization.
     let user = optional(site, "/user/v1/user").await?;
     let organization = optional(site, "/user/v1/organization").await?;

@@ -7,35 +7,35 @@ use axum::{
 use minijinja::context;
 use serde_json::{Value, json};
 
-use super::{Call, Member, Page, Posted, Site, api, elements, shown};
-use crate::access::users::{PasswordChange, SetOutcome};
-use crate::http::App;
+use super::{ApiCall, MemberRequest, PageResult, MemberForm, SiteRequest, api, elements, shown};
+use crate::access::users::{PasswordChange, PasswordOutcome};
+use crate::http::AppState;
 use crate::http::site::form::see_other;
 use crate::http::site::passwords::DIFFERENT;
 use crate::http::site::passwords::LOGIN_AFTER;
 use crate::http::site::passwords::client_address;
 use crate::runtime::clock;
 use crate::storage::database::session_name;
-use model::Hash;
+use model::ContentHash;
 
 const SESSIONS: &str = "/user/v1/session";
 const APPLICATIONS: &str = "/user/v1/application";
 const KEYS: &str = "/user/v1/key";
 
 /// `GET /account/security`.
-pub(super) async fn show(member: Member) -> Page {
+pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, None).await
 }
 
 /// What is wrong with the form of the password.
-struct Mistake<'a> {
+struct PasswordFormError<'a> {
     status: StatusCode,
     text: &'a str,
 }
 
-async fn page(member: &Member, mistake: Option<Mistake<'_>>) -> Page {
-    let site: &Site = member;
-    let own = session_name(&Hash::of(member.visitor.cookie().as_bytes()));
+async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) -> PageResult {
+    let site: &SiteRequest = member;
+    let own = session_name(&ContentHash::of(member.visitor.cookie().as_bytes()));
     let mut sessions = elements(site.get(SESSIONS).await?, "sessions");
     for session in &mut sessions {
         session["current"] = json!(session["id"] == own.as_str());
@@ -55,15 +55,15 @@ async fn page(member: &Member, mistake: Option<Mistake<'_>>) -> Page {
 
 /// `POST /account/security/password`: another password, after the one before. It ends every session,
 /// this one too.
-pub(super) async fn change(State(app): State<App>, request: Request) -> Page {
+pub(super) async fn change(State(app): State<AppState>, request: Request) -> PageResult {
     let address = client_address(&app, &request);
-    let posted = Posted::from_request(request, &app).await?;
+    let posted = MemberForm::from_request(request, &app).await?;
     // As they were typed: spaces around it are part of a password.
     let field = |name: &str| {
         let found = posted.form.fields().find(|(own, _)| *own == name);
         found.map(|(_, value)| value).unwrap_or_default()
     };
-    let wrong = async |status, text| page(&posted, Some(Mistake { status, text })).await;
+    let wrong = async |status, text| page(&posted, Some(PasswordFormError { status, text })).await;
     if field("password") != field("repeated") {
         return wrong(StatusCode::BAD_REQUEST, DIFFERENT).await;
     }
@@ -77,12 +77,12 @@ pub(super) async fn change(State(app): State<App>, request: Request) -> Page {
     let users = &app.shared.access.users;
     let outcome = users.change_password(&posted.visitor.account, change, clock::now()).await?;
     match outcome {
-        SetOutcome::Done => Ok(see_other(LOGIN_AFTER)),
-        SetOutcome::Flawed(flaw) => wrong(StatusCode::BAD_REQUEST, flaw.text()).await,
-        SetOutcome::Wrong | SetOutcome::Gone => {
+        PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
+        PasswordOutcome::Flawed(flaw) => wrong(StatusCode::BAD_REQUEST, flaw.text()).await,
+        PasswordOutcome::Wrong | PasswordOutcome::Gone => {
             wrong(StatusCode::FORBIDDEN, "The current password is wrong.").await
         }
-        SetOutcome::Throttled(wait_s) => {
+        PasswordOutcome::Throttled(wait_s) => {
             let text = "Too many attempts failed. Please wait before you try again.";
             let mut response = wrong(StatusCode::SERVICE_UNAVAILABLE, text).await?;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
@@ -92,8 +92,8 @@ pub(super) async fn change(State(app): State<App>, request: Request) -> Page {
 }
 
 /// `POST /account/security/sessions/{id}/end`, or of all others: `others` in place of the id.
-pub(super) async fn end_session(Path(id): Path<String>, posted: Posted) -> Page {
-    let own = session_name(&Hash::of(posted.visitor.cookie().as_bytes()));
+pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+    let own = session_name(&ContentHash::of(posted.visitor.cookie().as_bytes()));
     let ended: Vec<String> = match id.as_str() {
         "others" => {
             let sessions = elements(posted.get(SESSIONS).await?, "sessions");
@@ -103,14 +103,14 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: Posted) -> Page 
         _ => vec![id],
     };
     for name in &ended {
-        posted.send(Call::delete(format!("{SESSIONS}/{}", api::segment(name)))).await?;
+        posted.send(ApiCall::delete(format!("{SESSIONS}/{}", api::segment(name)))).await?;
     }
     Ok(see_other("/account/security?done=ended"))
 }
 
 /// `POST /account/security/applications/end`.
-pub(super) async fn end_application(posted: Posted) -> Page {
+pub(super) async fn end_application(posted: MemberForm) -> PageResult {
     let id = posted.form.find("application").unwrap_or_default();
-    posted.send(Call::delete(format!("{APPLICATIONS}/{}", api::segment(id)))).await?;
+    posted.send(ApiCall::delete(format!("{APPLICATIONS}/{}", api::segment(id)))).await?;
     Ok(see_other("/account/security?done=ended"))
 }

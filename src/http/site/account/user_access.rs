@@ -3,31 +3,31 @@
 use axum::extract::Path;
 use serde_json::json;
 
-use super::{Call, FreshPosted, Page, Refusal, api, of_form, users};
+use super::{ApiCall, FreshMemberForm, PageResult, ApiRefusal, api, of_form, users};
 use crate::http::site::form::see_other;
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 
 /// `POST /account/users/{id}/access`: does what the button says that was pressed.
-pub(super) async fn change(Path(id): Path<String>, posted: FreshPosted) -> Page {
+pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
     let user = format!("{}/{}", users::USERS, api::segment(&id));
     let target = |part: &str| format!("{user}/{part}");
-    let active = |active: bool| Call::put(target("access")).json(json!({ "active": active }));
+    let active = |active: bool| ApiCall::put(target("access")).json(json!({ "active": active }));
     let wanted = posted.form.find("do").unwrap_or_default();
     let call = match wanted {
-        "invite" => Call::post(target("password-link")),
-        "withdraw" => Call::delete(target("password-link")),
+        "invite" => ApiCall::post(target("password-link")),
+        "withdraw" => ApiCall::delete(target("password-link")),
         "deactivate" => active(false),
         "reactivate" => active(true),
-        "end" => Call::delete(target("session")),
-        "revoke" => Call::delete(target("key")),
-        _ => return Err(Error::new(Kind::InvalidArgument, "The form cannot be read").into()),
+        "end" => ApiCall::delete(target("session")),
+        "revoke" => ApiCall::delete(target("key")),
+        _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
     match posted.send(call).await {
         // A link that nobody was mailed is shown on this page alone.
         Ok(made) if made["url"].is_string() => users::link_page(&posted, &id, made).await,
         Ok(_) => Ok(see_other(&format!("/account/users/{}?done={wanted}", api::segment(&id)))),
         Err(refusal) => {
-            let refusal: Refusal = of_form(refusal)?;
+            let refusal: ApiRefusal = of_form(refusal)?;
             users::show_again(&posted, &id, Some(&refusal)).await
         }
     }

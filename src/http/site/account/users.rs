@@ -5,7 +5,7 @@ use minijinja::{Value as PageValue, context};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Call, Form, FreshMember, FreshPosted, Member, Page, Problem, Refusal, Site, api, elements,
+    ApiCall, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, PageError, ApiRefusal, SiteRequest, api, elements,
     mistakes, of_form, shown, status_of,
 };
 use crate::http::site::form::see_other;
@@ -15,7 +15,7 @@ pub(super) const USERS: &str = "/user/v1/organization/user";
 const PENDING: &str = "/user/v1/organization/pending-user";
 
 /// `GET /account/users`.
-pub(super) async fn list(member: Member) -> Page {
+pub(super) async fn list(member: MemberRequest) -> PageResult {
     let users = allowed(&member, member.get(USERS).await)?;
     let pending = elements(member.get(PENDING).await?, "users");
     let mut users = elements(users, "users");
@@ -28,50 +28,50 @@ pub(super) async fn list(member: Member) -> Page {
 }
 
 /// `GET /account/users/new`.
-pub(super) async fn start(member: FreshMember) -> Page {
+pub(super) async fn start(member: FreshMember) -> PageResult {
     allowed(&member, member.get(USERS).await)?;
-    page(&member, Fields::new_user(PageValue::from(())), None)
+    page(&member, UserForm::new_user(PageValue::from(())), None)
 }
 
 /// `POST /account/users/new`: makes a user.
-pub(super) async fn create(posted: FreshPosted) -> Page {
-    let call = Call::post(USERS).json(body(&posted.form, Empty::LeftOut));
+pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
+    let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::LeftOut));
     match posted.send(call).await {
         Ok(user) => created(&posted, &user).await,
         Err(refusal) => {
             let refusal = mistake(&posted, refusal)?;
-            page(&posted, Fields::new_user(posted.form.again()), Some(&refusal))
+            page(&posted, UserForm::new_user(posted.form.again()), Some(&refusal))
         }
     }
 }
 
 /// After a user was made: the invitation is mailed, or the link is shown to be passed on.
-async fn created(posted: &FreshPosted, user: &Value) -> Page {
+async fn created(posted: &FreshMemberForm, user: &Value) -> PageResult {
     if posted.app.shared.access.users.sends_mails() {
         return Ok(see_other("/account/users?done=invited"));
     }
     let id = user["id"].to_string();
-    let link = posted.send(Call::post(format!("{USERS}/{id}/password-link"))).await?;
+    let link = posted.send(ApiCall::post(format!("{USERS}/{id}/password-link"))).await?;
     link_page(posted, &id, link).await
 }
 
 /// The page that shows a link, once.
-pub(super) async fn link_page(site: &Site, id: &str, link: Value) -> Page {
+pub(super) async fn link_page(site: &SiteRequest, id: &str, link: Value) -> PageResult {
     let user = site.get(format!("{USERS}/{}", api::segment(id))).await?;
     let context = context! { link => shown(link), of => shown(user) };
     site.page("account/user_link.html", context)
 }
 
 /// `GET /account/users/{id}`.
-pub(super) async fn show(Path(id): Path<String>, member: Member) -> Page {
+pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     show_again(&member, &id, None).await
 }
 
 /// The page of a user as it is stored, with what went wrong.
-pub(super) async fn show_again(site: &Site, id: &str, refusal: Option<&Refusal>) -> Page {
+pub(super) async fn show_again(site: &SiteRequest, id: &str, refusal: Option<&ApiRefusal>) -> PageResult {
     let id = api::segment(id);
     let user = allowed(site, site.get(format!("{USERS}/{id}")).await)?;
-    let fields = Fields {
+    let fields = UserForm {
         action: &format!("/account/users/{id}"),
         again: fields(&user),
         access: access(site, &id).await?,
@@ -80,62 +80,62 @@ pub(super) async fn show_again(site: &Site, id: &str, refusal: Option<&Refusal>)
 }
 
 /// How the user of that number gets in.
-async fn access(site: &Site, id: &str) -> Result<PageValue, Problem> {
+async fn access(site: &SiteRequest, id: &str) -> Result<PageValue, PageError> {
     let access = site.get(format!("{USERS}/{id}/access")).await?;
     let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.to_string());
     Ok(context! { is_own => own.as_deref() == Some(id), ..shown(access) })
 }
 
 /// `POST /account/users/{id}`: changes a user.
-pub(super) async fn update(Path(id): Path<String>, posted: FreshPosted) -> Page {
+pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
     let target = format!("{USERS}/{}", api::segment(&id));
-    let call = Call::put(target).json(body(&posted.form, Empty::Emptied));
+    let call = ApiCall::put(target).json(body(&posted.form, EmptyField::Emptied));
     match posted.send(call).await {
         Ok(_) => Ok(see_other("/account/users?done=saved")),
         Err(refusal) => {
             let refusal = mistake(&posted, refusal)?;
             let access = access(&posted, &api::segment(&id)).await?;
-            let fields = Fields { action: posted.path(), again: posted.form.again(), access };
+            let fields = UserForm { action: posted.path(), again: posted.form.again(), access };
             page(&posted, fields, Some(&refusal))
         }
     }
 }
 
 /// Whoever may not do it gets a page that says who may.
-fn allowed(site: &Site, outcome: Result<Value, Refusal>) -> Result<Value, Problem> {
+fn allowed(site: &SiteRequest, outcome: Result<Value, ApiRefusal>) -> Result<Value, PageError> {
     outcome.map_err(|refusal| match refusal.status {
         StatusCode::FORBIDDEN => forbidden(site),
         _ => refusal.into(),
     })
 }
 
-fn mistake(site: &Site, refusal: Refusal) -> Result<Refusal, Problem> {
+fn mistake(site: &SiteRequest, refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     match refusal.status {
         StatusCode::FORBIDDEN => Err(forbidden(site)),
         _ => of_form(refusal),
     }
 }
 
-fn forbidden(site: &Site) -> Problem {
+fn forbidden(site: &SiteRequest) -> PageError {
     let page = site.page_with(StatusCode::FORBIDDEN, "account/forbidden.html", context! {});
-    page.map_or_else(|problem| problem, Problem::from)
+    page.map_or_else(|problem| problem, PageError::from)
 }
 
 /// The form of a user: where it goes, and what its fields hold.
-struct Fields<'a> {
+struct UserForm<'a> {
     action: &'a str,
     again: PageValue,
     /// How the user gets in; nothing of a new one.
     access: PageValue,
 }
 
-impl Fields<'_> {
+impl UserForm<'_> {
     fn new_user(again: PageValue) -> Self {
         Self { action: "/account/users/new", again, access: PageValue::from(()) }
     }
 }
 
-fn page(site: &Site, fields: Fields<'_>, refusal: Option<&Refusal>) -> Page {
+fn page(site: &SiteRequest, fields: UserForm<'_>, refusal: Option<&ApiRefusal>) -> PageResult {
     let context = context! {
         action => fields.action,
         is_new => fields.action.ends_with("/new"),
@@ -167,7 +167,7 @@ fn fields(user: &Value) -> PageValue {
 
 /// What a field that is empty means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Empty {
+enum EmptyField {
     /// Nothing is said.
     LeftOut,
     /// What was there goes.
@@ -176,9 +176,9 @@ enum Empty {
 
 /// The body that a form states. What may not be empty is refused then: of a new user it is missing,
 /// of another one it is `null`.
-fn body(form: &Form, empty: Empty) -> Value {
+fn body(form: &FormFields, empty: EmptyField) -> Value {
     let put = |body: &mut Map<String, Value>, name: &str| {
-        let emptied = (empty == Empty::Emptied).then_some(Value::Null);
+        let emptied = (empty == EmptyField::Emptied).then_some(Value::Null);
         if let Some(value) = form.find(name).map(Value::from).or(emptied) {
             body.insert(name.to_owned(), value);
         }
@@ -207,17 +207,17 @@ mod tests {
     #[test]
     fn an_empty_field_says_nothing_of_a_new_user_and_empties_one_that_is_there() {
         let form = "emailAddress=a%40b.example&firstName=&lastName=B&direct=1234&admin=on";
-        let form = Form::parse(form).unwrap();
+        let form = FormFields::parse(form).unwrap();
         let access = json!({ "admin": true, "mediebank": false });
         let expected = json!({
             "emailAddress": "a@b.example", "lastName": "B",
             "phoneNumber": { "direct": "1234" }, "access": access,
         });
-        assert_eq!(body(&form, Empty::LeftOut), expected);
+        assert_eq!(body(&form, EmptyField::LeftOut), expected);
         let expected = json!({
             "emailAddress": "a@b.example", "firstName": null, "lastName": "B", "department": null,
             "phoneNumber": { "direct": "1234", "mobile": null }, "access": access,
         });
-        assert_eq!(body(&form, Empty::Emptied), expected);
+        assert_eq!(body(&form, EmptyField::Emptied), expected);
     }
 }

@@ -10,7 +10,7 @@ use super::api::segment;
 
 /// A call that is written down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Sketch {
+pub(super) struct SnippetCall {
     /// `GET`, `POST`, `PUT` or `DELETE`.
     pub(super) method: String,
     /// The whole address.
@@ -27,19 +27,19 @@ pub(super) struct Sketch {
 
 /// The call in each language.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Snippets {
+pub(super) struct CodeSnippets {
     curl: String,
     javascript: String,
     python: String,
 }
 
-impl From<&Sketch> for Snippets {
-    fn from(sketch: &Sketch) -> Self {
+impl From<&SnippetCall> for CodeSnippets {
+    fn from(sketch: &SnippetCall) -> Self {
         Self { curl: sketch.curl(), javascript: sketch.javascript(), python: sketch.python() }
     }
 }
 
-impl Sketch {
+impl SnippetCall {
     fn headers(&self) -> Vec<(&'static str, &str)> {
         let authorization = self.authorization.as_deref().map(|text| ("Authorization", text));
         let kind = self.kind.as_deref().map(|text| ("Content-Type", text));

@@ -107,13 +107,13 @@ fn nothing_hidden_is_in_what_somebody_copies() {
     }
 }
 
-fn sketches() -> Vec<Sketch> {
+fn sketches() -> Vec<SnippetCall> {
     let all = (
         (select(&["GET", "POST", "PUT", "DELETE"][..]), select(texts(100))),
         (option::of(select(texts(20))), option::of(select(texts(20)))),
         (option::of(select(texts(100))), option::of(select(texts(20)))),
     );
-    let sketch = all.prop_map(|((method, url), (authorization, kind), (body, file))| Sketch {
+    let sketch = all.prop_map(|((method, url), (authorization, kind), (body, file))| SnippetCall {
         method: method.to_owned(),
         url,
         authorization,
@@ -138,7 +138,7 @@ fn the_script_writes_what_the_server_writes() {
         .map(|(path, values, query)| (path, owned(values), owned(query)))
         .collect();
     let sketches = sketches();
-    let expected: Vec<Value> = sketches.iter().map(|one| json!(Snippets::from(one))).collect();
+    let expected: Vec<Value> = sketches.iter().map(|one| json!(CodeSnippets::from(one))).collect();
     let addresses: Vec<Value> = targets
         .iter()
         .map(|(path, values, query)| {
@@ -172,7 +172,7 @@ fn the_script_writes_what_the_server_writes() {
 
 #[test]
 fn a_call_is_written_as_people_write_it() {
-    let sketch = Sketch {
+    let sketch = SnippetCall {
         method: "PUT".to_owned(),
         url: "http://a/user/v1/profile".to_owned(),
         authorization: Some("ApiKey YOUR_KEY".to_owned()),
@@ -200,8 +200,8 @@ fn a_call_is_written_as_people_write_it() {
          data='{\"who\":\"O\\'Hara\"}'.encode(),\n)\n\
          with urllib.request.urlopen(request) as response:\n    print(response.read().decode())"
     );
-    let open = Sketch { method: "GET".to_owned(), url: "http://a/{id}".to_owned(), ..sketch };
-    let open = Sketch { authorization: None, kind: None, body: None, ..open };
+    let open = SnippetCall { method: "GET".to_owned(), url: "http://a/{id}".to_owned(), ..sketch };
+    let open = SnippetCall { authorization: None, kind: None, body: None, ..open };
     assert_eq!(open.curl(), "curl --globoff 'http://a/{id}'");
 }
 

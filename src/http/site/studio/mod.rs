@@ -19,25 +19,25 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    App, Page, Posted, Problem, Site,
-    api::{Call, Refusal},
-    back::Back,
-    hit::Picture,
+    AppState, PageResult, MemberForm, PageError, SiteRequest,
+    api::{ApiCall, ApiRefusal},
+    back::BackLink,
+    hit::ItemPicture,
     panel,
 };
 use crate::http::media;
 use crate::http::protocol::disposition;
 use crate::http::site::form::see_other;
-use crate::media::Caller;
-use crate::runtime::error::{Error, Kind};
+use crate::media::MediaCaller;
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
 use model::account::AgreementId;
 use model::item::has_picture;
-use model::media_url::{MediaPath, Operation, RenditionExtension, Target};
+use model::media_url::{MediaPath, PictureOperation, RenditionExtension, MediaTarget};
 use model::{CropSpec, ItemKey, Rect, RenditionName, Size};
-use proof::Proof;
-use shape::Sizes;
-use wanted::Wanted;
+use proof::CropProof;
+use shape::CropSizes;
+use wanted::CropForm;
 
 /// What a crop may be for: what the address says, and the width that it needs, pixels. Prints are
 /// at 300 dots per inch.
@@ -51,7 +51,7 @@ const USES: [(&str, &str, u32); 6] = [
 ];
 
 /// The addresses of the studio.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/item/{media_type}/{id}/crop", get(show))
         .route("/item/{media_type}/{id}/crop/download", post(download))
@@ -60,13 +60,13 @@ pub(super) fn routes() -> Router<App> {
 
 /// A picture as its document tells of it.
 #[derive(Clone, Debug, Serialize)]
-struct Rendition {
+struct RenditionLink {
     href: String,
     width: u32,
     height: u32,
 }
 
-impl Rendition {
+impl RenditionLink {
     /// The Normal rendition `usage` of a document.
     fn find(document: &Value, usage: &str) -> Option<Self> {
         let wanted = |one: &&Value| {
@@ -93,16 +93,16 @@ impl Rendition {
 
 /// The three pictures of a photograph, whole or with a crop.
 #[derive(Clone, Debug, Serialize)]
-struct Pictures {
-    hires: Rendition,
-    preview: Rendition,
-    thumbnail: Rendition,
+struct CropPictures {
+    hires: RenditionLink,
+    preview: RenditionLink,
+    thumbnail: RenditionLink,
 }
 
-impl Pictures {
-    fn find(document: &Value, is_marked: bool) -> Result<Self, Problem> {
+impl CropPictures {
+    fn find(document: &Value, is_marked: bool) -> Result<Self, PageError> {
         let find = |usage| {
-            let found = Rendition::find(document, usage);
+            let found = RenditionLink::find(document, usage);
             found.map(|one| one.marked(is_marked)).ok_or_else(nothing)
         };
         Ok(Self {
@@ -113,25 +113,25 @@ impl Pictures {
     }
 }
 
-fn nothing() -> Problem {
-    Error::new(Kind::NotFound, "There is no photograph to crop here.").into()
+fn nothing() -> PageError {
+    Error::new(ErrorKind::NotFound, "There is no photograph to crop here.").into()
 }
 
 /// The photograph that is cropped.
-struct Photo {
+struct StudioPhoto {
     key: ItemKey,
     document: Value,
-    pictures: Pictures,
+    pictures: CropPictures,
 }
 
-impl Photo {
-    async fn load(site: &Site, media_type: &str, id: &str) -> Result<Self, Problem> {
+impl StudioPhoto {
+    async fn load(site: &SiteRequest, media_type: &str, id: &str) -> Result<Self, PageError> {
         let key: ItemKey = format!("{media_type}/{id}").parse().map_err(|_| nothing())?;
         if !has_picture(key.media_type) {
             return Err(nothing());
         }
         let document = site.get(format!("/media/{key}.json")).await?;
-        let pictures = Pictures::find(&document, false)?;
+        let pictures = CropPictures::find(&document, false)?;
         Ok(Self { key, document, pictures })
     }
 
@@ -140,10 +140,10 @@ impl Photo {
     }
 
     /// The pictures of what is asked for, with its rectangle on the Hires.
-    async fn cut(&self, site: &Site, wanted: &Wanted) -> Result<(Value, Rect), Refusal> {
-        let sizes = Sizes { hires: self.hires(), preview: self.pictures.preview.size() };
+    async fn cut(&self, site: &SiteRequest, wanted: &CropForm) -> Result<(Value, Rect), ApiRefusal> {
+        let sizes = CropSizes { hires: self.hires(), preview: self.pictures.preview.size() };
         let (operator, rect) = wanted.operator(sizes)?;
-        let call = Call::get(format!("/media/{}{operator}.json", self.key));
+        let call = ApiCall::get(format!("/media/{}{operator}.json", self.key));
         let document = match wanted.is_cut() {
             true => site.send(call).await?,
             false => site.ask(&call).await?,
@@ -153,26 +153,26 @@ impl Photo {
 }
 
 /// `GET /item/<mediaType>/<id>/crop`.
-async fn show(Path((media_type, id)): Path<(String, String)>, site: Site) -> Page {
-    let photo = Photo::load(&site, &media_type, &id).await?;
-    let wanted = Wanted::read(|name| site.parameter(name))?;
+async fn show(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
+    let photo = StudioPhoto::load(&site, &media_type, &id).await?;
+    let wanted = CropForm::read(|name| site.parameter(name))?;
     studio(&site, &photo, &wanted, None).await
 }
 
 /// `POST /item/<mediaType>/<id>/crop/download`: the crop of the Hires, with its purchase. With
 /// `show` the studio shows it instead of a download. What stands in the way is said in the studio.
-async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: Posted) -> Page {
-    let photo = Photo::load(&posted, &media_type, &id).await?;
-    let wanted = Wanted::read(|name| Ok(posted.form.find(name)))?;
+async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: MemberForm) -> PageResult {
+    let photo = StudioPhoto::load(&posted, &media_type, &id).await?;
+    let wanted = CropForm::read(|name| Ok(posted.form.find(name)))?;
     let outcome = buy(&posted, &photo, &wanted).await;
     let refusal = match outcome {
         Ok(_) if posted.form.find("show").is_some() => {
-            let back = Back::of(&posted, &photo.key)?.query;
+            let back = BackLink::of(&posted, &photo.key)?.query;
             let studio = format!("/item/{}/crop{back}", photo.key);
             return Ok(see_other(&wanted.on(&studio)));
         }
         Ok(response) => return Ok(response),
-        Err(error) if matches!(error.kind(), Kind::Forbidden | Kind::InvalidArgument) => error,
+        Err(error) if matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::InvalidArgument) => error,
         Err(error) => return Err(error.into()),
     };
     // Whatever leads back to the page, leads to the studio.
@@ -183,9 +183,9 @@ async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: Po
 }
 
 async fn buy(
-    posted: &Posted,
-    photo: &Photo,
-    wanted: &Wanted,
+    posted: &MemberForm,
+    photo: &StudioPhoto,
+    wanted: &CropForm,
 ) -> crate::runtime::error::Result<Response> {
     let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
     let chosen = posted.form.find("agr");
@@ -194,9 +194,9 @@ async fn buy(
     let rect = rect.ok_or_else(|| Error::invalid("body", "crop", "format", "no such crop"))?;
     let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark)?;
     let principal = posted.visitor.principal(&posted.app).await?;
-    let caller = Caller { principal: principal.as_deref(), agr };
+    let caller = MediaCaller { principal: principal.as_deref(), agr };
     let response = media::download(&posted.app, &path, caller).await?;
-    posted.note(Call::get(format!("/media/{path}")).query([("agr", chosen)]));
+    posted.note(ApiCall::get(format!("/media/{path}")).query([("agr", chosen)]));
     Ok(named(response, &photo.key, &path))
 }
 
@@ -210,7 +210,7 @@ fn named(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
 
 /// The name of a file that is cut as `path` says: of the whole picture, the item's id.
 fn file_name(key: &ItemKey, path: &MediaPath) -> String {
-    let Target::Rendition(file) = path.target() else { return format!("{}.jpg", key.id) };
+    let MediaTarget::Rendition(file) = path.target() else { return format!("{}.jpg", key.id) };
     let operations: String = file.operations().iter().map(ToString::to_string).collect();
     format!("{}{operations}.jpg", key.id)
 }
@@ -226,25 +226,25 @@ fn hires_path(
     let mut path = MediaPath::rendition(key.clone(), RenditionName::NORMAL_HIRES, extension);
     if rect != Rect::new(0, 0, hires) {
         let crop = CropSpec::try_from(rect).map_err(Error::internal)?;
-        path = path.with_operation(Operation::Crop(crop)).map_err(Error::internal)?;
+        path = path.with_operation(PictureOperation::Crop(crop)).map_err(Error::internal)?;
     }
     if is_marked {
-        path = path.with_operation(Operation::Watermark).map_err(Error::internal)?;
+        path = path.with_operation(PictureOperation::Watermark).map_err(Error::internal)?;
     }
     Ok(path)
 }
 
 /// The page. `refusal` is what became of a download.
-async fn studio(site: &Site, photo: &Photo, wanted: &Wanted, refusal: Option<&Error>) -> Page {
+async fn studio(site: &SiteRequest, photo: &StudioPhoto, wanted: &CropForm, refusal: Option<&Error>) -> PageResult {
     let outcome = photo.cut(site, wanted).await;
     let (cut, mistake) = match outcome {
-        Ok((document, rect)) => (Some((Pictures::find(&document, wanted.watermark)?, rect)), None),
+        Ok((document, rect)) => (Some((CropPictures::find(&document, wanted.watermark)?, rect)), None),
         Err(refusal) if refusal.is_mistake() => (None, Some(refusal)),
         Err(refusal) => return Err(refusal.into()),
     };
     let status = match (&mistake, refusal) {
         (Some(mistake), _) => mistake.status,
-        (None, Some(error)) if error.kind() == Kind::Forbidden => StatusCode::FORBIDDEN,
+        (None, Some(error)) if error.kind() == ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         (None, Some(_)) => StatusCode::BAD_REQUEST,
         (None, None) => StatusCode::OK,
     };
@@ -252,9 +252,9 @@ async fn studio(site: &Site, photo: &Photo, wanted: &Wanted, refusal: Option<&Er
     let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let proof = cut.as_ref().map(|(pictures, rect)| {
         let hires = is_bought.then(|| proof::picture(&photo.key, *rect, wanted.watermark));
-        Proof::of(&pictures.preview, *rect, hires)
+        CropProof::of(&pictures.preview, *rect, hires)
     });
-    let back = Back::of(site, &photo.key)?;
+    let back = BackLink::of(site, &photo.key)?;
     let sentence = |error: &'_ Error| {
         let detail = error.details().first();
         detail.map_or(error.message(), |detail| &detail.message).to_owned()
@@ -274,10 +274,10 @@ async fn studio(site: &Site, photo: &Photo, wanted: &Wanted, refusal: Option<&Er
 }
 
 fn shown(
-    photo: &Photo,
-    wanted: &Wanted,
-    cut: Option<(Pictures, Rect)>,
-    mistake: Option<&Refusal>,
+    photo: &StudioPhoto,
+    wanted: &CropForm,
+    cut: Option<(CropPictures, Rect)>,
+    mistake: Option<&ApiRefusal>,
 ) -> PageValue {
     let whole = (photo.pictures.clone(), Rect::new(0, 0, photo.hires()));
     let is_cut = cut.is_some();
@@ -318,7 +318,7 @@ fn shown(
         presets => shape::PRESETS.map(|(name, _)| name).to_vec(),
         uses => PageValue::from(Serde(USES)),
         needed,
-        mistakes => mistake.map(Refusal::sentences),
+        mistakes => mistake.map(ApiRefusal::sentences),
         wrong => mistake.map(wrong_fields),
     }
 }
@@ -328,7 +328,7 @@ fn crop_operator(rect: Rect) -> String {
 }
 
 /// The fields that a refusal is about. A rectangle that leaves the picture is about all four.
-fn wrong_fields(refusal: &Refusal) -> Vec<&'static str> {
+fn wrong_fields(refusal: &ApiRefusal) -> Vec<&'static str> {
     let of = |path: &str| match path {
         "crop.x" => vec!["x"],
         "crop.y" => vec!["y"],
@@ -356,7 +356,7 @@ fn shape_class(size: Size) -> String {
     let (width, height) = (u64::from(size.width), u64::from(size.height.max(1)));
     match (60 * width + height) / (2 * height) {
         narrow @ ..15 => format!("r{}", narrow.max(1)),
-        15.. => Picture { url: String::new(), width, height }.shape(),
+        15.. => ItemPicture { url: String::new(), width, height }.shape(),
     }
 }
 
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn the_mark_goes_behind_the_crop() {
         let href = "http://a/media/image/a_b-crop_w1_h1_x0_y0_NormalPreview.jpg".to_owned();
-        let marked = Rendition { href, width: 1, height: 1 }.marked(true);
+        let marked = RenditionLink { href, width: 1, height: 1 }.marked(true);
         let expected = "http://a/media/image/a_b-crop_w1_h1_x0_y0-watermark_NormalPreview.jpg";
         assert_eq!(marked.href, expected);
     }

@@ -6,27 +6,27 @@ use axum::{
 };
 use serde::Serialize;
 
-use super::{Page, Photo, Rendition, Site, Wanted, hires_path, panel};
+use super::{PageResult, StudioPhoto, RenditionLink, SiteRequest, CropForm, hires_path, panel};
 use crate::http::media;
-use crate::media::Caller;
-use crate::runtime::error::{Error, Kind};
+use crate::media::MediaCaller;
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
 use model::account::AgreementId;
 use model::{ItemKey, Rect};
 
 /// The picture of the result as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Proof {
+pub(super) struct CropProof {
     src: String,
     width: u32,
     height: u32,
-    source: Source,
+    source: ProofSource,
 }
 
 /// Where the pixels of the picture come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Source {
+enum ProofSource {
     /// The Hires.
     Hires,
     /// A Preview that is as large as the Hires.
@@ -35,20 +35,20 @@ enum Source {
     Preview,
 }
 
-impl Proof {
+impl CropProof {
     /// The picture of the crop `rect`, of which `preview` is the cut of the Preview. `hires` is where
     /// the visitor may see it cut from the Hires, if anywhere.
-    pub(super) fn of(preview: &Rendition, rect: Rect, hires: Option<String>) -> Self {
+    pub(super) fn of(preview: &RenditionLink, rect: Rect, hires: Option<String>) -> Self {
         if let Some(src) = hires
             && rect.size().pixels() <= STUDIO_PROOF_PX_MAX
         {
-            return Self { src, width: rect.width, height: rect.height, source: Source::Hires };
+            return Self { src, width: rect.width, height: rect.height, source: ProofSource::Hires };
         }
         let source = match preview.width >= rect.width {
-            true => Source::Whole,
-            false => Source::Preview,
+            true => ProofSource::Whole,
+            false => ProofSource::Preview,
         };
-        let Rendition { href, width, height } = preview.clone();
+        let RenditionLink { href, width, height } = preview.clone();
         Self { src: href, width, height, source }
     }
 }
@@ -68,13 +68,13 @@ pub(super) fn picture(key: &ItemKey, rect: Rect, is_marked: bool) -> String {
 /// `GET /item/<mediaType>/<id>/crop/hires`: the crop of the Hires as its own address delivers it, for
 /// a visitor whose organization has bought the photograph. Buys nothing: other sites could make a
 /// browser ask for it.
-pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: Site) -> Page {
-    let photo = Photo::load(&site, &media_type, &id).await?;
-    let wanted = Wanted::read(|name| site.parameter(name))?;
+pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
+    let photo = StudioPhoto::load(&site, &media_type, &id).await?;
+    let wanted = CropForm::read(|name| site.parameter(name))?;
     let panel = panel::find(&site, &photo.key, None).await?;
     let Some(agreement) = panel.and_then(|panel| panel.bought) else {
         let message = "The Hires is shown once the photograph is bought.";
-        return Err(Error::new(Kind::Forbidden, message).into());
+        return Err(Error::new(ErrorKind::Forbidden, message).into());
     };
     let rect = wanted.rect(photo.hires());
     let rect = rect.ok_or_else(|| Error::invalid("query", "crop", "format", "no such crop"))?;
@@ -83,7 +83,7 @@ pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: 
         Some(visitor) => visitor.principal(&site.app).await?,
         None => None,
     };
-    let caller = Caller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
+    let caller = MediaCaller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
     let mut response = media::download(&site.app, &path, caller).await?;
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_DISPOSITION);
@@ -101,15 +101,15 @@ mod tests {
     fn a_crop_is_shown_from_the_hires_where_it_is_bought_and_not_too_large() {
         let key: ItemKey = "image/a".parse().unwrap();
         let check = |side: u32, preview: u32, is_bought: bool, source, src: &str| {
-            let cut = Rendition { href: "p".to_owned(), width: preview, height: preview };
+            let cut = RenditionLink { href: "p".to_owned(), width: preview, height: preview };
             let rect = Rect::new(1, 2, Size::new(side, side));
-            let proof = Proof::of(&cut, rect, is_bought.then(|| picture(&key, rect, true)));
+            let proof = CropProof::of(&cut, rect, is_bought.then(|| picture(&key, rect, true)));
             assert_eq!((proof.source, proof.src.as_str()), (source, src), "{side}");
         };
         let hires = "/item/image/a/crop/hires?x=1&y=2&width=800&height=800&watermark=1";
-        check(800, 71, true, Source::Hires, hires);
-        check(800, 71, false, Source::Preview, "p");
-        check(8000, 71, true, Source::Preview, "p");
-        check(71, 71, false, Source::Whole, "p");
+        check(800, 71, true, ProofSource::Hires, hires);
+        check(800, 71, false, ProofSource::Preview, "p");
+        check(8000, 71, true, ProofSource::Preview, "p");
+        check(71, 71, false, ProofSource::Whole, "p");
     }
 }

@@ -28,7 +28,7 @@ const STEPS_MAX: u32 = 64;
 
 /// What is wrong with what was asked for, before an API could be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum CropFormError {
     /// This field has what no crop operator can carry.
     Number(&'static str),
     /// There is no such preset.
@@ -38,14 +38,14 @@ pub(super) enum Unknown {
 }
 
 /// The ratio that a preset and, for `custom`, a text stand for; nothing leaves the crop free.
-pub(super) fn parse(preset: &str, text: &str, image: Size) -> Result<Option<(u32, u32)>, Unknown> {
+pub(super) fn parse(preset: &str, text: &str, image: Size) -> Result<Option<(u32, u32)>, CropFormError> {
     match preset {
         "" | "free" => Ok(None),
         "original" => Ok(Some((image.width, image.height))),
-        "custom" => parse_ratio(text).map(Some).ok_or(Unknown::Ratio),
+        "custom" => parse_ratio(text).map(Some).ok_or(CropFormError::Ratio),
         preset => match PRESETS.iter().find(|(name, _)| *name == preset) {
             Some((_, ratio)) => Ok(*ratio),
-            None => Err(Unknown::Preset),
+            None => Err(CropFormError::Preset),
         },
     }
 }
@@ -81,7 +81,7 @@ fn divisor(a: u32, b: u32) -> u32 {
 
 /// The sizes of the pictures that a crop is cut from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
+pub(super) struct CropSizes {
     /// Of the Hires.
     pub(super) hires: Size,
     /// Of the Preview.
@@ -98,7 +98,7 @@ fn has_ratio(size: Size, ratio: (u32, u32)) -> bool {
 /// to which no whole numbers of its width, or of its height, come closer stays as it is.
 ///
 /// `rect` is not empty and lies in the Hires.
-pub(super) fn shaped(rect: Rect, ratio: (u32, u32), sizes: Sizes) -> Rect {
+pub(super) fn shaped(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rect {
     let (a, b) = ratio;
     let image = sizes.hires;
     if has_ratio(rect.size(), ratio) {
@@ -127,7 +127,7 @@ pub(super) fn shaped(rect: Rect, ratio: (u32, u32), sizes: Sizes) -> Rect {
 /// are rounded, so that a square can come out as 682 by 683. `rect` itself where no place is near.
 ///
 /// The same as `aligned` of `assets/js/crop.js`.
-fn aligned(rect: Rect, ratio: (u32, u32), Sizes { hires, preview }: Sizes) -> Rect {
+fn aligned(rect: Rect, ratio: (u32, u32), CropSizes { hires, preview }: CropSizes) -> Rect {
     // Within one pixel of the Preview every rounding is met.
     let reach = i64::from(hires.width.div_ceil(preview.width.max(1)).min(STEPS_MAX));
     let moved = |dx: i64, dy: i64| {
@@ -162,12 +162,12 @@ mod tests {
 
     const IMAGE: Size = Size::new(6000, 4000);
     /// A Preview that is as large rounds nothing.
-    const SIZES: Sizes = Sizes { hires: IMAGE, preview: IMAGE };
+    const SIZES: CropSizes = CropSizes { hires: IMAGE, preview: IMAGE };
 
     #[test]
     fn the_cut_of_the_preview_has_the_ratio_too() {
         let check = |hires: Size, ratio, expected: &str, cut: &str| {
-            let sizes = Sizes { hires, preview: hires.fit_within(1024) };
+            let sizes = CropSizes { hires, preview: hires.fit_within(1024) };
             let found = shaped(Rect::new(0, 0, hires), ratio, sizes);
             assert_eq!(found.to_string(), expected, "{hires:?} {ratio:?}");
             let on_preview = scale_crop(found, hires, sizes.preview).unwrap();
@@ -216,8 +216,8 @@ mod tests {
             "", "5", "0:1", "1:10001", "-1:2", "1.:2", ".5:2", "1.2345:1", "5:7:9", "+5:7",
             "000001:1",
         ] {
-            check("custom", text, Err(Unknown::Ratio));
+            check("custom", text, Err(CropFormError::Ratio));
         }
-        check("<b>", "", Err(Unknown::Preset));
+        check("<b>", "", Err(CropFormError::Preset));
     }
 }

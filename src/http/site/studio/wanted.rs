@@ -3,14 +3,14 @@
 use axum::http::StatusCode;
 use serde::Serialize;
 
-use super::shape::{self, Sizes, Unknown};
-use crate::http::site::api::{Call, Refusal, Wrong};
+use super::shape::{self, CropSizes, CropFormError};
+use crate::http::site::api::{ApiCall, ApiRefusal, FieldError};
 use crate::runtime::error::{Error, Result};
 use model::{CropSpec, Rect, Size};
 
 /// The four numbers and the rest, as they were typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Wanted {
+pub(super) struct CropForm {
     pub(super) x: String,
     pub(super) y: String,
     pub(super) width: String,
@@ -22,7 +22,7 @@ pub(super) struct Wanted {
     pub(super) watermark: bool,
 }
 
-impl Wanted {
+impl CropForm {
     /// Reads each parameter by `find`.
     ///
     /// Fails as `find` does.
@@ -55,7 +55,7 @@ impl Wanted {
             ("output", &self.output),
             ("watermark", watermark),
         ];
-        Call::get(page).query(pairs.map(|(name, value)| (name, Some(value)))).target
+        ApiCall::get(page).query(pairs.map(|(name, value)| (name, Some(value)))).target
     }
 
     /// Whether anything is asked for but the picture as it is.
@@ -92,11 +92,11 @@ impl Wanted {
     /// API is to say what is wrong.
     ///
     /// Fails when the shape is none, and when a number has what no address can carry.
-    pub(super) fn operator(&self, sizes: Sizes) -> Result<(String, Option<Rect>), Refusal> {
+    pub(super) fn operator(&self, sizes: CropSizes) -> Result<(String, Option<Rect>), ApiRefusal> {
         let image = sizes.hires;
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
         if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(fits)) {
-            return Err(refused(Unknown::Number(path)));
+            return Err(refused(CropFormError::Number(path)));
         }
         let ratio = shape::parse(&self.aspect, &self.ratio, image).map_err(refused)?;
         let Some(rect) = self.rect(image) else {
@@ -112,36 +112,36 @@ fn operator(rect: Rect) -> String {
     CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
 }
 
-fn refused(unknown: Unknown) -> Refusal {
+fn refused(unknown: CropFormError) -> ApiRefusal {
     let (path, message) = match unknown {
-        Unknown::Number(path) => (path, "A crop is given in whole numbers of pixels."),
-        Unknown::Preset => ("aspect", "There is no such aspect."),
-        Unknown::Ratio => {
+        CropFormError::Number(path) => (path, "A crop is given in whole numbers of pixels."),
+        CropFormError::Preset => ("aspect", "There is no such aspect."),
+        CropFormError::Ratio => {
             ("ratio", "A ratio is two numbers of up to 10000, for example 5:7 or 1.91:1.")
         }
     };
-    let wrong = Wrong {
+    let wrong = FieldError {
         error_code: "format.openapi.requestValidation".to_owned(),
         path: path.to_owned(),
         message: message.to_owned(),
     };
     let status = StatusCode::BAD_REQUEST;
-    Refusal { status, message: message.to_owned(), errors: vec![wrong] }
+    ApiRefusal { status, message: message.to_owned(), errors: vec![wrong] }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wanted(given: &[(&str, &str)]) -> Wanted {
+    fn wanted(given: &[(&str, &str)]) -> CropForm {
         let find = |name: &str| given.iter().find(|(own, _)| *own == name).map(|(_, text)| *text);
-        Wanted::read(|name| Ok(find(name))).unwrap()
+        CropForm::read(|name| Ok(find(name))).unwrap()
     }
 
     #[test]
     fn numbers_become_the_operator_that_cuts_them() {
         let image = Size::new(60, 40);
-        let sizes = Sizes { hires: image, preview: image };
+        let sizes = CropSizes { hires: image, preview: image };
         let check = |given: &[(&str, &str)], expected: &str| {
             let (operator, rect) = wanted(given).operator(sizes).unwrap();
             assert_eq!(operator, expected, "{given:?}");

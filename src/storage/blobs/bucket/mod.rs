@@ -4,7 +4,7 @@
 //! calls. The bucket is spoken to by threads of its own, which never wait for those that call, so
 //! that a call from anywhere ends: with what was asked for, or when the time for it is over.
 //!
-//! One that only fails for a while is left alone ([`Breaker`]): calls fail at once then.
+//! One that only fails for a while is left alone ([`CircuitBreaker`]): calls fail at once then.
 //!
 //! An object is there when all of it is. What is read of one is read of the one that was looked at
 //! first (`If-Match`): a replaced one fails the read and is looked at anew by the next.
@@ -30,18 +30,18 @@ use tokio::{
 };
 use uuid::Uuid;
 
-pub(super) use object::Object;
-use object::{Opened, get, stamp};
+pub(super) use object::BucketObject;
+use object::{ObjectHead, get, stamp};
 
-use super::breaker::{self, Breaker, Fault};
+use super::breaker::{self, CircuitBreaker, BucketFault};
 use super::s3::{self, BucketSettings};
-use super::{StoreError, upload::Upload};
+use super::{StoreError, upload::PartUpload};
 use crate::runtime::clock;
 use crate::runtime::limits::{
     BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_ONCE_MAX, BUCKET_OPEN_BYTES,
     BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
 };
-use model::Hash;
+use model::ContentHash;
 
 /// Threads that speak to a bucket: they wait and sign.
 const THREADS: usize = 2;
@@ -55,26 +55,26 @@ const PROBE: &[u8] = b"Wirephoto writes this to see whether it may, and removes 
 /// A bucket; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Bucket {
-    inner: Arc<Inner>,
+    inner: Arc<BucketInner>,
 }
 
-struct Inner {
+struct BucketInner {
     objects: Arc<dyn ObjectStore>,
     /// The same for requests that are not tried again.
     once: Arc<dyn ObjectStore>,
-    breaker: Arc<Breaker>,
+    breaker: Arc<CircuitBreaker>,
     /// How it is spoken to; of a bucket in memory nothing.
     settings: Option<BucketSettings>,
     place: String,
     prefix: Path,
     give_up: Duration,
     turns: Arc<Semaphore>,
-    opened: Cache<Path, Arc<Opened>>,
+    opened: Cache<Path, Arc<ObjectHead>>,
     /// There until this is dropped.
     runtime: Option<Runtime>,
 }
 
-impl Drop for Inner {
+impl Drop for BucketInner {
     fn drop(&mut self) {
         // Waiting for its threads is not allowed on threads of another runtime.
         if let Some(runtime) = self.runtime.take() {
@@ -91,7 +91,7 @@ impl fmt::Debug for Bucket {
 
 /// What is to happen when a bucket does not answer in time as it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum StartPolicy {
     /// It is an error.
     None,
     /// It is left alone until it answers, and what needs it fails until then.
@@ -99,17 +99,17 @@ pub enum Patience {
 }
 
 /// A store of objects.
-pub(super) struct Objects {
+pub(super) struct ObjectClients {
     pub(super) all: Arc<dyn ObjectStore>,
     /// The same for requests that are not tried again.
     pub(super) once: Arc<dyn ObjectStore>,
-    pub(super) breaker: Arc<Breaker>,
+    pub(super) breaker: Arc<CircuitBreaker>,
     pub(super) settings: Option<BucketSettings>,
 }
 
 /// Why a request came to nothing.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum BucketFailure {
     /// The bucket refused, or failed.
     Bucket(object_store::Error),
     /// It did not answer in time, or our own threads are gone.
@@ -117,14 +117,14 @@ pub(super) enum Failure {
 }
 
 /// An answer that is waited for.
-pub(super) struct Pending<T> {
-    receiver: mpsc::Receiver<Result<T, Failure>>,
+pub(super) struct PendingReply<T> {
+    receiver: mpsc::Receiver<Result<T, BucketFailure>>,
 }
 
-impl<T> Pending<T> {
+impl<T> PendingReply<T> {
     /// Blocks until it is there, or the time for it is over.
-    pub(super) fn wait(self) -> Result<T, Failure> {
-        let gone = || Failure::Time(io::Error::other("the threads for the bucket have ended"));
+    pub(super) fn wait(self) -> Result<T, BucketFailure> {
+        let gone = || BucketFailure::Time(io::Error::other("the threads for the bucket have ended"));
         self.receiver.recv().unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -132,11 +132,11 @@ impl<T> Pending<T> {
 impl Bucket {
     /// Opens the bucket and looks whether it answers.
     ///
-    /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
-    pub(super) fn open(settings: &BucketSettings, patience: Patience) -> Result<Self, StoreError> {
-        let breaker = Arc::new(Breaker::new(settings.place()));
+    /// Fails with [`StoreError::ChannelSetting`], which names the setting that is likely to be wrong.
+    pub(super) fn open(settings: &BucketSettings, patience: StartPolicy) -> Result<Self, StoreError> {
+        let breaker = Arc::new(CircuitBreaker::new(settings.place()));
         let first = Arc::default();
-        let objects = Objects {
+        let objects = ObjectClients {
             all: settings.open(&breaker, &first, BUCKET_RETRIES_MAX, None)?,
             once: settings.open(&breaker, &first, 0, Some(BUCKET_ONCE_MAX))?,
             breaker,
@@ -147,12 +147,12 @@ impl Bucket {
         let bucket = Self::over(objects, name, prefix, settings.give_up, settings.requests)?;
         match bucket.look_around() {
             Ok(()) => Ok(bucket),
-            Err(failure) if patience == Patience::Serve && failure.is_slow() => {
+            Err(failure) if patience == StartPolicy::Serve && failure.is_slow() => {
                 bucket.inner.breaker.leave_alone(&failure.words());
                 Ok(bucket)
             }
-            Err(Failure::Bucket(error)) => Err(settings.blame("", &error)),
-            Err(Failure::Time(cause)) => {
+            Err(BucketFailure::Bucket(error)) => Err(settings.blame("", &error)),
+            Err(BucketFailure::Time(cause)) => {
                 let why = format!("{}: {cause}", settings.place());
                 Err(StoreError::Setting { setting: "store.endpoint", why })
             }
@@ -161,7 +161,7 @@ impl Bucket {
 
     /// The same over any store of objects.
     pub(super) fn over(
-        objects: Objects,
+        objects: ObjectClients,
         place: String,
         prefix: Path,
         give_up: Duration,
@@ -174,7 +174,7 @@ impl Bucket {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let weigh = |_: &Path, opened: &Arc<Opened>| {
+        let weigh = |_: &Path, opened: &Arc<ObjectHead>| {
             u32::try_from(opened.start.len() + 512).unwrap_or(u32::MAX)
         };
         let opened = Cache::builder()
@@ -182,12 +182,12 @@ impl Bucket {
             .weigher(weigh)
             .time_to_live(BUCKET_OPEN_KEPT)
             .build();
-        let Objects { all: objects, once, breaker, settings } = objects;
+        let ObjectClients { all: objects, once, breaker, settings } = objects;
         let nowhere = prefix.clone().join(NOWHERE);
         runtime.spawn(find_out(Arc::clone(&once), Arc::clone(&breaker), nowhere, give_up));
         let turns = Arc::new(Semaphore::new(requests));
         let runtime = Some(runtime);
-        let inner = Inner {
+        let inner = BucketInner {
             objects,
             once,
             breaker,
@@ -202,7 +202,7 @@ impl Bucket {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    pub(super) fn key(&self, folder: &'static str, hash: Hash) -> Path {
+    pub(super) fn key(&self, folder: &'static str, hash: ContentHash) -> Path {
         let name = hash.to_string();
         self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..])
     }
@@ -213,7 +213,7 @@ impl Bucket {
         &self,
         bytes: u64,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
-    ) -> Pending<T> {
+    ) -> PendingReply<T> {
         self.begin(self.time_for(bytes), self.in_turn(work))
     }
 
@@ -221,7 +221,7 @@ impl Bucket {
     pub(super) fn ask_anyway<T: Send + 'static>(
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
-    ) -> Pending<T> {
+    ) -> PendingReply<T> {
         self.spawn(self.time_for(0), false, self.in_turn(work))
     }
 
@@ -246,7 +246,7 @@ impl Bucket {
         &self,
         limit: Duration,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
-    ) -> Pending<T> {
+    ) -> PendingReply<T> {
         let Some(refusal) = self.inner.breaker.refusal() else {
             return self.spawn(limit, true, work);
         };
@@ -255,8 +255,8 @@ impl Bucket {
         }
         let (sender, receiver) = mpsc::sync_channel(1);
         // There is room for it.
-        drop(sender.send(Err(Failure::Time(refusal))));
-        Pending { receiver }
+        drop(sender.send(Err(BucketFailure::Time(refusal))));
+        PendingReply { receiver }
     }
 
     /// The same whatever is known of the bucket. It ends when the bucket is left alone, or does not.
@@ -265,7 +265,7 @@ impl Bucket {
         limit: Duration,
         ends: bool,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
-    ) -> Pending<T> {
+    ) -> PendingReply<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let runtime = self.inner.runtime.as_ref().expect("it is there until this is dropped");
         let breaker = Arc::clone(&self.inner.breaker);
@@ -275,23 +275,23 @@ impl Bucket {
                 done = tokio::time::timeout(limit, work) => done,
                 // Others found out that it only fails.
                 said = breaker.leaving(), if ends => {
-                    drop(sender.send(Err(Failure::Time(said))));
+                    drop(sender.send(Err(BucketFailure::Time(said))));
                     return;
                 }
             };
             let done = match done {
-                Ok(done) => done.map_err(Failure::Bucket),
+                Ok(done) => done.map_err(BucketFailure::Bucket),
                 Err(_) => {
                     let said = format!("the bucket did not answer within {limit:?}");
                     // The try that was under way comes to no end of its own.
-                    breaker.failed(began, Fault::Silent, &said);
-                    Err(Failure::Time(io::Error::new(io::ErrorKind::TimedOut, said)))
+                    breaker.failed(began, BucketFault::Silent, &said);
+                    Err(BucketFailure::Time(io::Error::new(io::ErrorKind::TimedOut, said)))
                 }
             };
             // Whoever asked may have left.
             drop(sender.send(done));
         });
-        Pending { receiver }
+        PendingReply { receiver }
     }
 
     fn objects(&self) -> Arc<dyn ObjectStore> {
@@ -299,7 +299,7 @@ impl Bucket {
     }
 
     /// Whether the bucket answers, and lets us list.
-    fn look_around(&self) -> Result<(), Failure> {
+    fn look_around(&self) -> Result<(), BucketFailure> {
         let nowhere = self.inner.prefix.clone().join(NOWHERE);
         self.ask(0, look_at(self.objects(), nowhere)).wait()
     }
@@ -311,7 +311,7 @@ impl Bucket {
 
     /// The bucket with its prefix, as messages name it.
     pub(super) fn name(&self) -> String {
-        let Inner { place, prefix, .. } = self.inner.as_ref();
+        let BucketInner { place, prefix, .. } = self.inner.as_ref();
         match prefix.as_ref() {
             "" => place.clone(),
             prefix => format!("{place}/{prefix}"),
@@ -344,8 +344,8 @@ impl Bucket {
         };
         match found.wait() {
             Ok((_, bytes)) => Ok(Some(bytes)),
-            Err(Failure::Bucket(error)) if s3::is_too_short(&error) => Ok(Some(Bytes::new())),
-            Err(Failure::Bucket(error))
+            Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => Ok(Some(Bytes::new())),
+            Err(BucketFailure::Bucket(error))
                 if s3::is_missing(&error) && !s3::is_without_bucket(&error) =>
             {
                 Ok(None)
@@ -371,18 +371,18 @@ impl Bucket {
         self.ask(0, put).wait().map_err(|failure| self.away(&key, failure))
     }
 
-    fn away(&self, key: &Path, failure: Failure) -> StoreError {
+    fn away(&self, key: &Path, failure: BucketFailure) -> StoreError {
         let place = format!("{}/{key}", self.inner.place);
         let cause = match failure {
-            Failure::Time(cause) => cause,
-            Failure::Bucket(error) => io::Error::other(s3::words(&error)),
+            BucketFailure::Time(cause) => cause,
+            BucketFailure::Bucket(error) => io::Error::other(s3::words(&error)),
         };
         StoreError::Away { place, cause }
     }
 
     /// Writes a small object, reads it and removes it.
     ///
-    /// Fails with [`StoreError::Setting`] when the bucket refuses one of these, and with
+    /// Fails with [`StoreError::ChannelSetting`] when the bucket refuses one of these, and with
     /// [`StoreError::Away`] when it does not answer in time.
     pub(super) fn prove(&self) -> Result<(), StoreError> {
         let key = self.inner.prefix.clone().join(PROBES).join(Uuid::now_v7().to_string());
@@ -400,10 +400,10 @@ impl Bucket {
     }
 
     /// What it means that a proof failed.
-    fn unproven(&self, what: &'static str) -> impl Fn(Failure) -> StoreError {
+    fn unproven(&self, what: &'static str) -> impl Fn(BucketFailure) -> StoreError {
         let (place, settings) = (self.inner.place.clone(), self.inner.settings.clone());
         move |failure| match (failure, &settings) {
-            (Failure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
+            (BucketFailure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
                 settings.blame(what, &error)
             }
             (failure, _) => {
@@ -414,22 +414,22 @@ impl Bucket {
     }
 
     /// What a failure at `key` means for the blob `hash`.
-    pub(super) fn failed(&self, key: &Path, hash: Hash) -> impl Fn(Failure) -> StoreError {
+    pub(super) fn failed(&self, key: &Path, hash: ContentHash) -> impl Fn(BucketFailure) -> StoreError {
         let place = format!("{}/{key}", self.inner.place);
         let (bucket, key) = (self.clone(), key.clone());
         move |failure| {
             bucket.inner.opened.invalidate(&key);
             let away = |cause| StoreError::Away { place: place.clone(), cause };
             match failure {
-                Failure::Time(cause) => away(cause),
-                Failure::Bucket(error) if s3::is_without_bucket(&error) => {
+                BucketFailure::Time(cause) => away(cause),
+                BucketFailure::Bucket(error) if s3::is_without_bucket(&error) => {
                     away(io::Error::new(io::ErrorKind::NotFound, s3::words(&error)))
                 }
-                Failure::Bucket(error) if s3::is_missing(&error) => StoreError::Missing(hash),
-                Failure::Bucket(error) if s3::is_replaced(&error) => {
+                BucketFailure::Bucket(error) if s3::is_missing(&error) => StoreError::Missing(hash),
+                BucketFailure::Bucket(error) if s3::is_replaced(&error) => {
                     away(io::Error::other("it was replaced while it was read"))
                 }
-                Failure::Bucket(error) => away(io::Error::other(s3::words(&error))),
+                BucketFailure::Bucket(error) => away(io::Error::other(s3::words(&error))),
             }
         }
     }
@@ -439,13 +439,13 @@ impl Bucket {
         self.inner.opened.invalidate(key);
     }
 
-    fn head(&self, key: &Path) -> Result<ObjectMeta, Failure> {
+    fn head(&self, key: &Path) -> Result<ObjectMeta, BucketFailure> {
         let (objects, key) = (self.objects(), key.clone());
         self.ask(0, async move { objects.head(&key).await }).wait()
     }
 
     /// The facts of an object; `None` if there is none.
-    fn find(&self, key: &Path, hash: Hash) -> Result<Option<ObjectMeta>, StoreError> {
+    fn find(&self, key: &Path, hash: ContentHash) -> Result<Option<ObjectMeta>, StoreError> {
         match self.head(key).map_err(self.failed(key, hash)) {
             Ok(facts) => Ok(Some(facts)),
             Err(StoreError::Missing(_)) => Ok(None),
@@ -454,12 +454,12 @@ impl Bucket {
     }
 
     /// Bytes of an object; `None` if there is none.
-    pub(super) fn length(&self, key: &Path, hash: Hash) -> Result<Option<u64>, StoreError> {
+    pub(super) fn length(&self, key: &Path, hash: ContentHash) -> Result<Option<u64>, StoreError> {
         Ok(self.find(key, hash)?.map(|facts| facts.size))
     }
 
     /// How long ago an object was written; `None` if it is gone.
-    pub(super) fn age(&self, key: &Path, hash: Hash) -> Result<Option<Duration>, StoreError> {
+    pub(super) fn age(&self, key: &Path, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
         let Some(facts) = self.find(key, hash)? else { return Ok(None) };
         let ago = clock::now().as_millisecond() - facts.last_modified.timestamp_millis();
         // One that was written in the future was written just now.
@@ -467,16 +467,16 @@ impl Bucket {
     }
 
     /// Looks at the object that has `length` bytes, and reads its start.
-    pub(super) fn look(&self, key: Path, hash: Hash, length: u64) -> Result<Object, StoreError> {
+    pub(super) fn look(&self, key: Path, hash: ContentHash, length: u64) -> Result<BucketObject, StoreError> {
         let opened = self.opened(&key, hash, length)?;
         if opened.length != length {
             return Err(StoreError::Length { hash, found: opened.length, expected: length });
         }
-        Ok(Object { bucket: self.clone(), key, hash, opened })
+        Ok(BucketObject { bucket: self.clone(), key, hash, opened })
     }
 
     /// What a look at an object finds, or found a moment ago; `bytes_max` of its start are wanted.
-    fn opened(&self, key: &Path, hash: Hash, bytes_max: u64) -> Result<Arc<Opened>, StoreError> {
+    fn opened(&self, key: &Path, hash: ContentHash, bytes_max: u64) -> Result<Arc<ObjectHead>, StoreError> {
         if let Some(opened) = self.inner.opened.get(key) {
             return Ok(opened);
         }
@@ -486,7 +486,7 @@ impl Bucket {
             0 => self.head(key).map(|facts| (facts, Bytes::new())),
             _ => {
                 match self.ask(wanted, get(self.objects(), key.clone(), 0..wanted, None)).wait() {
-                    Err(Failure::Bucket(error)) if s3::is_too_short(&error) => {
+                    Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
                         self.head(key).map(|facts| (facts, Bytes::new()))
                     }
                     other => other,
@@ -495,7 +495,7 @@ impl Bucket {
         };
         let (facts, start) = found.map_err(self.failed(key, hash))?;
         let stamp = stamp(&facts);
-        let opened = Arc::new(Opened { etag: facts.e_tag, length: facts.size, stamp, start });
+        let opened = Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start });
         self.inner.opened.insert(key.clone(), Arc::clone(&opened));
         Ok(opened)
     }
@@ -504,7 +504,7 @@ impl Bucket {
     pub(super) fn read(
         &self,
         key: Path,
-        hash: Hash,
+        hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let opened = match self.opened(&key, hash, bytes_max) {
@@ -513,7 +513,7 @@ impl Bucket {
             Err(other) => return Err(other),
         };
         let length = opened.length;
-        let object = Object { bucket: self.clone(), key, hash, opened };
+        let object = BucketObject { bucket: self.clone(), key, hash, opened };
         object.read(0..length).map(Some)
     }
 
@@ -525,15 +525,15 @@ impl Bucket {
     pub(super) fn send(
         &self,
         key: &Path,
-        hash: Hash,
+        hash: ContentHash,
         length: u64,
-        expected: Option<Hash>,
+        expected: Option<ContentHash>,
         next: &mut dyn FnMut(Range<u64>) -> Option<Bytes>,
     ) -> Result<bool, StoreError> {
         let failed = self.failed(key, hash);
         self.inner.opened.invalidate(key);
         let part = BUCKET_PART_BYTES as u64;
-        let mut found = Hash::begin();
+        let mut found = ContentHash::begin();
         let mut sum = |bytes: &Bytes| {
             if expected.is_some() {
                 found.update(bytes);
@@ -550,7 +550,7 @@ impl Bucket {
             self.ask(length, put).wait().map_err(failed)?;
             return Ok(true);
         }
-        let mut upload = Upload::begin(self, key).map_err(&failed)?;
+        let mut upload = PartUpload::begin(self, key).map_err(&failed)?;
         let mut at = 0;
         while at < length {
             let end = length.min(at + part);
@@ -572,13 +572,13 @@ impl Bucket {
     pub(super) fn begin_upload(
         &self,
         key: &Path,
-    ) -> Result<Box<dyn object_store::MultipartUpload>, Failure> {
+    ) -> Result<Box<dyn object_store::MultipartUpload>, BucketFailure> {
         let (objects, key) = (self.objects(), key.clone());
         self.ask(0, async move { objects.put_multipart(&key).await }).wait()
     }
 
     /// Removes an object, if it is there.
-    pub(super) fn remove(&self, key: &Path, hash: Hash) -> Result<(), StoreError> {
+    pub(super) fn remove(&self, key: &Path, hash: ContentHash) -> Result<(), StoreError> {
         self.inner.opened.invalidate(key);
         let (objects, gone) = (self.objects(), key.clone());
         let removed = self.ask(0, async move { objects.delete(&gone).await }).wait();
@@ -589,12 +589,12 @@ impl Bucket {
     }
 
     /// The hashes that have an object in `folder`, sorted.
-    pub(super) fn list(&self, folder: &'static str) -> Result<Vec<Hash>, StoreError> {
+    pub(super) fn list(&self, folder: &'static str) -> Result<Vec<ContentHash>, StoreError> {
         Ok(self.sizes(folder)?.into_iter().map(|(hash, _)| hash).collect())
     }
 
     /// The hashes that have an object in `folder` with the bytes of each, sorted.
-    pub(super) fn sizes(&self, folder: &'static str) -> Result<Vec<(Hash, u64)>, StoreError> {
+    pub(super) fn sizes(&self, folder: &'static str) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         let (objects, within) = (self.objects(), self.inner.prefix.clone().join(folder));
         let key = within.clone();
         let list = async move {
@@ -607,11 +607,11 @@ impl Bucket {
             Ok(found)
         };
         let listed = self.begin(BUCKET_LIST_TIME, list).wait();
-        listed.map_err(self.failed(&key, Hash([0; 32])))
+        listed.map_err(self.failed(&key, ContentHash([0; 32])))
     }
 }
 
-impl Failure {
+impl BucketFailure {
     /// Whether nobody refused, and the time was over.
     fn is_slow(&self) -> bool {
         match self {
@@ -634,10 +634,10 @@ async fn look_at(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::
 }
 
 /// Finds out when a bucket that is left alone answers again: with one request at a time, one a second
-/// at most; one that somebody has for each of ours that is refused ([`Breaker::refused_to_say`]).
+/// at most; one that somebody has for each of ours that is refused ([`CircuitBreaker::refused_to_say`]).
 async fn find_out(
     objects: Arc<dyn ObjectStore>,
-    breaker: Arc<Breaker>,
+    breaker: Arc<CircuitBreaker>,
     nowhere: Path,
     limit: Duration,
 ) {
@@ -654,7 +654,7 @@ async fn find_out(
 }
 
 /// The hash that a key ends in: `…/ab/cdef…`.
-fn hash_of(key: &Path) -> Option<Hash> {
+fn hash_of(key: &Path) -> Option<ContentHash> {
     let mut parts = key.as_ref().rsplit('/');
     let (rest, start) = (parts.next()?, parts.next()?);
     if start.len() == 2 { format!("{start}{rest}").parse().ok() } else { None }

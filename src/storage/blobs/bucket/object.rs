@@ -8,11 +8,11 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
 
 use super::{Bucket, StoreError};
 use crate::runtime::limits::{BUCKET_READ_BYTES, BUCKET_READS_MAX};
-use model::Hash;
+use model::ContentHash;
 
 /// What a look at an object found.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct ObjectHead {
     pub(super) etag: Option<String>,
     pub(super) length: u64,
     pub(super) stamp: u64,
@@ -21,14 +21,14 @@ pub(super) struct Opened {
 }
 
 /// An object that was looked at.
-pub(in crate::storage::blobs) struct Object {
+pub(in crate::storage::blobs) struct BucketObject {
     pub(super) bucket: Bucket,
     pub(super) key: Path,
-    pub(super) hash: Hash,
-    pub(super) opened: Arc<Opened>,
+    pub(super) hash: ContentHash,
+    pub(super) opened: Arc<ObjectHead>,
 }
 
-impl fmt::Debug for Object {
+impl fmt::Debug for BucketObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.key)
     }
@@ -40,7 +40,7 @@ pub(super) fn stamp(facts: &ObjectMeta) -> u64 {
         Some(etag) => format!("{} {etag}", facts.size),
         None => format!("{} {}", facts.size, facts.last_modified.timestamp_millis()),
     };
-    let hash = Hash::of(text.as_bytes()).0;
+    let hash = ContentHash::of(text.as_bytes()).0;
     let (numbers, _) = hash.as_chunks::<8>();
     numbers.first().map_or(0, |first| u64::from_le_bytes(*first))
 }
@@ -64,7 +64,7 @@ pub(super) async fn get(
     Ok((facts, found.bytes().await?))
 }
 
-impl Object {
+impl BucketObject {
     pub(in crate::storage::blobs) fn stamp(&self) -> u64 {
         self.opened.stamp
     }

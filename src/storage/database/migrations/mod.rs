@@ -48,7 +48,7 @@ const _: () = assert!(SQLITE.len() == POSTGRES.len() + 7, "both engines have the
 
 /// What a schema needs before this version can use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum SchemaStatus {
     /// There are no tables: all migrations run.
     New,
     /// Nothing.
@@ -57,10 +57,10 @@ pub(super) enum Standing {
     Older(i64),
 }
 
-impl Standing {
+impl SchemaStatus {
     /// Compares the schema `found`, 0 where there are no tables, with `latest`.
     ///
-    /// Fails with [`DbError::Schema`], which names `database`, when a later version of the product made it.
+    /// Fails with [`DbError::SchemaDescription`], which names `database`, when a later version of the product made it.
     pub(super) fn of(found: i64, latest: i64, database: &dyn Display) -> Result<Self, DbError> {
         if found > latest {
             return Err(DbError::Schema(format!(

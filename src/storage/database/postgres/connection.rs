@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use super::error::{ends_session, unreachable};
 use super::migrations;
-use super::server::Server;
-use super::session::{Session, aside};
+use super::server::PostgresServer;
+use super::session::{ServerSession, aside};
 use super::transaction::ServerTransaction;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
-use crate::storage::database::engine::{Engine, EngineConnection, Purpose, Read, Work, WriteMode};
+use crate::storage::database::engine::{DatabaseEngine, EngineConnection, ConnectionPurpose, Read, Work, WriteMode};
 use crate::storage::database::error::DbError;
 
 /// Says that something was written, with the end of the transaction.
@@ -17,10 +17,10 @@ const TELL: &str = "UPDATE writer SET version = version + 1; SELECT pg_notify('w
 /// What was written so far.
 const VERSION: &str = "SELECT version FROM writer";
 
-impl Engine for Server {
-    fn open(self: Arc<Self>, purpose: Purpose) -> Result<Box<dyn EngineConnection>, DbError> {
+impl DatabaseEngine for PostgresServer {
+    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> Result<Box<dyn EngineConnection>, DbError> {
         let (session, lost, seen) = (None, None, None);
-        Ok(Box::new(Connection { server: self, purpose, session, lost, seen, sessions: 0 }))
+        Ok(Box::new(ServerConnection { server: self, purpose, session, lost, seen, sessions: 0 }))
     }
 
     fn is_far(&self) -> bool {
@@ -33,12 +33,12 @@ impl Engine for Server {
 }
 
 /// A connection that is made when it is used, and made again when it broke.
-struct Connection {
-    server: Arc<Server>,
-    purpose: Purpose,
-    session: Option<Box<Session>>,
+struct ServerConnection {
+    server: Arc<PostgresServer>,
+    purpose: ConnectionPurpose,
+    session: Option<Box<ServerSession>>,
     /// Why there is no session.
-    lost: Option<Lost>,
+    lost: Option<LostConnection>,
     /// `writer.version` as it was last seen, and when.
     seen: Option<(Stopwatch, i64)>,
     /// Sessions that were made.
@@ -46,18 +46,18 @@ struct Connection {
 }
 
 /// A connection that could not be made.
-struct Lost {
+struct LostConnection {
     since: Stopwatch,
     rest: Duration,
     why: String,
 }
 
-impl Connection {
+impl ServerConnection {
     /// The session, made anew where there is none that works.
     ///
     /// Fails at once while the last try is not long ago: those who wait are answered, and a server
     /// that starts is not besieged.
-    fn session(&mut self) -> Result<&mut Session, DbError> {
+    fn session(&mut self) -> Result<&mut ServerSession, DbError> {
         if self.session.as_ref().is_some_and(|session| !session.is_alive()) {
             self.session = None;
         }
@@ -68,7 +68,7 @@ impl Connection {
             {
                 return Err(unreachable(lost.why.clone()).into());
             }
-            match Session::open(&self.server, self.purpose) {
+            match ServerSession::open(&self.server, self.purpose) {
                 Ok(opened) => {
                     (*session, *lost, *seen) = (Some(Box::new(opened)), None, None);
                     self.sessions = self.sessions.wrapping_add(1);
@@ -76,7 +76,7 @@ impl Connection {
                 Err(cause) => {
                     let rest = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.rest * 2);
                     let (since, why) = (Stopwatch::start(), cause.to_string());
-                    *lost = Some(Lost { since, rest: rest.min(DB_RETRY_MAX), why });
+                    *lost = Some(LostConnection { since, rest: rest.min(DB_RETRY_MAX), why });
                     return Err(cause);
                 }
             }
@@ -103,7 +103,7 @@ impl Connection {
     }
 }
 
-impl EngineConnection for Connection {
+impl EngineConnection for ServerConnection {
     fn read(&mut self, read: Read) {
         let session = match self.session() {
             Ok(session) => session,
@@ -132,7 +132,7 @@ impl EngineConnection for Connection {
         })
     }
 
-    /// Fails with [`DbError::Schema`] when the schema is none of this version, since another one brought it
+    /// Fails with [`DbError::SchemaDescription`] when the schema is none of this version, since another one brought it
     /// up to date. Archives do not move away from a server, so that all modes are one.
     fn write(&mut self, _mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
         let server = Arc::clone(&self.server);

@@ -14,8 +14,8 @@ use std::{collections::HashMap, sync::mpsc, time::Duration};
 
 use uuid::Uuid;
 
-use super::server::Server;
-use super::session::Session;
+use super::server::PostgresServer;
+use super::session::ServerSession;
 use super::transaction::ServerTransaction;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{NODE_BEAT, NODE_BEATS_MIN, NODE_STILL};
@@ -29,21 +29,21 @@ const ROLE: &str = "upgrade";
 
 /// How long lives are looked at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct HeartbeatTimes {
     /// A life whose beat stands still for that long is over.
     pub(super) still: Duration,
     /// Time between two looks.
     pub(super) look: Duration,
 }
 
-impl Default for Span {
+impl Default for HeartbeatTimes {
     fn default() -> Self {
         Self { still: NODE_STILL, look: NODE_BEAT }
     }
 }
 
 /// A row of `nodes`.
-struct Life {
+struct NodeIncarnation {
     life: String,
     node: String,
     role: String,
@@ -51,7 +51,7 @@ struct Life {
 }
 
 /// The lives of nodes that are over, as far as that was seen.
-pub(super) struct Lives {
+pub(super) struct IncarnationWatch {
     /// The life by which this process shows itself.
     ours: Uuid,
     schema: i64,
@@ -59,16 +59,16 @@ pub(super) struct Lives {
     seen: HashMap<String, i64>,
 }
 
-impl Lives {
+impl IncarnationWatch {
     /// Looks at the lives in a database of that schema for as long as it takes to know that they are over;
     /// not at all where there are none.
     ///
     /// Fails with [`DbError::InUse`] when one goes on.
     pub(super) fn watch(
-        session: &mut Session,
-        server: &Server,
+        session: &mut ServerSession,
+        server: &PostgresServer,
         schema: i64,
-        span: Span,
+        span: HeartbeatTimes,
     ) -> Result<Self, DbError> {
         let mut lives = Self { ours: Uuid::new_v4(), schema, seen: HashMap::new() };
         let outcome = lives.see_still(session, server, span);
@@ -80,9 +80,9 @@ impl Lives {
 
     fn see_still(
         &mut self,
-        session: &mut Session,
-        server: &Server,
-        span: Span,
+        session: &mut ServerSession,
+        server: &PostgresServer,
+        span: HeartbeatTimes,
     ) -> Result<(), DbError> {
         if self.schema < NODES_SINCE {
             return Ok(());
@@ -111,7 +111,7 @@ impl Lives {
     }
 
     /// Shows this process and lists the lives of nodes; nothing where the schema is another one by now.
-    fn look(&self, session: &mut Session) -> Result<Option<Vec<Life>>, DbError> {
+    fn look(&self, session: &mut ServerSession) -> Result<Option<Vec<NodeIncarnation>>, DbError> {
         ServerTransaction::begin(session)?.run(|tx| {
             if tx.lock_schema()? != self.schema {
                 return Ok(None);
@@ -126,9 +126,9 @@ impl Lives {
     }
 
     /// Fails when one of the lives that were found has begun or gone on since the first look.
-    fn refuse(&self, server: &Server, found: &[Life]) -> Result<(), DbError> {
-        let goes_on = |one: &&Life| self.seen.get(&one.life) != Some(&one.beat);
-        let named = |one: &Life| format!("{} ({})", one.node, one.role);
+    fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> Result<(), DbError> {
+        let goes_on = |one: &&NodeIncarnation| self.seen.get(&one.life) != Some(&one.beat);
+        let named = |one: &NodeIncarnation| format!("{} ({})", one.node, one.role);
         let running: Vec<String> = found.iter().filter(goes_on).map(named).collect();
         if running.is_empty() {
             return Ok(());
@@ -145,7 +145,7 @@ impl Lives {
     /// Ends all lives, in the transaction that has the turn to write and changes the schema.
     ///
     /// Fails with [`DbError::InUse`] when one went on until now.
-    pub(super) fn end(&self, tx: &dyn EngineTransaction, server: &Server) -> Result<(), DbError> {
+    pub(super) fn end(&self, tx: &dyn EngineTransaction, server: &PostgresServer) -> Result<(), DbError> {
         if self.schema < NODES_SINCE {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl Lives {
 
     /// Does not show this process any more. Nobody waits for what it holds, which is nothing, so it needs no
     /// turn; where it cannot be done nodes take it for dead in time.
-    pub(super) fn leave(&self, session: &Session) {
+    pub(super) fn leave(&self, session: &ServerSession) {
         if self.schema < NODES_SINCE {
             return;
         }
@@ -168,10 +168,10 @@ impl Lives {
 }
 
 /// The lives of nodes.
-fn list(tx: &dyn EngineTransaction) -> Result<Vec<Life>, DbError> {
+fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
     let sql = "SELECT life, node, role, beat FROM nodes WHERE role <> ?1 ORDER BY node";
     tx.list(sql, params![ROLE], |row| {
         let [life, node, role] = [0, 1, 2].map(|at| row.get(at));
-        Ok(Life { life: life?, node: node?, role: role?, beat: row.get(3)? })
+        Ok(NodeIncarnation { life: life?, node: node?, role: role?, beat: row.get(3)? })
     })
 }

@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::lives::{Lives, Span};
-use super::server::Server;
-use super::session::{Session, aside};
+use super::lives::{IncarnationWatch, HeartbeatTimes};
+use super::server::PostgresServer;
+use super::session::{ServerSession, aside};
 use super::transaction::ServerTransaction;
 use crate::runtime::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
-use crate::storage::database::engine::Purpose;
+use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::error::DbError;
-use crate::storage::database::migrations::{LATEST, Migration, POSTGRES, Standing, log_upgrade};
+use crate::storage::database::migrations::{LATEST, Migration, POSTGRES, SchemaStatus, log_upgrade};
 
 /// The table that is there first: whose turn it is to write, how much was written, and the number of
 /// the schema.
@@ -27,26 +27,26 @@ const BESIDE: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01", "55P03"]
 /// later version of the product made. Of several nodes that start together one does it. Gives the number of
 /// the older schema and that of this one.
 ///
-/// Fails with [`DbError::Schema`] also where the server or the database is none that can be used, and
+/// Fails with [`DbError::SchemaDescription`] also where the server or the database is none that can be used, and
 /// with [`DbError::InUse`] where nodes live on an older schema, which is looked at for seconds.
 pub(in crate::storage::database) fn migrate(
-    server: &Arc<Server>,
+    server: &Arc<PostgresServer>,
 ) -> Result<Option<(i64, i64)>, DbError> {
-    Upgrade { server, migrations: &POSTGRES, span: Span::default() }.run()
+    SchemaUpgrade { server, migrations: &POSTGRES, span: HeartbeatTimes::default() }.run()
 }
 
 /// What brings a database up to date: its server, all migrations, and how long its nodes are looked at.
-pub(super) struct Upgrade<'u> {
-    pub(super) server: &'u Arc<Server>,
+pub(super) struct SchemaUpgrade<'u> {
+    pub(super) server: &'u Arc<PostgresServer>,
     pub(super) migrations: &'u [Migration],
-    pub(super) span: Span,
+    pub(super) span: HeartbeatTimes,
 }
 
-impl Upgrade<'_> {
+impl SchemaUpgrade<'_> {
     /// Gives the number of the older schema and that of the last migration, where there was one.
     pub(super) fn run(&self) -> Result<Option<(i64, i64)>, DbError> {
         aside(|| {
-            let mut session = Session::open(self.server, Purpose::Write)?;
+            let mut session = ServerSession::open(self.server, ConnectionPurpose::Write)?;
             check(&session, self.server)?;
             for _ in 1..DB_MIGRATE_TRIES {
                 match self.attempt(&mut session) {
@@ -63,10 +63,10 @@ impl Upgrade<'_> {
     }
 
     /// Looks whether nodes live where there is something to do to tables that there are, and does it.
-    fn attempt(&self, session: &mut Session) -> Result<Option<(i64, i64)>, DbError> {
+    fn attempt(&self, session: &mut ServerSession) -> Result<Option<(i64, i64)>, DbError> {
         let found = schema(session)?;
         let lives = match (1..self.latest()).contains(&found) {
-            true => Some(Lives::watch(session, self.server, found, self.span)?),
+            true => Some(IncarnationWatch::watch(session, self.server, found, self.span)?),
             false => None,
         };
         let outcome = ServerTransaction::begin(session)
@@ -80,16 +80,16 @@ impl Upgrade<'_> {
     fn bring_up_to_date(
         &self,
         tx: &ServerTransaction<'_>,
-        lives: Option<&Lives>,
+        lives: Option<&IncarnationWatch>,
     ) -> Result<Option<(i64, i64)>, DbError> {
         if tx.number("SELECT count(*) FROM pg_class WHERE oid = to_regclass('writer')")? == 0 {
             tx.batch(WRITER)?;
         }
         let (found, latest) = (tx.lock_schema()?, self.latest());
-        let upgraded = match Standing::of(found, latest, &self.server.name())? {
-            Standing::Current => return Ok(None),
-            Standing::New => None,
-            Standing::Older(_) => {
+        let upgraded = match SchemaStatus::of(found, latest, &self.server.name())? {
+            SchemaStatus::Current => return Ok(None),
+            SchemaStatus::New => None,
+            SchemaStatus::Older(_) => {
                 // The tables are younger than the look at the schema, which found none.
                 let Some(lives) = lives else {
                     let words =
@@ -122,10 +122,10 @@ impl Upgrade<'_> {
 
 /// Looks whether the database has the schema of this version, for a process that only reads.
 ///
-/// Fails with [`DbError::Schema`] when it has another one or none.
-pub(in crate::storage::database) fn look(server: &Arc<Server>) -> Result<(), DbError> {
+/// Fails with [`DbError::SchemaDescription`] when it has another one or none.
+pub(in crate::storage::database) fn look(server: &Arc<PostgresServer>) -> Result<(), DbError> {
     aside(|| {
-        let session = Session::open(server, Purpose::Read)?;
+        let session = ServerSession::open(server, ConnectionPurpose::Read)?;
         check(&session, server)?;
         let found = schema(&session)?;
         if found == LATEST {
@@ -139,7 +139,7 @@ pub(in crate::storage::database) fn look(server: &Arc<Server>) -> Result<(), DbE
 }
 
 /// The number of the schema; 0 where there is none.
-fn schema(session: &Session) -> Result<i64, DbError> {
+fn schema(session: &ServerSession) -> Result<i64, DbError> {
     match session.number("SELECT CASE WHEN to_regclass('writer') IS NULL THEN 0 ELSE 1 END")? {
         0 => Ok(0),
         _ => session.number("SELECT schema FROM writer"),
@@ -147,11 +147,11 @@ fn schema(session: &Session) -> Result<i64, DbError> {
 }
 
 /// Fails where the schema is another one than that of this version: it was changed while this process ran.
-pub(super) fn expect(server: &Server, found: i64) -> Result<(), DbError> {
+pub(super) fn expect(server: &PostgresServer, found: i64) -> Result<(), DbError> {
     if found == LATEST {
         return Ok(());
     }
-    let cause = match Standing::of(found, LATEST, &server.name()) {
+    let cause = match SchemaStatus::of(found, LATEST, &server.name()) {
         Err(cause) => cause,
         Ok(_) => DbError::Schema(format!(
             "{} has schema {found}, this is {LATEST}: an earlier state of it was put back; start this \
@@ -164,7 +164,7 @@ pub(super) fn expect(server: &Server, found: i64) -> Result<(), DbError> {
 }
 
 /// Whether statements mean there what they mean here.
-fn check(session: &Session, server: &Server) -> Result<(), DbError> {
+fn check(session: &ServerSession, server: &PostgresServer) -> Result<(), DbError> {
     let wrong = |why: String| Err(DbError::Schema(format!("{}: {why}", server.name())));
     let sql = "SELECT current_setting('server_version_num')";
     let version = session.number(sql)?;

@@ -49,6 +49,6 @@ mod transaction;
 mod upgrade_tests;
 
 pub(super) use migrations::{look, migrate};
-pub(super) use server::Server;
+pub(super) use server::PostgresServer;
 #[cfg(test)]
 pub(super) use session::run;

@@ -14,15 +14,15 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs
 use uuid::Uuid;
 
 use super::error::unreachable;
-use super::tls::Tls;
-use crate::runtime::config::Secret;
+use super::tls::ServerTls;
+use crate::runtime::config::SecretSource;
 use crate::runtime::limits::{
     DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_LOOK,
 };
 use crate::storage::database::error::{DbError, EngineError};
 
 /// A database of a server, with what it takes to be let in.
-pub(in crate::storage::database) struct Server {
+pub(in crate::storage::database) struct PostgresServer {
     /// The settings of each host by itself: one that takes a connection and then says nothing must not
     /// keep the next one from being asked.
     hosts: Vec<Config>,
@@ -32,8 +32,8 @@ pub(in crate::storage::database) struct Server {
     any_first: bool,
     only_reads: bool,
     /// In place of the one in the address.
-    password: Option<Secret>,
-    tls: Tls,
+    password: Option<SecretSource>,
+    tls: ServerTls,
     /// Hosts and database, for messages.
     name: String,
     /// Time between two looks at whether others wrote, where nothing was heard of it.
@@ -47,7 +47,7 @@ pub(in crate::storage::database) struct Server {
 /// What an address may say of TLS.
 const MODES: &str = "sslmode is disable, require or verify-full";
 
-impl Server {
+impl PostgresServer {
     /// Reads an address `postgres://USER@HOST:PORT/DATABASE`.
     ///
     /// Of an address that is wrong the error repeats nothing: a password may stand in it.
@@ -76,8 +76,8 @@ impl Server {
         }
         let encrypted = tls.is_some();
         let tls = match tls {
-            None => Tls::none(),
-            Some(ca) => Tls::believing(ca.as_deref().map(Path::new)).map_err(|why| wrong(&why))?,
+            None => ServerTls::none(),
+            Some(ca) => ServerTls::believing(ca.as_deref().map(Path::new)).map_err(|why| wrong(&why))?,
         };
         config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable });
         let hosts = (0..count).map(|at| alone(&config, at)).collect();
@@ -98,7 +98,7 @@ impl Server {
     }
 
     /// The same with this password, if there is one, in place of that in the address.
-    pub(in crate::storage::database) fn with_password(mut self, password: &Secret) -> Self {
+    pub(in crate::storage::database) fn with_password(mut self, password: &SecretSource) -> Self {
         self.password = (!password.is_empty()).then(|| password.clone());
         self
     }
@@ -173,7 +173,7 @@ impl Server {
         self.first.store(at, Ordering::Relaxed);
     }
 
-    pub(super) fn tls(&self) -> Tls {
+    pub(super) fn tls(&self) -> ServerTls {
         self.tls.clone()
     }
 
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn ok_an_address_says_where_and_never_the_password() {
         let url = "postgres://wp:hunter2@db1:5433,db2/archive?sslmode=require&connect_timeout=3";
-        let server = Server::parse(url).unwrap();
+        let server = PostgresServer::parse(url).unwrap();
         assert_eq!(server.name(), "PostgreSQL database archive at db1,db2");
         let hosts: Vec<&Config> = server.hosts().map(|(_, config)| config).collect();
         let names: Vec<&[Host]> = hosts.iter().map(|config| config.get_hosts()).collect();
@@ -303,8 +303,8 @@ mod tests {
         // Who answered is asked first.
         server.answered(1);
         assert_eq!(server.hosts().map(|(at, _)| at).collect::<Vec<_>>(), [1, 0]);
-        let server = Server::parse("postgres://wp:old@db1/archive").unwrap();
-        let server = server.with_password(&Secret::text("new"));
+        let server = PostgresServer::parse("postgres://wp:old@db1/archive").unwrap();
+        let server = server.with_password(&SecretSource::text("new"));
         let (_, config) = server.hosts().next().unwrap();
         assert_eq!(server.login(config).unwrap().get_password(), Some(&b"new"[..]));
         assert_eq!(config.get_ssl_mode(), SslMode::Disable);
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn a_host_over_a_network_without_tls_is_named() {
         let check = |url: &str, expected: &[&str]| {
-            assert_eq!(Server::parse(url).unwrap().hosts_in_clear_text(), expected, "{url}");
+            assert_eq!(PostgresServer::parse(url).unwrap().hosts_in_clear_text(), expected, "{url}");
         };
         check("postgres://wp@db1,db2/x", &["db1", "db2"]);
         check("postgres://wp@db1/x?sslmode=disable", &["db1"]);
@@ -334,7 +334,7 @@ mod tests {
             ("postgres://wp:hunter2@db/x?sslmode=require&sslrootcert=/no/file", "/no/file"),
             ("postgres://wp:hunter2@db/x?zzz=1", "no address such as"),
         ] {
-            let message = Server::parse(url).err().map(|why| why.to_string());
+            let message = PostgresServer::parse(url).err().map(|why| why.to_string());
             let message = message.unwrap_or_default();
             assert!(message.contains(part), "{url} gives {message:?}");
             assert!(!message.contains("hunter2"), "{message}");

@@ -21,16 +21,16 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, SimpleQueryMessage, Statement, Transaction};
 
 use super::error::unreachable;
-use super::server::Server;
+use super::server::PostgresServer;
 use crate::runtime::limits::{
     DB_ANSWER_TIME, DB_BUSY_MS, DB_CONNECT_TIME, DB_IDLE_MS, DB_KEEPALIVE_S, DB_KEEPALIVES,
     DB_STATEMENT_MS, DB_STATEMENTS_MAX, DB_TURN_IDLE_MS,
 };
-use crate::storage::database::engine::Purpose;
+use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::error::{DbError, EngineError};
 
 /// A session.
-pub(super) struct Session {
+pub(super) struct ServerSession {
     /// Goes first: then the driver still says goodbye to the server.
     pub(super) client: tokio_postgres::Client,
     pub(super) driver: ConnectionDriver,
@@ -42,14 +42,14 @@ pub(super) struct ConnectionDriver {
     runtime: Option<Runtime>,
     /// By the text of the statement as it is written in `statements`.
     prepared: RefCell<HashMap<Box<str>, Statement>>,
-    heard: Arc<Heard>,
+    heard: Arc<ServerSignals>,
     /// For how long an answer is waited for: longer than a server that works takes to give up itself.
     patience: Cell<Duration>,
 }
 
 /// What comes unasked.
 #[derive(Default)]
-struct Heard {
+struct ServerSignals {
     /// Whether a notification came.
     news: AtomicBool,
     /// Why the connection ended.
@@ -68,9 +68,9 @@ impl Drop for ConnectionDriver {
     }
 }
 
-impl Session {
+impl ServerSession {
     /// Connects to the first host that takes it: one that writes, unless this process only reads.
-    pub(super) fn open(server: &Server, purpose: Purpose) -> Result<Self, DbError> {
+    pub(super) fn open(server: &PostgresServer, purpose: ConnectionPurpose) -> Result<Self, DbError> {
         let unusable = |why: &dyn std::fmt::Display| {
             DbError::from(unreachable(format!("{}: {why}", server.name())))
         };
@@ -78,7 +78,7 @@ impl Session {
         let runtime = runtime.map_err(|cause| unusable(&cause))?;
         let mut refused = Vec::new();
         for (at, config) in server.hosts() {
-            let heard = Arc::new(Heard::default());
+            let heard = Arc::new(ServerSignals::default());
             let config = match server.login(config) {
                 Ok(config) => config,
                 Err(cause) => return Err(unusable(&cause)),
@@ -121,15 +121,15 @@ impl Session {
 
 /// Connects to a host and says what holds for the session.
 async fn greet(
-    server: &Server,
+    server: &PostgresServer,
     config: &tokio_postgres::Config,
-    purpose: Purpose,
-    heard: Arc<Heard>,
+    purpose: ConnectionPurpose,
+    heard: Arc<ServerSignals>,
 ) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
     let (client, connection) = config.connect(server.tls()).await?;
     tokio::spawn(drive(connection, heard));
     client.batch_execute(&settings(purpose)).await?;
-    let follows = purpose == Purpose::Follow;
+    let follows = purpose == ConnectionPurpose::Follow;
     // A server that follows another one has nobody who notifies: it is looked at now and then.
     if follows && !(server.only_reads() && is_copy(&client).await?) {
         listen(server, &client).await?;
@@ -142,7 +142,7 @@ const DEAF: [&str; 3] = ["0A000", "42601", "42501"];
 
 /// Asks for notifications. One that cannot give them is looked at now and then, as where one was lost.
 async fn listen(
-    server: &Server,
+    server: &PostgresServer,
     client: &tokio_postgres::Client,
 ) -> Result<(), tokio_postgres::Error> {
     let Err(cause) = client.batch_execute("LISTEN wirephoto").await else { return Ok(()) };
@@ -163,10 +163,10 @@ async fn is_copy(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres
 
 /// What holds for a session, as statements. Every statement has its index; a plan that reads a whole
 /// table is one that was made from numbers that are old.
-fn settings(purpose: Purpose) -> String {
+fn settings(purpose: ConnectionPurpose) -> String {
     let idle = match purpose {
-        Purpose::Write | Purpose::Claim => DB_TURN_IDLE_MS,
-        Purpose::Read | Purpose::Follow => DB_IDLE_MS,
+        ConnectionPurpose::Write | ConnectionPurpose::Claim => DB_TURN_IDLE_MS,
+        ConnectionPurpose::Read | ConnectionPurpose::Follow => DB_IDLE_MS,
     };
     format!(
         "SET statement_timeout = {DB_STATEMENT_MS}; SET lock_timeout = {DB_BUSY_MS};
@@ -179,7 +179,7 @@ fn settings(purpose: Purpose) -> String {
 }
 
 /// Moves bytes between the socket and those who wait, and notes what comes unasked.
-async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, heard: Arc<Heard>)
+async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, heard: Arc<ServerSignals>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -295,11 +295,11 @@ fn numbered(sql: &str) -> String {
 /// Runs statements that set a test's scene, each by itself.
 #[cfg(test)]
 pub(in crate::storage::database) fn run(
-    server: &Server,
-    purpose: Purpose,
+    server: &PostgresServer,
+    purpose: ConnectionPurpose,
     sql: &str,
 ) -> Result<(), DbError> {
-    aside(|| Session::open(server, purpose)?.batch(sql))
+    aside(|| ServerSession::open(server, purpose)?.batch(sql))
 }
 
 #[cfg(test)]

@@ -23,9 +23,9 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// Makes TLS of a connection where the settings ask for it.
 #[derive(Clone)]
-pub(super) struct Tls(Option<Arc<ClientConfig>>);
+pub(super) struct ServerTls(Option<Arc<ClientConfig>>);
 
-impl Tls {
+impl ServerTls {
     /// Connections stay as they are.
     pub(super) fn none() -> Self {
         Self(None)
@@ -50,48 +50,48 @@ impl Tls {
     }
 }
 
-impl MakeTlsConnect<Socket> for Tls {
-    type Stream = Stream;
-    type TlsConnect = Handshake;
+impl MakeTlsConnect<Socket> for ServerTls {
+    type Stream = ServerStream;
+    type TlsConnect = ServerHandshake;
     type Error = io::Error;
 
-    fn make_tls_connect(&mut self, domain: &str) -> io::Result<Handshake> {
+    fn make_tls_connect(&mut self, domain: &str) -> io::Result<ServerHandshake> {
         let name = self.0.clone().map(|config| {
             let name = ServerName::try_from(domain.to_owned()).map_err(io::Error::other)?;
             Ok::<_, io::Error>((TlsConnector::from(config), name))
         });
-        Ok(Handshake(name.transpose()?))
+        Ok(ServerHandshake(name.transpose()?))
     }
 }
 
 /// What is about to be TLS.
-pub(super) struct Handshake(Option<(TlsConnector, ServerName<'static>)>);
+pub(super) struct ServerHandshake(Option<(TlsConnector, ServerName<'static>)>);
 
-impl TlsConnect<Socket> for Handshake {
-    type Stream = Stream;
+impl TlsConnect<Socket> for ServerHandshake {
+    type Stream = ServerStream;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<ServerStream>> + Send>>;
 
     fn connect(self, stream: Socket) -> Self::Future {
         Box::pin(async move {
             let Some((connector, name)) = self.0 else {
                 return Err(io::Error::other("the settings ask for no TLS"));
             };
-            Ok(Stream(Box::new(connector.connect(name, stream).await?)))
+            Ok(ServerStream(Box::new(connector.connect(name, stream).await?)))
         })
     }
 }
 
 /// A connection with TLS.
-pub(super) struct Stream(Box<TlsStream<Socket>>);
+pub(super) struct ServerStream(Box<TlsStream<Socket>>);
 
-impl tokio_postgres::tls::TlsStream for Stream {
+impl tokio_postgres::tls::TlsStream for ServerStream {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ServerStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -101,7 +101,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ServerStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -15,17 +15,17 @@ use tokio_postgres::{
 };
 
 use super::error::{ParamMismatch, wrong_value};
-use super::session::{ConnectionDriver, Session, number};
+use super::session::{ConnectionDriver, ServerSession, number};
 use crate::runtime::limits::DB_PORTION_ROWS;
 use crate::storage::database::engine::{
-    EngineTransaction, Hold, Param, Params, ReadRow, Row, VisitRow, params,
+    EngineTransaction, RowLock, SqlParam, Params, ReadRow, ResultRow, VisitRow, params,
 };
 use crate::storage::database::error::{DbError, damaged};
 use crate::storage::database::facts::DatabaseFacts;
 
 /// The bytes of a value as the server sends them, and what they are.
 #[derive(Clone, Copy)]
-enum Raw<'r> {
+enum RawColumn<'r> {
     Null,
     /// Big-endian, of 2, 4 or 8 bytes.
     Int(&'r [u8]),
@@ -37,7 +37,7 @@ enum Raw<'r> {
 
 type Cause = Box<dyn std::error::Error + Sync + Send>;
 
-impl<'r> FromSql<'r> for Raw<'r> {
+impl<'r> FromSql<'r> for RawColumn<'r> {
     fn from_sql(kind: &Type, raw: &'r [u8]) -> Result<Self, Cause> {
         Ok(match *kind {
             Type::INT2 | Type::INT4 | Type::INT8 => Self::Int(raw),
@@ -59,7 +59,7 @@ impl<'r> FromSql<'r> for Raw<'r> {
     }
 }
 
-impl Raw<'_> {
+impl RawColumn<'_> {
     fn wrong(self, expected: &str) -> DbError {
         let found = match self {
             Self::Null => "nothing",
@@ -82,18 +82,18 @@ impl Raw<'_> {
     }
 }
 
-fn text(raw: Raw<'_>) -> Result<&str, DbError> {
-    let Raw::Text(bytes) = raw else { return Err(raw.wrong("a text")) };
+fn text(raw: RawColumn<'_>) -> Result<&str, DbError> {
+    let RawColumn::Text(bytes) = raw else { return Err(raw.wrong("a text")) };
     std::str::from_utf8(bytes).map_err(|_| raw.wrong("a text in UTF-8"))
 }
 
-fn raw(row: &tokio_postgres::Row, at: usize) -> Result<Raw<'_>, DbError> {
+fn raw(row: &tokio_postgres::Row, at: usize) -> Result<RawColumn<'_>, DbError> {
     Ok(row.try_get(at)?)
 }
 
-impl Row for tokio_postgres::Row {
+impl ResultRow for tokio_postgres::Row {
     fn is_null(&self, at: usize) -> Result<bool, DbError> {
-        Ok(matches!(raw(self, at)?, Raw::Null))
+        Ok(matches!(raw(self, at)?, RawColumn::Null))
     }
 
     fn int(&self, at: usize) -> Result<i64, DbError> {
@@ -107,7 +107,7 @@ impl Row for tokio_postgres::Row {
 
     fn bool(&self, at: usize) -> Result<bool, DbError> {
         let raw = raw(self, at)?;
-        let Raw::Bool(is) = raw else { return Err(raw.wrong("true or false")) };
+        let RawColumn::Bool(is) = raw else { return Err(raw.wrong("true or false")) };
         Ok(is)
     }
 
@@ -117,7 +117,7 @@ impl Row for tokio_postgres::Row {
 
     fn bytes(&self, at: usize) -> Result<Vec<u8>, DbError> {
         let raw = raw(self, at)?;
-        let Raw::Bytes(bytes) = raw else { return Err(raw.wrong("bytes")) };
+        let RawColumn::Bytes(bytes) = raw else { return Err(raw.wrong("bytes")) };
         Ok(bytes.to_vec())
     }
 
@@ -127,15 +127,15 @@ impl Row for tokio_postgres::Row {
 
     fn lossy(&self, at: usize) -> Result<String, DbError> {
         Ok(match raw(self, at)? {
-            Raw::Text(bytes) | Raw::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Raw::Bool(is) => is.to_string(),
-            raw @ Raw::Int(_) => raw.int()?.to_string(),
-            Raw::Null | Raw::Other => "?".to_owned(),
+            RawColumn::Text(bytes) | RawColumn::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            RawColumn::Bool(is) => is.to_string(),
+            raw @ RawColumn::Int(_) => raw.int()?.to_string(),
+            RawColumn::Null | RawColumn::Other => "?".to_owned(),
         })
     }
 }
 
-impl ToSql for Param<'_> {
+impl ToSql for SqlParam<'_> {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Cause> {
         match (*self, kind) {
             (Self::Null, _) => Ok(IsNull::Yes),
@@ -163,7 +163,7 @@ impl ToSql for Param<'_> {
 }
 
 /// The parameters as the driver takes them.
-fn bound<'p>(params: Params<'p>) -> Vec<Param<'p>> {
+fn bound<'p>(params: Params<'p>) -> Vec<SqlParam<'p>> {
     params.iter().map(|value| value.to_param()).collect()
 }
 
@@ -185,19 +185,19 @@ pub(super) struct ServerTransaction<'a> {
 
 impl<'a> ServerTransaction<'a> {
     /// Begins to read one state.
-    pub(super) fn snapshot(session: &'a mut Session) -> Result<Self, DbError> {
+    pub(super) fn snapshot(session: &'a mut ServerSession) -> Result<Self, DbError> {
         Self::start(session, |begin| {
             begin.isolation_level(IsolationLevel::RepeatableRead).read_only(true)
         })
     }
 
     /// Begins to write: each statement sees what was committed before it, whatever the server is set to.
-    pub(super) fn begin(session: &'a mut Session) -> Result<Self, DbError> {
+    pub(super) fn begin(session: &'a mut ServerSession) -> Result<Self, DbError> {
         Self::start(session, |begin| begin.isolation_level(IsolationLevel::ReadCommitted))
     }
 
     fn start(
-        Session { client, driver }: &'a mut Session,
+        ServerSession { client, driver }: &'a mut ServerSession,
         set: impl FnOnce(TransactionBuilder<'a>) -> TransactionBuilder<'a>,
     ) -> Result<Self, DbError> {
         let transaction = driver.wait(set(client.build_transaction()).start())?;
@@ -319,11 +319,11 @@ impl EngineTransaction for ServerTransaction<'_> {
         rows.iter().try_for_each(|row| each(row))
     }
 
-    fn holding(&self, hold: Hold) -> &'static str {
+    fn holding(&self, hold: RowLock) -> &'static str {
         match hold {
-            Hold::Free => "FOR UPDATE SKIP LOCKED",
-            Hold::Kept => "FOR KEY SHARE SKIP LOCKED",
-            Hold::Alone => "FOR UPDATE",
+            RowLock::Free => "FOR UPDATE SKIP LOCKED",
+            RowLock::Kept => "FOR KEY SHARE SKIP LOCKED",
+            RowLock::Alone => "FOR UPDATE",
         }
     }
 

@@ -10,15 +10,15 @@ use std::{
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::lives::Span;
-use super::migrations::{Upgrade, migrate};
+use super::lives::HeartbeatTimes;
+use super::migrations::{SchemaUpgrade, migrate};
 use super::session::run;
-use crate::runtime::error::{Error, Kind};
-use crate::storage::database::engine::Purpose;
+use crate::runtime::error::{Error, ErrorKind};
+use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::migrations::{LATEST, Migration, POSTGRES};
 use crate::storage::database::scratch::scratch_server;
-use crate::storage::database::{Begun, ClaimedBy, Db, DbError, NewMessage, NewNode};
-use model::account::{Lane, Message, MessageContent, UserId};
+use crate::storage::database::{IncarnationStart, ClaimedBy, Db, DbError, NewMessage, NewNode};
+use model::account::{MessageTransport, OutboxMessage, MessageContent, UserId};
 
 const LIFE: Uuid = Uuid::from_u128(1);
 
@@ -71,12 +71,12 @@ fn live(db: &Db) {
     let begin = |tx: &crate::storage::database::WriteTx<'_>| {
         tx.begin_life(&NewNode::bare(LIFE, "node-1"), &[], now())
     };
-    assert_eq!(db.write_blocking(begin).unwrap(), Begun::Lives);
+    assert_eq!(db.write_blocking(begin).unwrap(), IncarnationStart::Lives);
 }
 
-fn claim(db: &Db) -> Vec<Message> {
+fn claim(db: &Db) -> Vec<OutboxMessage> {
     let by = ClaimedBy { life: LIFE, now: now() };
-    db.claim_blocking(move |tx| tx.claim_messages(Lane::Mail, 10, by)).unwrap()
+    db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, 10, by)).unwrap()
 }
 
 fn nodes(db: &Db) -> usize {
@@ -91,7 +91,7 @@ fn is_refused(outcome: Result<(), DbError>, found: i64) {
     let words = cause.to_string();
     assert!(words.contains(&format!("has schema {found}")), "{words}");
     assert!(words.contains(&LATEST.to_string()), "{words}");
-    assert_eq!(Error::from(cause).kind(), Kind::Unavailable);
+    assert_eq!(Error::from(cause).kind(), ErrorKind::Unavailable);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn who_was_made_for_another_schema_writes_nothing_and_names_both() {
     for other in [LATEST + 1, LATEST - 1] {
         let to = |schema: i64| {
             let sql = format!("UPDATE writer SET schema = {schema}");
-            run(&server, Purpose::Write, &sql).unwrap();
+            run(&server, ConnectionPurpose::Write, &sql).unwrap();
         };
         to(other);
         is_refused(sql(&db, note), other);
@@ -132,8 +132,8 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     };
     let outcome = thread::scope(|scope| {
         scope.spawn(beats);
-        let span = Span { still: Duration::from_secs(60), look: Duration::from_millis(20) };
-        let outcome = Upgrade { server: &server, migrations: &migrations, span }.run();
+        let span = HeartbeatTimes { still: Duration::from_secs(60), look: Duration::from_millis(20) };
+        let outcome = SchemaUpgrade { server: &server, migrations: &migrations, span }.run();
         stop.store(true, Ordering::SeqCst);
         outcome
     });
@@ -158,14 +158,14 @@ fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
     live(&db);
     let message = NewMessage {
         id: Uuid::from_u128(9),
-        lane: Lane::Mail,
+        lane: MessageTransport::Mail,
         number: 1,
         user: UserId(1),
         content: MessageContent::Item { item: "image/ice".to_owned() },
     };
     assert!(db.write_blocking(move |tx| tx.insert_message(&message, 10, now())).unwrap());
-    let span = Span { still: Duration::ZERO, look: Duration::ZERO };
-    let upgraded = Upgrade { server: &server, migrations: &later(), span }.run().unwrap();
+    let span = HeartbeatTimes { still: Duration::ZERO, look: Duration::ZERO };
+    let upgraded = SchemaUpgrade { server: &server, migrations: &later(), span }.run().unwrap();
     assert_eq!(upgraded, Some((LATEST, LATEST + 1)));
     let kept = db.read_blocking(|tx| tx.list_states("kept")).unwrap();
     assert_eq!(kept, [("kept".to_owned(), "so".to_owned())]);
@@ -175,20 +175,20 @@ fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
     assert_eq!(claim(&db).len(), 0);
     assert_eq!(db.read_blocking(|tx| tx.list_messages(None, 10)).unwrap().len(), 1);
     // The next one finds it done and looks for nobody.
-    let span = Span { still: Duration::MAX, look: Duration::ZERO };
-    assert_eq!(Upgrade { server: &server, migrations: &later(), span }.run().unwrap(), None);
+    let span = HeartbeatTimes { still: Duration::MAX, look: Duration::ZERO };
+    assert_eq!(SchemaUpgrade { server: &server, migrations: &later(), span }.run().unwrap(), None);
 }
 
 #[test]
 fn filled_tables_of_schema_8_are_brought_up_to_date() {
     let dir = tempfile::tempdir().unwrap();
     let Some(server) = scratch_server(dir.path()).unwrap() else { return };
-    let upgrade = Upgrade { server: &server, migrations: &POSTGRES[..1], span: Span::default() };
+    let upgrade = SchemaUpgrade { server: &server, migrations: &POSTGRES[..1], span: HeartbeatTimes::default() };
     assert_eq!(upgrade.run().unwrap(), None);
-    run(&server, Purpose::Write, USER).unwrap();
-    run(&server, Purpose::Write, ROWS_OF_8).unwrap();
+    run(&server, ConnectionPurpose::Write, USER).unwrap();
+    run(&server, ConnectionPurpose::Write, ROWS_OF_8).unwrap();
     assert_eq!(migrate(&server).unwrap(), Some((8, LATEST)));
-    run(&server, Purpose::Write, KEPT).unwrap();
+    run(&server, ConnectionPurpose::Write, KEPT).unwrap();
     let db = Db::scratch(dir.path()).unwrap();
     assert_eq!(db.upgraded(), None);
     // What was under way when there were no lives yet is taken up by one.

@@ -7,10 +7,10 @@ use rusqlite::Connection;
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::{EngineTransaction, params};
 use crate::storage::database::error::DbError;
-use crate::storage::database::facts::Flaw;
+use crate::storage::database::facts::DatabaseFlaw;
 
 /// What one of SQLite's own checks finds, with the name of each table.
-pub(super) fn page_flaws(connection: &Connection, check: &str) -> Result<Vec<Flaw>, DbError> {
+pub(super) fn page_flaws(connection: &Connection, check: &str) -> Result<Vec<DatabaseFlaw>, DbError> {
     let sql = format!("PRAGMA {check}({CHECK_FLAWS_MAX})");
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
@@ -33,7 +33,7 @@ pub(super) fn page_flaws(connection: &Connection, check: &str) -> Result<Vec<Fla
         return Ok(Vec::new());
     }
     let trees = trees(connection).unwrap_or_default();
-    Ok(lines.into_iter().map(|line| Flaw::Page(with_table(line, &trees))).collect())
+    Ok(lines.into_iter().map(|line| DatabaseFlaw::Page(with_table(line, &trees))).collect())
 }
 
 /// Tables and indexes by their first page.
@@ -45,14 +45,14 @@ fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
 }
 
 /// Rows that refer to what is not there.
-pub(super) fn lost_references(connection: &Connection) -> Result<Vec<Flaw>, DbError> {
+pub(super) fn lost_references(connection: &Connection) -> Result<Vec<DatabaseFlaw>, DbError> {
     let sql = "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check";
     let tx: &dyn EngineTransaction = connection;
     tx.list_flaws(sql, "rows that refer to what is not there", |row| {
         let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
         let number: Option<i64> = row.get(1)?;
         let row = number.map(|number| format!(" {number}")).unwrap_or_default();
-        Ok(Flaw::Reference(format!(
+        Ok(DatabaseFlaw::Reference(format!(
             "{table}{row}: a row refers to one of {parent} that is not there"
         )))
     })

@@ -8,7 +8,7 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use super::migrations;
 use crate::runtime::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
 use crate::storage::database::engine::{
-    Engine, EngineConnection, EngineTransaction, Purpose, Read, Work, WriteMode, params,
+    DatabaseEngine, EngineConnection, EngineTransaction, ConnectionPurpose, Read, Work, WriteMode, params,
 };
 use crate::storage::database::error::DbError;
 
@@ -22,13 +22,13 @@ pub(in crate::storage::database) struct DatabaseFile {
     pub(in crate::storage::database) only_reads: bool,
 }
 
-impl Engine for DatabaseFile {
-    fn open(self: Arc<Self>, purpose: Purpose) -> Result<Box<dyn EngineConnection>, DbError> {
+impl DatabaseEngine for DatabaseFile {
+    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> Result<Box<dyn EngineConnection>, DbError> {
         if self.only_reads {
-            return Ok(Box::new(Connection::open_to_read(&self.path)?));
+            return Ok(Box::new(FileConnection::open_to_read(&self.path)?));
         }
-        let connection = Connection::open(&self.path)?;
-        if purpose == Purpose::Write {
+        let connection = FileConnection::open(&self.path)?;
+        if purpose == ConnectionPurpose::Write {
             connection.raw.pragma_update(None, "cache_size", -DB_WRITE_CACHE_KIB)?;
         }
         Ok(Box::new(connection))
@@ -36,11 +36,11 @@ impl Engine for DatabaseFile {
 }
 
 /// A connection to a file.
-pub(in crate::storage::database) struct Connection {
+pub(in crate::storage::database) struct FileConnection {
     raw: rusqlite::Connection,
 }
 
-impl Connection {
+impl FileConnection {
     fn open(path: &Path) -> Result<Self, DbError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let opened = Self::with(path, flags)?;
@@ -80,7 +80,7 @@ impl Connection {
     }
 }
 
-impl EngineConnection for Connection {
+impl EngineConnection for FileConnection {
     fn read(&mut self, read: Read) {
         match self.raw.unchecked_transaction() {
             // Dropping a transaction that only read ends it; there is nothing to commit.
@@ -123,8 +123,8 @@ impl EngineConnection for Connection {
 }
 
 /// Makes the database when it is missing and brings its schema up to date.
-pub(in crate::storage::database) fn migrate(path: &Path) -> Result<Connection, DbError> {
-    let mut connection = Connection::open(path)?;
+pub(in crate::storage::database) fn migrate(path: &Path) -> Result<FileConnection, DbError> {
+    let mut connection = FileConnection::open(path)?;
     migrations::all()
         .to_latest(&mut connection.raw)
         .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))?;
@@ -139,9 +139,9 @@ mod tests {
     fn who_only_reads_cannot_write_and_sees_what_others_write() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("some.db");
-        let write = |connection: &Connection, sql: &str| connection.raw.execute_batch(sql);
+        let write = |connection: &FileConnection, sql: &str| connection.raw.execute_batch(sql);
         let writer = migrate(&path).unwrap();
-        let mut reader = Connection::open_to_read(&path).unwrap();
+        let mut reader = FileConnection::open_to_read(&path).unwrap();
         let before = reader.data_version().unwrap();
         write(&writer, "INSERT INTO state (name, value) VALUES ('a', 'b')").unwrap();
         assert_ne!(reader.data_version().unwrap(), before);
@@ -153,7 +153,7 @@ mod tests {
         assert!(matches!(refused, Err(DbError::Engine(cause)) if cause.is_resource()));
         // Also where nobody else has it open.
         drop((writer, reader));
-        let alone = Connection::open_to_read(&path).unwrap();
+        let alone = FileConnection::open_to_read(&path).unwrap();
         let tx: &dyn EngineTransaction = &alone.raw;
         assert!(tx.exists("SELECT 1 FROM state", params![]).unwrap());
     }

@@ -15,8 +15,8 @@ use rusqlite::{
 use super::check;
 use crate::runtime::limits::{COPY_PAGES, COPY_TRIES_MAX, DB_BUSY_MS};
 use crate::storage::database::error::DbError;
-use crate::storage::database::facts::Flaw;
-use crate::storage::database::migrations::{LATEST, Standing};
+use crate::storage::database::facts::DatabaseFlaw;
+use crate::storage::database::migrations::{LATEST, SchemaStatus};
 use crate::storage::database::transactions::ReadTx;
 
 /// Opens the database at `path` without making or changing it.
@@ -37,29 +37,29 @@ fn schema(connection: &rusqlite::Connection) -> Result<u32, DbError> {
 
 /// Looks at the schema of the database at `path`, which stays as it is.
 ///
-/// Fails with [`DbError::Schema`] when a later version of the product made it.
-pub(in crate::storage::database) fn look(path: &Path) -> Result<(Standing, Looked), DbError> {
+/// Fails with [`DbError::SchemaDescription`] when a later version of the product made it.
+pub(in crate::storage::database) fn look(path: &Path) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     look_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
 /// The same for a process that only reads.
 pub(in crate::storage::database) fn look_to_read(
     path: &Path,
-) -> Result<(Standing, Looked), DbError> {
+) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     look_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-fn look_with(path: &Path, flags: OpenFlags) -> Result<(Standing, Looked), DbError> {
+fn look_with(path: &Path, flags: OpenFlags) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     if !path.exists() {
-        return Ok((Standing::New, Looked(None)));
+        return Ok((SchemaStatus::New, InspectedConnection(None)));
     }
     let connection = with(path, flags)?;
-    let standing = Standing::of(schema(&connection)?.into(), LATEST, &path.display())?;
-    Ok((standing, Looked(Some(connection))))
+    let standing = SchemaStatus::of(schema(&connection)?.into(), LATEST, &path.display())?;
+    Ok((standing, InspectedConnection(Some(connection))))
 }
 
 /// The connection that was looked through, open until this is dropped.
-pub(in crate::storage::database) struct Looked(
+pub(in crate::storage::database) struct InspectedConnection(
     #[expect(dead_code, reason = "it is held, not used")] Option<rusqlite::Connection>,
 );
 
@@ -76,7 +76,7 @@ pub(in crate::storage::database) fn copy(
 ) -> Result<u32, DbError> {
     let source = open(from)?;
     let found = schema(&source)?;
-    Standing::of(found.into(), LATEST, &from.display())?;
+    SchemaStatus::of(found.into(), LATEST, &from.display())?;
     let file = |cause: std::io::Error| DbError::File(format!("{}: {cause}", to.display()));
     drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file)?);
     let mut target = open(to)?;
@@ -122,18 +122,18 @@ fn copy_pages(
 }
 
 /// A copy of a database that nobody writes.
-pub struct Snapshot {
+pub struct DatabaseSnapshot {
     connection: rusqlite::Connection,
 }
 
-impl Snapshot {
+impl DatabaseSnapshot {
     /// Opens the copy at `path`.
     ///
-    /// Fails with [`DbError::Schema`] when a later version of the product made it.
+    /// Fails with [`DbError::SchemaDescription`] when a later version of the product made it.
     pub fn open(path: &Path) -> Result<Self, DbError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-        Standing::of(schema(&connection)?.into(), LATEST, &path.display())?;
+        SchemaStatus::of(schema(&connection)?.into(), LATEST, &path.display())?;
         Ok(Self { connection })
     }
 
@@ -146,8 +146,8 @@ impl Snapshot {
     }
 
     /// What is wrong with its pages; whether each index holds what its table holds is left to
-    /// [`crate::storage::database::Inspection`].
-    pub fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+    /// [`crate::storage::database::DatabaseInspection`].
+    pub fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         check::page_flaws(&self.connection, "quick_check")
     }
 }

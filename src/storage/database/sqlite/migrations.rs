@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn every_column_moves_to_another_database_or_is_made_anew_there() {
-        use crate::storage::database::statements::moving::{ITEM_LOG, ITEMS, TABLES, Table};
+        use crate::storage::database::statements::moving::{ITEM_LOG, ITEMS, TABLES, MigratedTable};
         let mut connection = Connection::open_in_memory().unwrap();
         super::all().to_latest(&mut connection).unwrap();
         let sql =
@@ -61,7 +61,7 @@ mod tests {
             "deliveries.life",
         ];
         let known: Vec<String> =
-            TABLES.iter().chain([&ITEMS, &ITEM_LOG]).flat_map(Table::columns).collect();
+            TABLES.iter().chain([&ITEMS, &ITEM_LOG]).flat_map(MigratedTable::columns).collect();
         for column in columns.map(Result::unwrap) {
             let is_anew = anew.iter().any(|start| column.starts_with(start));
             assert!(is_anew || known.contains(&column), "{column} does not move");

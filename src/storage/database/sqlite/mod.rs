@@ -9,6 +9,6 @@ mod error;
 mod migrations;
 mod transaction;
 
-pub(super) use connection::{Connection, DatabaseFile, migrate};
-pub use copy::Snapshot;
+pub(super) use connection::{FileConnection, DatabaseFile, migrate};
+pub use copy::DatabaseSnapshot;
 pub(super) use copy::{copy, look, look_to_read};

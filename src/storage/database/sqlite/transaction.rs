@@ -7,12 +7,12 @@ use rusqlite::{
 
 use super::check;
 use crate::storage::database::engine::{
-    EngineTransaction, Param, Params, ReadRow, Row, VisitRow, params,
+    EngineTransaction, SqlParam, Params, ReadRow, ResultRow, VisitRow, params,
 };
 use crate::storage::database::error::DbError;
-use crate::storage::database::facts::{DatabaseFacts, Flaw};
+use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 
-impl Row for rusqlite::Row<'_> {
+impl ResultRow for rusqlite::Row<'_> {
     fn is_null(&self, at: usize) -> Result<bool, DbError> {
         Ok(self.get_ref(at)? == ValueRef::Null)
     }
@@ -52,7 +52,7 @@ impl Row for rusqlite::Row<'_> {
     }
 }
 
-impl ToSql for Param<'_> {
+impl ToSql for SqlParam<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
@@ -122,11 +122,11 @@ impl EngineTransaction for rusqlite::Connection {
         Ok(DatabaseFacts { engine: format!("SQLite {version}"), ..DatabaseFacts::default() })
     }
 
-    fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+    fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         check::page_flaws(self, "integrity_check")
     }
 
-    fn lost_references(&self) -> Result<Vec<Flaw>, DbError> {
+    fn lost_references(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         check::lost_references(self)
     }
 

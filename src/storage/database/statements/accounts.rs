@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::storage::database::account_change::AccountChange;
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
-use model::Hash;
+use model::ContentHash;
 use model::account::{
-    Access, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId, Phone,
-    Prepaids, Product, ProductId, User, UserId,
+    AccessLevels, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId, PhoneNumbers,
+    PrepaidDownloads, Product, ProductId, User, UserId,
 };
 
 /// The columns that [`read_user`] reads.
@@ -20,7 +20,7 @@ pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, firs
      service_account";
 
 /// Reads the columns [`USER_COLUMNS`].
-pub(super) fn read_user(row: &dyn Row) -> Result<User, DbError> {
+pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
     let user_name: String = row.get(2)?;
     let roles: String = row.get(9)?;
     let roles =
@@ -33,16 +33,16 @@ pub(super) fn read_user(row: &dyn Row) -> Result<User, DbError> {
         last_name: row.get(4)?,
         email_address: row.get(5)?,
         department: row.get(6)?,
-        phone: Phone { direct: row.get(7)?, mobile: row.get(8)? },
+        phone: PhoneNumbers { direct: row.get(7)?, mobile: row.get(8)? },
         roles,
-        access: Access { admin: row.get(10)?, mediebank: row.get(11)? },
+        access: AccessLevels { admin: row.get(10)?, mediebank: row.get(11)? },
         active: row.get(12)?,
         service_account: row.get(13)?,
     })
 }
 
 /// Reads the columns `product_id, code, name, description`, the first of them at `at`.
-pub(super) fn read_product(row: &dyn Row, at: usize) -> Result<Product, DbError> {
+pub(super) fn read_product(row: &dyn ResultRow, at: usize) -> Result<Product, DbError> {
     Ok(Product {
         id: ProductId(row.get(at)?),
         code: row.get(at + 1)?,
@@ -57,10 +57,10 @@ const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, nam
 
 impl ReadTx<'_> {
     /// The owner and the number of the API key with that hash, unless the key was revoked.
-    pub fn find_key(&self, key: &Hash) -> Result<Option<(UserId, i64)>, DbError> {
+    pub fn find_key(&self, key: &ContentHash) -> Result<Option<(UserId, i64)>, DbError> {
         let sql =
             "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
-        let read = |row: &dyn Row| Ok((UserId(row.get(0)?), row.get(1)?));
+        let read = |row: &dyn ResultRow| Ok((UserId(row.get(0)?), row.get(1)?));
         self.tx.find(sql, params![key.to_string()], read)
     }
 
@@ -176,7 +176,7 @@ impl ReadTx<'_> {
         self.tx.load_value(sql, params![])
     }
 
-    fn read_agreement(&self, row: &dyn Row) -> Result<Agreement, DbError> {
+    fn read_agreement(&self, row: &dyn ResultRow) -> Result<Agreement, DbError> {
         let id = AgreementId(row.get(0)?);
         let what = format!("agreement {id}");
         let kind: String = row.get(2)?;
@@ -193,7 +193,7 @@ impl ReadTx<'_> {
             name: row.get(4)?,
             description: row.get(5)?,
             expires: expires.map(|ms| time(&what, ms)).transpose()?,
-            prepaids: prepaids.map(|(total, remaining)| Prepaids { total, remaining }),
+            prepaids: prepaids.map(|(total, remaining)| PrepaidDownloads { total, remaining }),
         })
     }
 

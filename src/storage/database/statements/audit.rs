@@ -5,10 +5,10 @@ use std::{net::IpAddr, ops::ControlFlow};
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, time};
-use crate::runtime::config::Addresses;
+use crate::runtime::config::NetworkList;
 use crate::runtime::limits::AUDIT_ROWS_MAX;
-use crate::storage::audit::{self, Action, Actor, Event, Outcome};
-use crate::storage::database::engine::{Row, params};
+use crate::storage::audit::{self, AuditAction, Actor, AuditEvent, AuditOutcome};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::UserId;
 
@@ -22,13 +22,13 @@ pub struct AuditFilter {
     /// By the user of this name or number.
     pub user: Option<String>,
     /// Of this action.
-    pub action: Option<Action>,
+    pub action: Option<AuditAction>,
     /// With this outcome.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<AuditOutcome>,
     /// About this object; about all objects of a kind where it ends with a slash.
     pub object: Option<String>,
     /// From one of these addresses and networks.
-    pub addresses: Option<Addresses>,
+    pub addresses: Option<NetworkList>,
 }
 
 /// An event as it is listed. Its words stand as they were written: another version of the product may
@@ -79,7 +79,7 @@ impl AuditFilter {
     }
 }
 
-fn read_event(row: &dyn Row) -> Result<ListedEvent, DbError> {
+fn read_event(row: &dyn ResultRow) -> Result<ListedEvent, DbError> {
     let seq: i64 = row.get(0)?;
     Ok(ListedEvent {
         seq,
@@ -109,8 +109,8 @@ impl ReadTx<'_> {
     ) -> Result<Vec<ListedEvent>, DbError> {
         let ms = |at: Option<Timestamp>, none: i64| at.map_or(none, Timestamp::as_millisecond);
         let (since, until) = (ms(filter.since, i64::MIN), ms(filter.until, i64::MAX));
-        let action = filter.action.map(Action::as_str).unwrap_or_default();
-        let outcome = filter.outcome.map(Outcome::as_str).unwrap_or_default();
+        let action = filter.action.map(AuditAction::as_str).unwrap_or_default();
+        let outcome = filter.outcome.map(AuditOutcome::as_str).unwrap_or_default();
         let user = filter.user.as_deref().unwrap_or_default();
         let mut found = Vec::new();
         if limit == 0 {
@@ -142,14 +142,14 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Records an event in the transaction of what it is about. Its log line follows the commit.
-    pub fn write_audit(&self, event: &Event) -> Result<(), DbError> {
+    pub fn write_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
         self.insert_audit(event)?;
         self.events.borrow_mut().push(event.clone());
         Ok(())
     }
 
     /// Stores an event that has its log line already; nothing where rows are not kept.
-    pub fn insert_audit(&self, event: &Event) -> Result<(), DbError> {
+    pub fn insert_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
         if !audit::stores_rows() {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl WriteTx<'_> {
     }
 
     /// What was recorded in this transaction, for its log lines.
-    pub(in crate::storage::database) fn take_events(&self) -> Vec<Event> {
+    pub(in crate::storage::database) fn take_events(&self) -> Vec<AuditEvent> {
         self.events.take()
     }
 
@@ -214,11 +214,11 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
     }
 
-    fn event(action: Action, second: i64) -> Event {
-        Event { at: at(second), ..Event::new(action, Actor::UNKNOWN) }
+    fn event(action: AuditAction, second: i64) -> AuditEvent {
+        AuditEvent { at: at(second), ..AuditEvent::new(action, Actor::UNKNOWN) }
     }
 
-    fn scene(db: &Db) -> Vec<Event> {
+    fn scene(db: &Db) -> Vec<AuditEvent> {
         let actor = Actor {
             user: Some(UserId(7)),
             user_name: Some("editor".to_owned()),
@@ -226,9 +226,9 @@ mod tests {
             credential_id: Some("3".to_owned()),
             address: "192.0.2.7".parse().ok(),
         };
-        let made = Event { actor, ..event(Action::KeyCreated, 1) }.about(ObjectKind::Key, 12);
-        let refused = event(Action::Login, 2).ended(Outcome::Refused).with("no such user");
-        let flood = Event { count: 4_999, ..event(Action::LoginThrottled, 3) };
+        let made = AuditEvent { actor, ..event(AuditAction::KeyCreated, 1) }.about(ObjectKind::Key, 12);
+        let refused = event(AuditAction::Login, 2).ended(AuditOutcome::Refused).with("no such user");
+        let flood = AuditEvent { count: 4_999, ..event(AuditAction::LoginThrottled, 3) };
         let events = vec![made, refused, flood];
         let written = events.clone();
         db.write_blocking(move |tx| written.iter().try_for_each(|one| tx.write_audit(one)))
@@ -243,8 +243,8 @@ mod tests {
     }
 
     /// The event as a list shows it, but for its number.
-    fn shown(event: &Event) -> ListedEvent {
-        let Event { at, action, outcome, actor, object, detail, count } = event.clone();
+    fn shown(event: &AuditEvent) -> ListedEvent {
+        let AuditEvent { at, action, outcome, actor, object, detail, count } = event.clone();
         ListedEvent {
             seq: 0,
             at,
@@ -278,8 +278,8 @@ mod tests {
         for user in ["editor", "7"] {
             check(AuditFilter { user: Some(user.to_owned()), ..all() }, &[&made]);
         }
-        check(AuditFilter { action: Some(Action::Login), ..all() }, &[&refused]);
-        check(AuditFilter { outcome: Some(Outcome::Done), ..all() }, &[&flood, &made]);
+        check(AuditFilter { action: Some(AuditAction::Login), ..all() }, &[&refused]);
+        check(AuditFilter { outcome: Some(AuditOutcome::Done), ..all() }, &[&flood, &made]);
         for (object, found) in [("key/12", &[&made][..]), ("key/", &[&made]), ("key/1", &[])] {
             check(AuditFilter { object: Some(object.to_owned()), ..all() }, found);
         }
@@ -292,12 +292,12 @@ mod tests {
     fn words_of_another_version_are_listed_as_they_stand() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
-        let known = event(Action::KeyCreated, 1);
+        let known = event(AuditAction::KeyCreated, 1);
         let later = ListedEvent {
             action: "key_lent".to_owned(),
             outcome: "delayed".to_owned(),
             credential: "passkey".to_owned(),
-            ..shown(&event(Action::KeyCreated, 2))
+            ..shown(&event(AuditAction::KeyCreated, 2))
         };
         let written = known.clone();
         db.write_blocking(move |tx| {
@@ -316,7 +316,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
         let outcome: Result<(), DbError> = db.write_blocking(|tx| {
-            tx.write_audit(&event(Action::KeyCreated, 1))?;
+            tx.write_audit(&event(AuditAction::KeyCreated, 1))?;
             Err(DbError::Closed)
         });
         assert!(outcome.is_err());
@@ -328,7 +328,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
         db.write_blocking(|tx| {
-            (0..10).try_for_each(|second| tx.write_audit(&event(Action::Login, second)))
+            (0..10).try_for_each(|second| tx.write_audit(&event(AuditAction::Login, second)))
         })
         .unwrap();
         let sweep = |before: i64, rows_max: i64| {

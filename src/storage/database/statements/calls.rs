@@ -3,11 +3,11 @@
 use super::{ReadTx, WriteTx};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::Hash;
+use model::ContentHash;
 
 impl ReadTx<'_> {
     /// What was noted of the session's calls.
-    pub fn find_calls(&self, session: &Hash) -> Result<Option<String>, DbError> {
+    pub fn find_calls(&self, session: &ContentHash) -> Result<Option<String>, DbError> {
         let sql = "SELECT calls FROM calls WHERE session_hash = ?1";
         self.tx.find_value(sql, params![session.to_string()])
     }
@@ -15,7 +15,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Notes a session's calls in place of what was noted before; nothing where the session is over.
-    pub fn write_calls(&self, session: &Hash, calls: &str) -> Result<(), DbError> {
+    pub fn write_calls(&self, session: &ContentHash, calls: &str) -> Result<(), DbError> {
         self.tx.execute(
             "INSERT INTO calls (session_hash, calls)
              SELECT session_hash, ?2 FROM sessions WHERE session_hash = ?1

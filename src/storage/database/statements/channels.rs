@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{ReadTx, WriteTx, damaged, import::Put};
-use crate::storage::database::engine::{Row, params};
+use super::{ReadTx, WriteTx, damaged, import::PutOutcome};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
 
@@ -35,7 +35,7 @@ pub(super) fn settings_place(channel_id: i64) -> String {
     format!("channels/{channel_id}/settings")
 }
 
-fn read_channel(tx: &ReadTx<'_>, row: &dyn Row) -> Result<Channel, DbError> {
+fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError> {
     let (owner, name): (String, String) = (row.get(1)?, row.get(2)?);
     let what = format!("channel {name:?} of user {owner:?}");
     let method: String = row.get(3)?;
@@ -86,7 +86,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Writes a channel of a user that exists.
-    pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<Put, DbError> {
+    pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_channel(&new.id)?;
         let is_same = |known: &Channel| {
             known.method == new.method
@@ -96,7 +96,7 @@ impl WriteTx<'_> {
                 && new.active.is_none_or(|active| active == known.active)
         };
         if known.as_ref().is_some_and(is_same) {
-            return Ok(Put::Same);
+            return Ok(PutOutcome::Same);
         }
         // The settings follow when the row has its number, which they are encrypted for.
         let id = self.tx.find_value::<i64>(
@@ -126,7 +126,7 @@ impl WriteTx<'_> {
         let settings = self.seal_text(&settings_place(id), settings)?;
         let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
         self.tx.execute(sql, params![id, settings])?;
-        Ok(if known.is_some() { Put::Updated } else { Put::Created })
+        Ok(if known.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
     /// Sets whether a channel may be used; `false` when there is no such channel.

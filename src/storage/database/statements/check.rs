@@ -4,17 +4,17 @@ use std::ops::ControlFlow;
 
 use super::{ReadTx, int, time};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
-use crate::storage::database::facts::{DatabaseFacts, Flaw};
+use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 use model::item::{Asset, Document};
-use model::{Hash, ItemKey};
+use model::{ContentHash, ItemKey};
 
 /// An original that an item names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Named {
+pub struct NamedOriginal {
     /// The original.
-    pub hash: Hash,
+    pub hash: ContentHash,
     /// Its bytes.
     pub length: u64,
     /// Number of the item's version.
@@ -23,19 +23,19 @@ pub struct Named {
 
 /// What was found in one state of the database.
 #[derive(Debug, Default)]
-pub struct Inspection {
+pub struct DatabaseInspection {
     /// What is wrong, at most [`CHECK_FLAWS_MAX`] of a kind.
-    pub flaws: Vec<Flaw>,
+    pub flaws: Vec<DatabaseFlaw>,
     /// The originals, each once, in the order of their hashes; 48 bytes each.
-    pub named: Vec<Named>,
+    pub named: Vec<NamedOriginal>,
     /// Whether all items were read, so that no other original is named.
     pub whole: bool,
 }
 
-impl Inspection {
-    fn note(&mut self, outcome: Result<Vec<Flaw>, DbError>) {
+impl DatabaseInspection {
+    fn note(&mut self, outcome: Result<Vec<DatabaseFlaw>, DbError>) {
         // What cannot be read is damaged: it is told, and the rest is looked at.
-        self.flaws.extend(outcome.unwrap_or_else(|cause| vec![Flaw::Page(cause.to_string())]));
+        self.flaws.extend(outcome.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]));
     }
 }
 
@@ -56,8 +56,8 @@ impl ReadTx<'_> {
 
     /// Looks at everything; the time is that of reading the whole database.
     #[must_use]
-    pub fn inspect(&self) -> Inspection {
-        let mut found = Inspection { whole: true, ..Inspection::default() };
+    pub fn inspect(&self) -> DatabaseInspection {
+        let mut found = DatabaseInspection { whole: true, ..DatabaseInspection::default() };
         found.note(self.tx.page_flaws());
         found.note(self.reference_flaws());
         found.note(self.secret_flaws());
@@ -68,14 +68,14 @@ impl ReadTx<'_> {
     }
 
     /// The originals that the items name, and the items of which that cannot be told.
-    pub fn named_originals(&self) -> Result<(Vec<Named>, Vec<Flaw>), DbError> {
-        let mut found = Inspection::default();
+    pub fn named_originals(&self) -> Result<(Vec<NamedOriginal>, Vec<DatabaseFlaw>), DbError> {
+        let mut found = DatabaseInspection::default();
         self.named(&mut found, false)?;
         Ok((found.named, found.flaws))
     }
 
     /// Originals of the items that came first and last, `items` of each at most.
-    pub fn sample_originals(&self, items: usize) -> Result<Vec<Hash>, DbError> {
+    pub fn sample_originals(&self, items: usize) -> Result<Vec<ContentHash>, DbError> {
         let mut found = Vec::new();
         for order in ["ASC", "DESC"] {
             let sql = format!(
@@ -92,7 +92,7 @@ impl ReadTx<'_> {
         Ok(found)
     }
 
-    fn reference_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+    fn reference_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         let mut flaws = self.tx.lost_references()?;
         for (table, number, id) in NAMING {
             let sql = format!(
@@ -102,7 +102,7 @@ impl ReadTx<'_> {
             );
             flaws.extend(self.tx.list_flaws(&sql, &format!("rows of {table}"), |row| {
                 let (number, item) = (row.lossy(0)?, row.lossy(1)?);
-                Ok(Flaw::Reference(format!("{table} {number}: there is no item {item}")))
+                Ok(DatabaseFlaw::Reference(format!("{table} {number}: there is no item {item}")))
             })?);
         }
         Ok(flaws)
@@ -110,7 +110,7 @@ impl ReadTx<'_> {
 
     /// Reads all items, of their documents only with `documents`, into `found`, which is not whole
     /// where it cannot be told what an item names.
-    fn named(&self, found: &mut Inspection, documents: bool) -> Result<(), DbError> {
+    fn named(&self, found: &mut DatabaseInspection, documents: bool) -> Result<(), DbError> {
         let read = self.read_items(found, documents);
         found.whole &= read.is_ok();
         // Also of what was read until then.
@@ -119,7 +119,7 @@ impl ReadTx<'_> {
         read
     }
 
-    fn read_items(&self, found: &mut Inspection, documents: bool) -> Result<(), DbError> {
+    fn read_items(&self, found: &mut DatabaseInspection, documents: bool) -> Result<(), DbError> {
         let document = if documents { "document" } else { "''" };
         let sql = format!(
             "SELECT item_id, media_type, id, assets, {document}, pubstatus, order_ms, stored_ms,
@@ -135,7 +135,7 @@ impl ReadTx<'_> {
             let read = match assets {
                 Ok(assets) => {
                     let doc = row.get(0)?;
-                    found.named.extend(assets.iter().map(|asset| Named {
+                    found.named.extend(assets.iter().map(|asset| NamedOriginal {
                         hash: asset.blob(),
                         length: asset.length(),
                         doc,
@@ -150,9 +150,9 @@ impl ReadTx<'_> {
             if let Err(why) = read {
                 if flaws < CHECK_FLAWS_MAX {
                     let item = format!("item {}/{}", row.lossy(1)?, row.lossy(2)?);
-                    found.flaws.push(Flaw::Row(format!("{item}: {why}")));
+                    found.flaws.push(DatabaseFlaw::Row(format!("{item}: {why}")));
                 } else if flaws == CHECK_FLAWS_MAX {
-                    found.flaws.push(Flaw::More("there are more such rows of items".to_owned()));
+                    found.flaws.push(DatabaseFlaw::More("there are more such rows of items".to_owned()));
                 }
                 flaws += 1;
             }
@@ -162,12 +162,12 @@ impl ReadTx<'_> {
 }
 
 /// The text of a column; `what` it is stands in the reason why it cannot be read.
-fn text<'a>(row: &'a dyn Row, column: usize, what: &str) -> Result<&'a str, String> {
+fn text<'a>(row: &'a dyn ResultRow, column: usize, what: &str) -> Result<&'a str, String> {
     row.text(column).map_err(|why| format!("its {what} cannot be read: {why}"))
 }
 
 /// Whether the row of an item can be read and fits its document: why not.
-fn item_row(row: &dyn Row) -> Result<(), String> {
+fn item_row(row: &dyn ResultRow) -> Result<(), String> {
     let (media_type, id) = (text(row, 1, "media type")?, text(row, 2, "id")?);
     let status = text(row, 5, "status")?;
     let time_of = |column| {

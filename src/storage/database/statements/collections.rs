@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::COLLECTION_REMOVED_MAX;
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::UserId;
@@ -76,7 +76,7 @@ pub struct LostItem {
 const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, name, public, \
      collections.created_ms, accessed_ms, modified_ms";
 
-fn read_head(row: &dyn Row) -> Result<CollectionHead, DbError> {
+fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
     let number: i64 = row.get(0)?;
     let what = format!("collection {number}");
     let id: String = row.get(1)?;
@@ -95,7 +95,7 @@ fn read_head(row: &dyn Row) -> Result<CollectionHead, DbError> {
 }
 
 /// The identity of an item in the columns `first` and the one behind it.
-pub(super) fn read_key(row: &dyn Row, first: usize) -> Result<ItemKey, DbError> {
+pub(super) fn read_key(row: &dyn ResultRow, first: usize) -> Result<ItemKey, DbError> {
     let text = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
     text.parse().map_err(|why| damaged(format!("item {text} of a collection"), &why))
 }

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use model::{CropSpec, CropSyntaxError, ItemKey, token};
@@ -43,7 +43,7 @@ pub struct NewDelivery {
 
 /// What became of a request for a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Enqueued {
+pub enum EnqueueOutcome {
     /// It waits: it is new, or it had failed and is queued again.
     Queued(Delivery),
     /// It was there already and is as it was.
@@ -65,7 +65,7 @@ pub enum DeliveriesOf {
 
 /// How a try to send ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     /// The other side has it.
     Delivered,
     /// It is tried again.
@@ -86,7 +86,7 @@ pub enum Outcome {
 
 /// What waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queue {
+pub struct DeliveryBacklog {
     /// When the first of them is due that does not wait for another one.
     pub next: Option<Timestamp>,
     /// How many there are.
@@ -95,7 +95,7 @@ pub struct Queue {
 
 /// When and how many deliveries are taken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct ClaimTerms {
     /// The time.
     pub now: Timestamp,
     /// Deliveries of one organization that may be under way; at least 1.
@@ -127,7 +127,7 @@ const COLUMNS: &str = "delivery_id, deliveries.user_id, deliveries.organization_
      deliveries.created_ms, queued_ms, updated_ms, delivered_ms, crop";
 const FROM: &str = "deliveries JOIN users USING (user_id)";
 
-fn read_delivery(row: &dyn Row) -> Result<Delivery, DbError> {
+fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
     let id: String = row.get(0)?;
     let what = format!("delivery {id}");
     let (owner, channel): (String, String) = (row.get(3)?, row.get(4)?);
@@ -230,7 +230,7 @@ impl ReadTx<'_> {
     /// What waits of all organizations, with what is being sent. `next` is what
     /// [`WriteTx::claim_delivery`] would take when that time has come, so that nobody looks again
     /// and again for what has to wait.
-    pub fn delivery_queue(&self, turn: Turn) -> Result<Queue, DbError> {
+    pub fn delivery_queue(&self, turn: ClaimTerms) -> Result<DeliveryBacklog, DbError> {
         let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
         let waiting = self.tx.load_value(waiting, params![])?;
         let sql = format!(
@@ -243,7 +243,7 @@ impl ReadTx<'_> {
         // A damaged time must not stop the queue: too early is now, too late is never.
         let never = |ms: i64| if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
         let next = next.map(|ms| time("the queue", ms).unwrap_or_else(|_| never(ms)));
-        Ok(Queue { next, waiting })
+        Ok(DeliveryBacklog { next, waiting })
     }
 }
 
@@ -255,11 +255,11 @@ impl WriteTx<'_> {
         new: &NewDelivery,
         max: usize,
         now: Timestamp,
-    ) -> Result<Enqueued, DbError> {
+    ) -> Result<EnqueueOutcome, DbError> {
         let known = self.as_read().find_delivery_of(&new.channel, &new.item, &new.version)?;
         match known {
-            Some(known) if known.state != DeliveryState::Failed => Ok(Enqueued::Known(known)),
-            _ if self.as_read().is_queue_full(new.organization, max)? => Ok(Enqueued::Full),
+            Some(known) if known.state != DeliveryState::Failed => Ok(EnqueueOutcome::Known(known)),
+            _ if self.as_read().is_queue_full(new.organization, max)? => Ok(EnqueueOutcome::Full),
             Some(known) => {
                 let (organization, agreement) = (new.organization.0, new.agreement.map(|id| id.0));
                 self.tx.execute(
@@ -294,9 +294,9 @@ impl WriteTx<'_> {
         }
     }
 
-    fn queued(&self, id: Uuid) -> Result<Enqueued, DbError> {
+    fn queued(&self, id: Uuid) -> Result<EnqueueOutcome, DbError> {
         let found = self.as_read().find_delivery(id)?;
-        found.map(Enqueued::Queued).ok_or_else(|| damaged(format!("delivery {id}"), &"is gone"))
+        found.map(EnqueueOutcome::Queued).ok_or_else(|| damaged(format!("delivery {id}"), &"is gone"))
     }
 
     /// Queues a delivery that ended as `ended` says as if it were new; `false` when there is none that did.
@@ -322,7 +322,7 @@ impl WriteTx<'_> {
     pub fn claim_delivery(
         &self,
         claim: Uuid,
-        turn: Turn,
+        turn: ClaimTerms,
         until: Timestamp,
     ) -> Result<Option<Delivery>, DbError> {
         let sql = format!(
@@ -379,7 +379,7 @@ impl WriteTx<'_> {
     pub fn renew_ended_claims(
         &self,
         held: &[(Uuid, Uuid)],
-        turn: Turn,
+        turn: ClaimTerms,
         until: Timestamp,
     ) -> Result<(), DbError> {
         let sql = "UPDATE deliveries SET next_ms = ?3, life = ?4
@@ -397,30 +397,30 @@ impl WriteTx<'_> {
         &self,
         claim: Uuid,
         id: Uuid,
-        outcome: &Outcome,
+        outcome: &DeliveryOutcome,
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let (id, claim, now_ms) = (id.to_string(), claim.to_string(), now.as_millisecond());
         let changed = match outcome {
-            Outcome::Delivered => self.tx.execute(
+            DeliveryOutcome::Delivered => self.tx.execute(
                 "UPDATE deliveries SET state = 'delivered', claim = NULL, next_ms = NULL,
                      error = NULL, updated_ms = ?3, delivered_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms],
             )?,
-            Outcome::Retry { at, error } => self.tx.execute(
+            DeliveryOutcome::Retry { at, error } => self.tx.execute(
                 "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?4, error = ?5,
                      updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms, at.as_millisecond(), error],
             )?,
-            Outcome::Failed { error } => self.tx.execute(
+            DeliveryOutcome::Failed { error } => self.tx.execute(
                 "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
                      error = ?4, updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms, error],
             )?,
-            Outcome::Released => self.tx.execute(
+            DeliveryOutcome::Released => self.tx.execute(
                 "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?3,
                      attempts = attempts - 1, updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",

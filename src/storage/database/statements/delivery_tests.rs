@@ -7,8 +7,8 @@ use uuid::Uuid;
 use super::{
     WriteTx,
     channels::NewChannel,
-    deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn},
-    import::Put,
+    deliveries::{DeliveriesOf, EnqueueOutcome, NewDelivery, DeliveryOutcome, DeliveryBacklog, ClaimTerms},
+    import::PutOutcome,
 };
 use crate::storage::database::{Db, DbError, NewNode};
 use model::account::{
@@ -62,21 +62,21 @@ fn new(number: u128, item: &str) -> NewDelivery {
 fn queue(db: &Db, new: &NewDelivery, second: i64) -> Delivery {
     let new = new.clone();
     match write(db, move |tx| tx.queue_delivery(&new, 10, at(second))) {
-        Enqueued::Queued(delivery) | Enqueued::Known(delivery) => delivery,
-        Enqueued::Full => panic!("the queue is full"),
+        EnqueueOutcome::Queued(delivery) | EnqueueOutcome::Known(delivery) => delivery,
+        EnqueueOutcome::Full => panic!("the queue is full"),
     }
 }
 
 /// Two deliveries of an organization may be under way.
-fn turn(second: i64) -> Turn {
-    Turn { now: at(second), organization_max: 2, life: Uuid::nil() }
+fn turn(second: i64) -> ClaimTerms {
+    ClaimTerms { now: at(second), organization_max: 2, life: Uuid::nil() }
 }
 
 fn claim(db: &Db, name: u128, now: i64, until: i64) -> Option<Delivery> {
     write(db, move |tx| tx.claim_delivery(Uuid::from_u128(name), turn(now), at(until)))
 }
 
-fn end(db: &Db, claim: u128, id: Uuid, outcome: Outcome, second: i64) -> bool {
+fn end(db: &Db, claim: u128, id: Uuid, outcome: DeliveryOutcome, second: i64) -> bool {
     let claim = Uuid::from_u128(claim);
     write(db, move |tx| tx.end_claim(claim, id, &outcome, at(second)))
 }
@@ -85,7 +85,7 @@ fn find(db: &Db, id: Uuid) -> Delivery {
     db.read_blocking(move |tx| tx.find_delivery(id)).unwrap().unwrap()
 }
 
-fn waiting(db: &Db, second: i64) -> Queue {
+fn waiting(db: &Db, second: i64) -> DeliveryBacklog {
     db.read_blocking(move |tx| tx.delivery_queue(turn(second))).unwrap()
 }
 
@@ -104,19 +104,19 @@ fn a_channel_is_what_was_stated_last_and_stays_as_active_as_it_is() {
         let new = new.clone();
         write(&db, move |tx| tx.put_channel(&new, at(1)))
     };
-    assert_eq!((put(&new), put(&new)), (Put::Created, Put::Same));
+    assert_eq!((put(&new), put(&new)), (PutOutcome::Created, PutOutcome::Same));
     assert!(write(&db, |tx| tx.set_channel_active(&desk(), false)));
     let changed = NewChannel { settings: settings(&json!({ "host": "g" })), ..new };
-    assert_eq!(put(&changed), Put::Updated);
+    assert_eq!(put(&changed), PutOutcome::Updated);
     let own = || db.read_blocking(|tx| tx.count_own_channels(UserId(7))).unwrap();
     assert_eq!(own(), 1);
     let changed = NewChannel { by_user: false, ..changed };
-    assert_eq!((put(&changed), own()), (Put::Updated, 0));
+    assert_eq!((put(&changed), own()), (PutOutcome::Updated, 0));
     for active in [true, false] {
         let stated = NewChannel { active: Some(active), ..changed.clone() };
         assert_eq!(
             (put(&stated), put(&stated), put(&changed)),
-            (Put::Updated, Put::Same, Put::Same)
+            (PutOutcome::Updated, PutOutcome::Same, PutOutcome::Same)
         );
     }
     let list =
@@ -143,7 +143,7 @@ fn one_version_of_an_item_is_one_delivery_of_a_channel() {
     assert_eq!(queue(&db, &new(2, "image/a"), 20), first);
     let later = NewDelivery { version: "v2".to_owned(), ..new(3, "image/a") };
     assert_eq!(queue(&db, &later, 20).id, Uuid::from_u128(3));
-    assert_eq!(waiting(&db, 20), Queue { next: Some(at(10)), waiting: 2 });
+    assert_eq!(waiting(&db, 20), DeliveryBacklog { next: Some(at(10)), waiting: 2 });
 }
 
 #[test]
@@ -159,13 +159,13 @@ fn a_claim_is_one_senders_until_it_ends_and_who_lost_it_says_nothing_any_more() 
     let taken = claim(&db, 101, 50, 80).unwrap();
     assert_eq!((taken.id, taken.attempts), (id, 2));
     assert!(!write(&db, move |tx| tx.renew_claim(Uuid::from_u128(100), id, Uuid::nil(), at(99))));
-    assert!(!end(&db, 100, id, Outcome::Delivered, 60));
-    assert!(end(&db, 101, id, Outcome::Delivered, 61));
+    assert!(!end(&db, 100, id, DeliveryOutcome::Delivered, 60));
+    assert!(end(&db, 101, id, DeliveryOutcome::Delivered, 61));
     let found = find(&db, id);
     let ended = (found.state, found.next, found.delivered);
     assert_eq!(ended, (DeliveryState::Delivered, None, Some(at(61))));
     assert_eq!(claim(&db, 102, 1000, 2000), None);
-    assert_eq!(waiting(&db, 1000), Queue { next: None, waiting: 0 });
+    assert_eq!(waiting(&db, 1000), DeliveryBacklog { next: None, waiting: 0 });
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago
     assert_eq!(claim_beside(101, 500), None, "nor does its channel send another one");
     assert_eq!(find(&db, id).next, Some(at(530)));
     assert_eq!((claim_beside(102, 501), find(&db, id).next), (None, Some(at(530))));
-    assert!(end(&db, 100, id, Outcome::Delivered, 502));
+    assert!(end(&db, 100, id, DeliveryOutcome::Delivered, 502));
     assert_eq!((find(&db, id).state, find(&db, id).attempts), (DeliveryState::Delivered, 1));
     let second = claim_beside(103, 503).unwrap();
     assert_eq!(
@@ -207,14 +207,14 @@ fn what_failed_for_now_comes_back_and_what_failed_for_good_only_when_it_is_asked
     let id = queue(&db, &new(1, "image/a"), 10).id;
     claim(&db, 100, 10, 40).unwrap();
     let error = "refused".to_owned();
-    assert!(end(&db, 100, id, Outcome::Retry { at: at(70), error: error.clone() }, 11));
+    assert!(end(&db, 100, id, DeliveryOutcome::Retry { at: at(70), error: error.clone() }, 11));
     assert_eq!(find(&db, id).error.as_deref(), Some("refused"));
     assert_eq!(claim(&db, 101, 69, 99), None);
     assert_eq!(claim(&db, 101, 70, 99).unwrap().attempts, 2);
-    assert!(end(&db, 101, id, Outcome::Released, 71));
+    assert!(end(&db, 101, id, DeliveryOutcome::Released, 71));
     assert_eq!((find(&db, id).attempts, find(&db, id).next), (1, Some(at(71))));
     claim(&db, 102, 71, 99).unwrap();
-    assert!(end(&db, 102, id, Outcome::Failed { error }, 72));
+    assert!(end(&db, 102, id, DeliveryOutcome::Failed { error }, 72));
     assert_eq!((find(&db, id).state, find(&db, id).next), (DeliveryState::Failed, None));
     assert_eq!(claim(&db, 103, 1000, 2000), None);
     let again = queue(&db, &new(9, "image/a"), 100);
@@ -230,10 +230,10 @@ fn what_failed_for_now_comes_back_and_what_failed_for_good_only_when_it_is_asked
 fn an_organization_has_so_many_in_the_queue_and_others_do_not_suffer() {
     let (db, _dir) = prepared();
     let put = |new: NewDelivery| write(&db, move |tx| tx.queue_delivery(&new, 2, at(1)));
-    assert!(matches!(put(new(1, "image/a")), Enqueued::Queued(_)));
-    assert!(matches!(put(new(2, "image/b")), Enqueued::Queued(_)));
-    assert_eq!(put(new(3, "image/c")), Enqueued::Full);
-    assert!(matches!(put(new(4, "image/a")), Enqueued::Known(_)), "it is there");
+    assert!(matches!(put(new(1, "image/a")), EnqueueOutcome::Queued(_)));
+    assert!(matches!(put(new(2, "image/b")), EnqueueOutcome::Queued(_)));
+    assert_eq!(put(new(3, "image/c")), EnqueueOutcome::Full);
+    assert!(matches!(put(new(4, "image/a")), EnqueueOutcome::Known(_)), "it is there");
     let channel = ChannelId::new("other", "desk").unwrap();
     let other = NewDelivery {
         user: UserId(8),
@@ -241,11 +241,11 @@ fn an_organization_has_so_many_in_the_queue_and_others_do_not_suffer() {
         channel,
         ..new(5, "image/c")
     };
-    assert!(matches!(put(other), Enqueued::Queued(_)));
+    assert!(matches!(put(other), EnqueueOutcome::Queued(_)));
     let id = claim(&db, 100, 1, 9).unwrap().id;
-    assert_eq!(put(new(6, "image/c")), Enqueued::Full, "what is being sent counts");
-    assert!(end(&db, 100, id, Outcome::Delivered, 2));
-    assert!(matches!(put(new(7, "image/c")), Enqueued::Queued(_)));
+    assert_eq!(put(new(6, "image/c")), EnqueueOutcome::Full, "what is being sent counts");
+    assert!(end(&db, 100, id, DeliveryOutcome::Delivered, 2));
+    assert!(matches!(put(new(7, "image/c")), EnqueueOutcome::Queued(_)));
 }
 
 /// A delivery of the organization 1 through another channel.
@@ -262,10 +262,10 @@ fn a_channel_sends_one_delivery_at_a_time_and_holds_no_other_channel_up() {
     queue(&db, &through(3, "paper"), 3);
     let claimed = |name, now, until| claim(&db, name, now, until).map(|one| one.id.as_u128());
     assert_eq!(claimed(100, 10, 40), Some(1));
-    assert_eq!(waiting(&db, 10), Queue { next: Some(at(3)), waiting: 3 });
+    assert_eq!(waiting(&db, 10), DeliveryBacklog { next: Some(at(3)), waiting: 3 });
     assert_eq!(claimed(101, 10, 50), Some(3), "the channel of the second one sends");
     assert_eq!((claimed(102, 10, 40), waiting(&db, 10).next), (None, None));
-    assert!(end(&db, 100, Uuid::from_u128(1), Outcome::Delivered, 11));
+    assert!(end(&db, 100, Uuid::from_u128(1), DeliveryOutcome::Delivered, 11));
     assert_eq!((waiting(&db, 11).next, claimed(103, 11, 40)), (Some(at(2)), Some(2)));
     // The claim of a sender that is gone holds nobody up.
     queue(&db, &new(4, "image/d"), 12);
@@ -284,9 +284,9 @@ fn an_organization_sends_so_many_at_a_time_and_another_one_has_its_turn() {
     queue(&db, &NewDelivery { user, organization, channel, ..new(4, "image/a") }, 2);
     let claimed = |name, now, until| claim(&db, name, now, until).map(|one| one.id.as_u128());
     assert_eq!((claimed(100, 9, 40), claimed(101, 9, 40)), (Some(1), Some(2)));
-    assert_eq!(waiting(&db, 9), Queue { next: Some(at(2)), waiting: 4 });
+    assert_eq!(waiting(&db, 9), DeliveryBacklog { next: Some(at(2)), waiting: 4 });
     assert_eq!((claimed(102, 9, 40), claimed(103, 9, 40)), (Some(4), None));
-    assert!(end(&db, 101, Uuid::from_u128(2), Outcome::Delivered, 10));
+    assert!(end(&db, 101, Uuid::from_u128(2), DeliveryOutcome::Delivered, 10));
     assert_eq!((waiting(&db, 10).next, claimed(104, 10, 40)), (Some(at(1)), Some(3)));
 }
 
@@ -304,7 +304,7 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
     let end_life = |life| write(&db, move |tx| tx.end_life(Uuid::from_u128(life), at(1)));
     begin(1);
     begin(2);
-    let turn = |life: u128, now| Turn { life: Uuid::from_u128(life), ..turn(now) };
+    let turn = |life: u128, now| ClaimTerms { life: Uuid::from_u128(life), ..turn(now) };
     let claimed = |life, name: u128, now: i64| {
         let claim = Uuid::from_u128(name);
         let found = write(&db, move |tx| tx.claim_delivery(claim, turn(life, now), at(now + 30)));
@@ -341,10 +341,10 @@ fn a_damaged_row_is_given_up_and_those_behind_it_get_their_turn() {
     assert_eq!(waiting(&db, 5).next, Some(Timestamp::MIN), "it is due, whatever its time");
     // A claim gives a damaged time a new one.
     assert_eq!(claim(&db, 100, 5, 9).unwrap().id.as_u128(), 3);
-    assert!(end(&db, 100, Uuid::from_u128(3), Outcome::Delivered, 5));
+    assert!(end(&db, 100, Uuid::from_u128(3), DeliveryOutcome::Delivered, 5));
     assert_eq!(claim(&db, 101, 5, 9).unwrap().id.as_u128(), 4);
-    assert!(end(&db, 101, Uuid::from_u128(4), Outcome::Delivered, 5));
-    assert_eq!(waiting(&db, 5), Queue { next: None, waiting: 0 });
+    assert!(end(&db, 101, Uuid::from_u128(4), DeliveryOutcome::Delivered, 5));
+    assert_eq!(waiting(&db, 5), DeliveryBacklog { next: None, waiting: 0 });
     let repair = "UPDATE deliveries SET media_type = 'image', attempts = 1";
     db.write_blocking(move |tx| tx.run_sql(repair)).unwrap();
     for number in [1, 2] {
@@ -371,7 +371,7 @@ fn deliveries_are_listed_newest_first_for_whom_they_concern_and_go_in_the_end() 
     assert_eq!(list(DeliveriesOf::User(UserId(8)), None, 0, 10), []);
     assert_eq!(list(DeliveriesOf::Organization(OrganizationId(1)), None, 0, 10), [3, 2, 1]);
     let id = claim(&db, 100, 10, 40).unwrap().id;
-    assert!(end(&db, 100, id, Outcome::Failed { error: "no".to_owned() }, 20));
+    assert!(end(&db, 100, id, DeliveryOutcome::Failed { error: "no".to_owned() }, 20));
     let failed = Some(DeliveryState::Failed);
     assert_eq!(list(DeliveriesOf::Everybody, failed, 0, 10), [id.as_u128()]);
     assert_eq!(write(&db, |tx| tx.sweep_deliveries(at(20), 9)), 0);

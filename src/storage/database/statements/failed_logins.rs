@@ -5,13 +5,13 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, int, sessions::read_hash, time};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::Hash;
+use model::ContentHash;
 
 /// The failures of one counter since the first of its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedLogins {
     /// What is counted, hashed.
-    pub key: Hash,
+    pub key: ContentHash,
     /// How many attempts failed.
     pub failures: u32,
     /// When the first of them failed.
@@ -32,11 +32,11 @@ const KEYS_MAX: usize = 4;
 
 impl ReadTx<'_> {
     /// Lists the counters of up to four keys, expired ones too; a key that never failed has none.
-    pub fn list_failed_logins(&self, keys: &[Hash]) -> Result<Vec<FailedLogins>, DbError> {
+    pub fn list_failed_logins(&self, keys: &[ContentHash]) -> Result<Vec<FailedLogins>, DbError> {
         let mut found = Vec::new();
         for keys in keys.chunks(KEYS_MAX) {
             // What is missing is NULL, which equals no key.
-            let text = |at: usize| keys.get(at).map(Hash::to_string);
+            let text = |at: usize| keys.get(at).map(ContentHash::to_string);
             found.extend(self.tx.list(
                 "SELECT key_hash, failures, since_ms FROM failed_logins
                  WHERE key_hash IN (?1, ?2, ?3, ?4)",
@@ -61,7 +61,7 @@ impl WriteTx<'_> {
     /// `now`.
     pub fn count_failed_login(
         &self,
-        key: &Hash,
+        key: &ContentHash,
         window: WindowStart,
         now: Timestamp,
     ) -> Result<(), DbError> {
@@ -127,8 +127,8 @@ mod tests {
         WindowStart { after: at(second - 60), until: at(second + 60) }
     }
 
-    fn key(name: &str) -> Hash {
-        Hash::of(name.as_bytes())
+    fn key(name: &str) -> ContentHash {
+        ContentHash::of(name.as_bytes())
     }
 
     fn fail(db: &Db, name: &str, second: i64) {

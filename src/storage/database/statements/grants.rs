@@ -4,14 +4,14 @@ use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::FAMILIES_MAX;
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
-use model::Hash;
-use model::account::{Client, FamilyId, Scopes, UserId};
+use model::ContentHash;
+use model::account::{OAuthClient, FamilyId, ScopeSet, UserId};
 
 /// What one authorization of a client by a user gave: a code, tokens, their successors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct TokenFamily {
     /// Its number.
     pub id: FamilyId,
     /// The user.
@@ -19,7 +19,7 @@ pub struct Family {
     /// The client.
     pub client_id: String,
     /// What was granted; a token may carry less.
-    pub scopes: Scopes,
+    pub scopes: ScopeSet,
     /// When the user logged in.
     pub auth_time: Timestamp,
 }
@@ -32,7 +32,7 @@ pub struct NewFamily {
     /// The client.
     pub client_id: String,
     /// What is granted.
-    pub scopes: Scopes,
+    pub scopes: ScopeSet,
     /// When the user logged in.
     pub auth_time: Timestamp,
 }
@@ -47,14 +47,14 @@ pub struct NewConsent {
     /// The response type that the client asked for.
     pub response_type: &'static str,
     /// What the user consents to.
-    pub scopes: Scopes,
+    pub scopes: ScopeSet,
 }
 
 /// An authorization code.
 #[derive(Clone)]
-pub struct Code {
+pub struct AuthorizationCode {
     /// What it belongs to.
-    pub family: Family,
+    pub family: TokenFamily,
     /// The redirect address, if the request named one.
     pub redirect_uri: Option<String>,
     /// The S256 code challenge.
@@ -84,7 +84,7 @@ pub struct NewCode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshToken {
     /// What it belongs to.
-    pub family: Family,
+    pub family: TokenFamily,
     /// When it ends.
     pub expires: Timestamp,
     /// Whether another one took its place.
@@ -95,10 +95,10 @@ pub struct RefreshToken {
 pub(super) const FAMILY_COLUMNS: &str = "family_id, user_id, client_id, families.scopes, auth_ms";
 
 /// Reads the columns [`FAMILY_COLUMNS`].
-pub(super) fn read_family(row: &dyn Row) -> Result<Family, DbError> {
+pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
     let id = FamilyId(row.get(0)?);
     let what = format!("family {id}");
-    Ok(Family {
+    Ok(TokenFamily {
         id,
         user: UserId(row.get(1)?),
         client_id: row.get(2)?,
@@ -108,13 +108,13 @@ pub(super) fn read_family(row: &dyn Row) -> Result<Family, DbError> {
 }
 
 /// Scopes as they are stored.
-pub(super) fn read_scopes(what: &str, text: &str) -> Result<Scopes, DbError> {
-    Scopes::parse(text).map_err(|why| damaged(what, &why))
+pub(super) fn read_scopes(what: &str, text: &str) -> Result<ScopeSet, DbError> {
+    ScopeSet::parse(text).map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
     /// The client of that name, active or not.
-    pub fn find_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
+    pub fn find_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
         self.find_stored_client(client_id)
     }
 
@@ -125,17 +125,17 @@ impl ReadTx<'_> {
         user: UserId,
         client_id: &str,
         response_type: &str,
-    ) -> Result<Scopes, DbError> {
+    ) -> Result<ScopeSet, DbError> {
         let sql = "SELECT scopes FROM consents
              WHERE user_id = ?1 AND client_id = ?2 AND response_type = ?3";
         let wanted = params![user.0, client_id, response_type];
         let text: Option<String> = self.tx.find_value(sql, wanted)?;
-        let Some(text) = text else { return Ok(Scopes::NONE) };
+        let Some(text) = text else { return Ok(ScopeSet::NONE) };
         read_scopes(&format!("consent of user {user}"), &text)
     }
 
     /// The authorization code with that hash, expired and used ones too.
-    pub fn find_code(&self, code: &Hash) -> Result<Option<Code>, DbError> {
+    pub fn find_code(&self, code: &ContentHash) -> Result<Option<AuthorizationCode>, DbError> {
         self.tx.find(
             &format!(
                 "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
@@ -146,7 +146,7 @@ impl ReadTx<'_> {
             |row| {
                 let family = read_family(row)?;
                 let what = format!("code of family {}", family.id);
-                Ok(Code {
+                Ok(AuthorizationCode {
                     family,
                     redirect_uri: row.get(5)?,
                     challenge: row.get(6)?,
@@ -165,7 +165,7 @@ impl WriteTx<'_> {
     pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> Result<(), DbError> {
         let NewConsent { user, client_id, response_type, scopes } = new;
         let before = self.as_read().find_consent(*user, client_id, response_type)?;
-        let scopes = before.iter().fold(*scopes, Scopes::with).to_string();
+        let scopes = before.iter().fold(*scopes, ScopeSet::with).to_string();
         self.tx.execute(
             "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)
              VALUES (?1, ?2, ?3, ?4, ?5)
@@ -243,7 +243,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes the code of a family, which lasts at least as long.
-    pub fn write_code(&self, code: &Hash, family: FamilyId, new: &NewCode) -> Result<(), DbError> {
+    pub fn write_code(&self, code: &ContentHash, family: FamilyId, new: &NewCode) -> Result<(), DbError> {
         let ms = new.expires.as_millisecond();
         self.tx.execute(
             "INSERT INTO codes
@@ -255,7 +255,7 @@ impl WriteTx<'_> {
     }
 
     /// Marks a code as exchanged. It stays with its family, so that a second exchange is noticed.
-    pub fn use_code(&self, code: &Hash, now: Timestamp) -> Result<(), DbError> {
+    pub fn use_code(&self, code: &ContentHash, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1",
             params![code.to_string(), now.as_millisecond()],
@@ -267,7 +267,7 @@ impl WriteTx<'_> {
 #[cfg(test)]
 impl WriteTx<'_> {
     /// Writes a client for a test.
-    pub(crate) fn plant_client(&self, client: &Client) -> Result<(), DbError> {
+    pub(crate) fn plant_client(&self, client: &OAuthClient) -> Result<(), DbError> {
         let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();
         let grants = serde_json::to_string(&client.grants).unwrap();
         self.tx.execute(

@@ -11,15 +11,15 @@ use super::{ReadTx, WriteTx, damaged};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::Hash;
+use model::ContentHash;
 use model::account::{
-    Access, AgreementId, AgreementType, Approver, Client, Grant, Money, Organization,
-    OrganizationId, Period, Phone, Prepaids, ProductId, UserId,
+    AccessLevels, AgreementId, AgreementType, Approver, OAuthClient, GrantType, Money, Organization,
+    OrganizationId, LicensePeriod, PhoneNumbers, PrepaidDownloads, ProductId, UserId,
 };
 
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     /// It is new.
     Created,
     /// It was there and is different now.
@@ -61,7 +61,7 @@ pub struct NewAgreement {
     /// When it ends.
     pub expires: Option<Timestamp>,
     /// Downloads bought, and left when they were bought.
-    pub prepaids: Option<Prepaids>,
+    pub prepaids: Option<PrepaidDownloads>,
     /// Who approves its orders.
     pub approver: Approver,
 }
@@ -74,7 +74,7 @@ pub struct NewLicense {
     /// The code of the product that it belongs to.
     pub product: String,
     /// The time that it covers.
-    pub period: Option<Period>,
+    pub period: Option<LicensePeriod>,
     /// How many uses it covers, in words.
     pub volume: Option<String>,
     /// What it costs.
@@ -85,7 +85,7 @@ pub struct NewLicense {
 
 /// A user to be written.
 #[derive(Clone, Debug)]
-pub struct NewUser {
+pub struct NewUserRow {
     /// Its number; the one that it has, or the next one, when it is not stated.
     pub id: Option<UserId>,
     /// The organization that it belongs to.
@@ -103,11 +103,11 @@ pub struct NewUser {
     /// Department.
     pub department: Option<String>,
     /// Telephone numbers.
-    pub phone: Phone,
+    pub phone: PhoneNumbers,
     /// Its roles.
     pub roles: Vec<String>,
     /// Access levels.
-    pub access: Access,
+    pub access: AccessLevels,
     /// Its agreements, in the order of their numbers.
     pub agreements: Vec<AgreementId>,
     /// Whether it may use the service; `None` leaves it, and a new user may.
@@ -130,7 +130,7 @@ pub struct NewClient {
     /// Addresses that answers may be sent to.
     pub redirect_uris: Vec<String>,
     /// What it may do.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<GrantType>,
     /// Whether its scopes are enforced.
     pub scopes_enforced: bool,
     /// Seconds of its access tokens where they end earlier than those of other clients.
@@ -141,7 +141,7 @@ pub struct NewClient {
 #[derive(Clone, Debug)]
 pub struct NewApiKey {
     /// SHA-256 of the key. Keys are long random strings, so a slow hash would add nothing.
-    pub key_hash: Hash,
+    pub key_hash: ContentHash,
     /// Whose key it is.
     pub user_name: String,
     /// What its owner calls it.
@@ -149,19 +149,19 @@ pub struct NewApiKey {
 }
 
 /// Statements for a table that links two numbers, `?1` and `?2`.
-struct Links {
+struct LinkStatements {
     list: &'static str,
     remove: &'static str,
     insert: &'static str,
 }
 
-const AGREEMENT_PRODUCTS: Links = Links {
+const AGREEMENT_PRODUCTS: LinkStatements = LinkStatements {
     list: "SELECT product_id FROM agreement_products WHERE agreement_id = ?1",
     remove: "DELETE FROM agreement_products WHERE agreement_id = ?1 AND product_id = ?2",
     insert: "INSERT INTO agreement_products (agreement_id, product_id) VALUES (?1, ?2)",
 };
 
-const USER_AGREEMENTS: Links = Links {
+const USER_AGREEMENTS: LinkStatements = LinkStatements {
     list: "SELECT agreement_id FROM user_agreements WHERE user_id = ?1",
     remove: "DELETE FROM user_agreements WHERE user_id = ?1 AND agreement_id = ?2",
     insert: "INSERT INTO user_agreements (user_id, agreement_id) VALUES (?1, ?2)",
@@ -207,10 +207,10 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Writes an organization.
-    pub fn put_organization(&self, new: &Organization, now: Timestamp) -> Result<Put, DbError> {
+    pub fn put_organization(&self, new: &Organization, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_organization(new.id)?;
         if known.as_ref() == Some(new) {
-            return Ok(Put::Same);
+            return Ok(PutOutcome::Same);
         }
         let address = serde_json::to_string(&new.address)
             .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
@@ -238,7 +238,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes a product. A stated number and code do not belong to two products.
-    pub fn put_product(&self, new: &NewProduct, now: Timestamp) -> Result<Put, DbError> {
+    pub fn put_product(&self, new: &NewProduct, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = match new.id {
             Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
             None => self.as_read().find_product_id(&new.code)?,
@@ -252,14 +252,14 @@ impl WriteTx<'_> {
                  IS DISTINCT FROM (excluded.code, excluded.name, excluded.description)",
             params![id, new.code, new.name, new.description],
         )?;
-        if changed == 0 { Ok(Put::Same) } else { self.was_there(known.is_some(), now) }
+        if changed == 0 { Ok(PutOutcome::Same) } else { self.was_there(known.is_some(), now) }
     }
 
     /// Writes an agreement, whose organization and products exist.
     ///
     /// What is left of prepaid downloads is counted here: it is taken over for a new agreement or
     /// when another number was bought.
-    pub fn put_agreement(&self, new: &NewAgreement, now: Timestamp) -> Result<Put, DbError> {
+    pub fn put_agreement(&self, new: &NewAgreement, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_agreement_owner(new.id)?.is_some();
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(|prepaids| prepaids.remaining);
@@ -299,11 +299,11 @@ impl WriteTx<'_> {
             products.extend(self.as_read().find_product_id(code)?.map(|id| id.0));
         }
         changed += self.link(new.id.0, &products, AGREEMENT_PRODUCTS)?;
-        if changed == 0 { Ok(Put::Same) } else { self.was_there(known, now) }
+        if changed == 0 { Ok(PutOutcome::Same) } else { self.was_there(known, now) }
     }
 
     /// Writes a licence, whose product exists. No cache holds licences.
-    pub fn put_license(&self, new: &NewLicense) -> Result<Put, DbError> {
+    pub fn put_license(&self, new: &NewLicense) -> Result<PutOutcome, DbError> {
         let uuid = new.uuid.to_string();
         let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
         let known = self.tx.exists(sql, params![uuid])?;
@@ -319,33 +319,33 @@ impl WriteTx<'_> {
             params![
                 uuid,
                 new.product,
-                new.period.map(Period::as_str),
+                new.period.map(LicensePeriod::as_str),
                 new.volume,
                 new.price.map(|price| price.to_string()),
                 new.description
             ],
         )?;
         Ok(match (changed, known) {
-            (0, _) => Put::Same,
-            (_, false) => Put::Created,
-            (_, true) => Put::Updated,
+            (0, _) => PutOutcome::Same,
+            (_, false) => PutOutcome::Created,
+            (_, true) => PutOutcome::Updated,
         })
     }
 
     /// Says that something that many accounts depend on is new or changed. Nothing depends on what
     /// is new.
-    fn was_there(&self, known: bool, now: Timestamp) -> Result<Put, DbError> {
+    fn was_there(&self, known: bool, now: Timestamp) -> Result<PutOutcome, DbError> {
         if !known {
-            return Ok(Put::Created);
+            return Ok(PutOutcome::Created);
         }
         self.log_account_change(AccountChange::Everything, now)?;
-        Ok(Put::Updated)
+        Ok(PutOutcome::Updated)
     }
 
     /// Writes a user, whose organization and agreements exist.
     ///
     /// A new password, and the end of being active, end its sessions and tokens.
-    pub fn put_user(&self, new: &NewUser, now: Timestamp) -> Result<Put, DbError> {
+    pub fn put_user(&self, new: &NewUserRow, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_user_by_name(&new.user_name)?;
         let was_active = known.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
@@ -365,16 +365,16 @@ impl WriteTx<'_> {
         let agreements = new.agreements.iter().map(|agreement| agreement.0).collect();
         let changed = self.link(id.0, &agreements, USER_AGREEMENTS)?;
         if known.is_none() {
-            return Ok(Put::Created);
+            return Ok(PutOutcome::Created);
         }
         if changed == 0 && written.is_none() {
-            return Ok(Put::Same);
+            return Ok(PutOutcome::Same);
         }
         if new.password.is_some() || (was_active && !is_active) {
             self.end_logins(id, now)?;
         }
         self.log_account_change(AccountChange::User(id), now)?;
-        Ok(Put::Updated)
+        Ok(PutOutcome::Updated)
     }
 
     /// Makes what `of` is linked to the numbers in `wanted`; how many links changed.
@@ -382,7 +382,7 @@ impl WriteTx<'_> {
         &self,
         of: i64,
         wanted: &BTreeSet<i64>,
-        Links { list, remove, insert }: Links,
+        LinkStatements { list, remove, insert }: LinkStatements,
     ) -> Result<usize, DbError> {
         let known: BTreeSet<i64> = self.tx.list_values(list, params![of])?.into_iter().collect();
         let mut changed = 0;
@@ -427,7 +427,7 @@ impl WriteTx<'_> {
     /// Writes the row of a user; its number, unless it was as stated already.
     fn write_user(
         &self,
-        new: &NewUser,
+        new: &NewUserRow,
         id: Option<UserId>,
         active: bool,
         now: Timestamp,
@@ -477,10 +477,10 @@ impl WriteTx<'_> {
     }
 
     /// Writes a client. It stays as active as it is; a new one is.
-    pub fn put_client(&self, new: &NewClient, now: Timestamp) -> Result<Put, DbError> {
+    pub fn put_client(&self, new: &NewClient, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_stored_client(&new.client_id)?;
         let kept = known.as_ref().and_then(|known| known.secret.clone());
-        let client = Client {
+        let client = OAuthClient {
             client_id: new.client_id.clone(),
             name: new.name.clone(),
             secret: new.secret.clone().or(kept).filter(|_| !new.public),
@@ -491,7 +491,7 @@ impl WriteTx<'_> {
             access_token_s: new.access_token_s,
         };
         if known.as_ref() == Some(&client) {
-            return Ok(Put::Same);
+            return Ok(PutOutcome::Same);
         }
         let enforced = client.scopes_enforced;
         if known.as_ref().is_some_and(|known| known.scopes_enforced != enforced) {
@@ -519,11 +519,11 @@ impl WriteTx<'_> {
                 client.access_token_s
             ],
         )?;
-        Ok(if known.is_some() { Put::Updated } else { Put::Created })
+        Ok(if known.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
     /// Writes a key of a user that exists. One that was revoked stays revoked.
-    pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<Put, DbError> {
+    pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<PutOutcome, DbError> {
         let hash = new.key_hash.to_string();
         let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
         let owner: Option<String> = self.tx.find_value(sql, params![&hash])?;
@@ -536,13 +536,13 @@ impl WriteTx<'_> {
             params![hash, new.user_name, new.name, now.as_millisecond()],
         )?;
         match (changed, owner) {
-            (0, _) => Ok(Put::Same),
-            (_, None) => Ok(Put::Created),
+            (0, _) => Ok(PutOutcome::Same),
+            (_, None) => Ok(PutOutcome::Created),
             (_, Some(owner)) => {
                 if owner != new.user_name {
                     self.log_account_change(AccountChange::Key(new.key_hash), now)?;
                 }
-                Ok(Put::Updated)
+                Ok(PutOutcome::Updated)
             }
         }
     }

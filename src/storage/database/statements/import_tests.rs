@@ -6,14 +6,14 @@ use uuid::Uuid;
 use super::{
     WriteTx,
     collections::NewCollection,
-    import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUser, Put},
+    import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUserRow, PutOutcome},
 };
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::{Db, DbError};
-use model::Hash;
+use model::ContentHash;
 use model::account::{
-    Access, AgreementId, AgreementType, Approver, Grant, OrganizationId, Phone, Prepaids,
+    AccessLevels, AgreementId, AgreementType, Approver, GrantType, OrganizationId, PhoneNumbers, PrepaidDownloads,
     ProductId, UserId,
 };
 
@@ -48,13 +48,13 @@ fn prepaid(total: u32, remaining: u32) -> NewAgreement {
         name: None,
         description: None,
         expires: None,
-        prepaids: Some(Prepaids { total, remaining }),
+        prepaids: Some(PrepaidDownloads { total, remaining }),
         approver: Approver::default(),
     }
 }
 
-fn user() -> NewUser {
-    NewUser {
+fn user() -> NewUserRow {
+    NewUserRow {
         id: None,
         organization: Some(OrganizationId(1)),
         user_name: "editor".to_owned(),
@@ -63,9 +63,9 @@ fn user() -> NewUser {
         last_name: None,
         email_address: None,
         department: None,
-        phone: Phone::default(),
+        phone: PhoneNumbers::default(),
         roles: Vec::new(),
-        access: Access::default(),
+        access: AccessLevels::default(),
         agreements: vec![AgreementId(1)],
         active: None,
         service_account: false,
@@ -79,7 +79,7 @@ fn client() -> NewClient {
         public: false,
         secret: Some("hash".to_owned()),
         redirect_uris: Vec::new(),
-        grants: vec![Grant::Password],
+        grants: vec![GrantType::Password],
         scopes_enforced: false,
         access_token_s: None,
     }
@@ -87,11 +87,11 @@ fn client() -> NewClient {
 
 /// Gives the user a session and a token, and tells how many it has after `change`.
 fn logins_after(
-    change: impl FnOnce(&WriteTx<'_>) -> Result<Put, DbError> + Send + 'static,
+    change: impl FnOnce(&WriteTx<'_>) -> Result<PutOutcome, DbError> + Send + 'static,
 ) -> (i64, Vec<AccountChange>) {
     let (db, _dir) = prepared();
     db.write_blocking(move |tx| {
-        let (session, token) = (Hash::of(b"s").to_string(), Hash::of(b"t").to_string());
+        let (session, token) = (ContentHash::of(b"s").to_string(), ContentHash::of(b"t").to_string());
         tx.tx.execute(
             "INSERT INTO sessions VALUES (?1, 1, 0, 0, NULL, NULL, NULL)",
             params![session],
@@ -125,26 +125,26 @@ fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
             Ok(left)
         })
         .unwrap();
-    let expected = [(Put::Same, Some(3)), (Put::Same, Some(3)), (Put::Updated, Some(15))];
+    let expected = [(PutOutcome::Same, Some(3)), (PutOutcome::Same, Some(3)), (PutOutcome::Updated, Some(15))];
     assert_eq!(left, expected);
 }
 
 #[test]
 fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
-    let (session, token) = (Hash::of(b"s"), Hash::of(b"t"));
+    let (session, token) = (ContentHash::of(b"s"), ContentHash::of(b"t"));
     let ended = vec![
         AccountChange::Session(session),
         AccountChange::Token(token),
         AccountChange::User(UserId(1)),
     ];
-    let password = NewUser { password: Some("hash".to_owned()), ..user() };
+    let password = NewUserRow { password: Some("hash".to_owned()), ..user() };
     assert_eq!(logins_after(move |tx| tx.put_user(&password, at(2))), (0, ended.clone()));
-    let inactive = NewUser { active: Some(false), ..user() };
+    let inactive = NewUserRow { active: Some(false), ..user() };
     assert_eq!(logins_after(move |tx| tx.put_user(&inactive, at(2))), (0, ended));
-    let renamed = NewUser { first_name: Some("E".to_owned()), ..user() };
+    let renamed = NewUserRow { first_name: Some("E".to_owned()), ..user() };
     let changed = vec![AccountChange::User(UserId(1))];
     assert_eq!(logins_after(move |tx| tx.put_user(&renamed, at(2))), (2, changed.clone()));
-    let fewer = NewUser { agreements: Vec::new(), ..user() };
+    let fewer = NewUserRow { agreements: Vec::new(), ..user() };
     assert_eq!(logins_after(move |tx| tx.put_user(&fewer, at(2))), (2, changed));
     assert_eq!(logins_after(|tx| tx.put_user(&user(), at(2))), (2, Vec::new()));
 }
@@ -153,10 +153,10 @@ fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
 fn a_client_that_is_disabled_takes_its_tokens_with_it() {
     let disable = |tx: &WriteTx<'_>| {
         assert!(tx.set_client_active("desk", false, at(2))?);
-        assert_eq!(tx.as_read().find_access_token(&Hash::of(b"t"))?, None);
-        Ok(Put::Updated)
+        assert_eq!(tx.as_read().find_access_token(&ContentHash::of(b"t"))?, None);
+        Ok(PutOutcome::Updated)
     };
-    assert_eq!(logins_after(disable), (2, vec![AccountChange::Token(Hash::of(b"t"))]));
+    assert_eq!(logins_after(disable), (2, vec![AccountChange::Token(ContentHash::of(b"t"))]));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn what_agreements_depend_on_is_logged_when_it_changed_and_only_then() {
             Ok(logged)
         })
         .unwrap();
-    let (created, updated, same) = (Put::Created, Put::Updated, Put::Same);
+    let (created, updated, same) = (PutOutcome::Created, PutOutcome::Updated, PutOutcome::Same);
     let expected = [(created, 0), (same, 0), (updated, 1), (updated, 2), (same, 2), (updated, 3)];
     assert_eq!(logged, expected);
 }
@@ -195,7 +195,7 @@ fn what_is_stated_again_uses_up_no_numbers() {
     let numbers = db
         .write_blocking(|tx| {
             let key = NewApiKey {
-                key_hash: Hash::of(b"1"),
+                key_hash: ContentHash::of(b"1"),
                 user_name: "editor".to_owned(),
                 name: String::new(),
             };
@@ -203,8 +203,8 @@ fn what_is_stated_again_uses_up_no_numbers() {
                 tx.put_user(&user(), at(2))?;
                 tx.put_key(&key, at(2))?;
             }
-            tx.put_user(&NewUser { user_name: "other".to_owned(), ..user() }, at(2))?;
-            tx.put_key(&NewApiKey { key_hash: Hash::of(b"2"), ..key }, at(2))?;
+            tx.put_user(&NewUserRow { user_name: "other".to_owned(), ..user() }, at(2))?;
+            tx.put_key(&NewApiKey { key_hash: ContentHash::of(b"2"), ..key }, at(2))?;
             let sql =
                 "SELECT (SELECT max(user_id) FROM users) + (SELECT max(key_id) FROM api_keys)";
             tx.tx.find_value::<i64>(sql, params![])
@@ -217,26 +217,26 @@ fn what_is_stated_again_uses_up_no_numbers() {
 fn a_key_that_goes_to_another_user_is_forgotten() {
     let (db, _dir) = prepared();
     let key = |user: &str| NewApiKey {
-        key_hash: Hash::of(b"key"),
+        key_hash: ContentHash::of(b"key"),
         user_name: user.to_owned(),
         name: String::new(),
     };
     let (first, second) = (key("editor"), key("other"));
     let logged = db
         .write_blocking(move |tx| {
-            tx.put_user(&NewUser { user_name: "other".to_owned(), ..user() }, at(2))?;
+            tx.put_user(&NewUserRow { user_name: "other".to_owned(), ..user() }, at(2))?;
             let puts = [&first, &first, &second].map(|key| tx.put_key(key, at(2)).ok());
             Ok((puts, tx.account_changes()))
         })
         .unwrap();
-    let puts = [Some(Put::Created), Some(Put::Same), Some(Put::Updated)];
-    assert_eq!(logged, (puts, vec![AccountChange::Key(Hash::of(b"key"))]));
+    let puts = [Some(PutOutcome::Created), Some(PutOutcome::Same), Some(PutOutcome::Updated)];
+    assert_eq!(logged, (puts, vec![AccountChange::Key(ContentHash::of(b"key"))]));
 }
 
 #[test]
 fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has() {
     let (db, _dir) = prepared();
-    let key = Hash::of(b"key");
+    let key = ContentHash::of(b"key");
     db.write_blocking(move |tx| {
         tx.tx.execute(
             "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
@@ -254,12 +254,12 @@ fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has
             public: false,
         };
         tx.insert_collection(&collection, at(1))?;
-        let stated = NewUser { id: Some(UserId(77)), user_name: "old".to_owned(), ..user() };
+        let stated = NewUserRow { id: Some(UserId(77)), user_name: "old".to_owned(), ..user() };
         tx.put_user(&stated, at(2))?;
         assert_eq!(tx.as_read().find_key(&key)?.map(|(user, _)| user), Some(UserId(77)));
         assert_eq!(tx.as_read().find_user(UserId(-1))?, None);
         assert_eq!(tx.as_read().count_collections(UserId(77))?, 1);
-        tx.put_user(&NewUser { id: None, ..stated }, at(3))?;
+        tx.put_user(&NewUserRow { id: None, ..stated }, at(3))?;
         assert!(tx.as_read().find_user(UserId(77))?.is_some());
         Ok(())
     })

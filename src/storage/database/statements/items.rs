@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::SWEEP_ROWS;
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ItemKey;
-use model::item::{Asset, Held, PubStatus};
+use model::item::{Asset, ItemPresence, PubStatus};
 
 /// An item to be written.
 #[derive(Clone, Debug)]
@@ -35,14 +35,14 @@ pub struct NewItem {
 
 /// What [`WriteTx::write_item`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum ItemWriteOutcome {
     /// The item is new.
     Created,
     /// The item was there; its document is replaced in place.
     Replaced,
 }
 
-impl Written {
+impl ItemWriteOutcome {
     /// The word for logs and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -70,7 +70,7 @@ pub struct StoredItem {
 
 impl StoredItem {
     /// Reads the columns `document, assets, embargoed_ms, stored_ms, order_ms`.
-    pub(super) fn read(row: &dyn Row, what: &str) -> Result<Self, DbError> {
+    pub(super) fn read(row: &dyn ResultRow, what: &str) -> Result<Self, DbError> {
         let embargoed: Option<i64> = row.get(2)?;
         Ok(Self {
             document: row.get(0)?,
@@ -94,16 +94,16 @@ impl ReadTx<'_> {
     }
 
     /// What there is of the item `key`, unless it is withdrawn.
-    pub fn find_held(&self, key: &ItemKey) -> Result<Held, DbError> {
+    pub fn find_held(&self, key: &ItemKey) -> Result<ItemPresence, DbError> {
         let has_files: Option<i64> = self.tx.find_value(
             "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
              WHERE media_type = ?1 AND id = ?2 AND pubstatus NOT IN ('withheld', 'canceled')",
             params![key.media_type.as_str(), key.id.as_str()],
         )?;
         Ok(match has_files {
-            None => Held::Nothing,
-            Some(0) => Held::Document,
-            Some(_) => Held::Files,
+            None => ItemPresence::Nothing,
+            Some(0) => ItemPresence::Document,
+            Some(_) => ItemPresence::Files,
         })
     }
 
@@ -137,7 +137,7 @@ impl WriteTx<'_> {
     ///
     /// The version gets the number of the log row; what was there of the item before goes. One that
     /// is withdrawn leaves the collections that hold it.
-    pub fn write_item(&self, item: &NewItem) -> Result<Written, DbError> {
+    pub fn write_item(&self, item: &NewItem) -> Result<ItemWriteOutcome, DbError> {
         let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
         let what = format!("item {}", item.key);
         let known: Option<(i64, String)> = self.tx.find(
@@ -146,8 +146,8 @@ impl WriteTx<'_> {
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         let (written, change) = match known {
-            Some(_) => (Written::Replaced, "replaced"),
-            None => (Written::Created, "created"),
+            Some(_) => (ItemWriteOutcome::Replaced, "replaced"),
+            None => (ItemWriteOutcome::Created, "created"),
         };
         let previous = known.as_ref().map(|(doc, _)| *doc);
         let assets = match &item.assets {

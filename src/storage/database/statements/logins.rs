@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use super::{ALL_BEHIND, ReadTx, WriteTx, grants::read_scopes, int, sessions::read_hash, time};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::Hash;
-use model::account::{FamilyId, Scopes, UserId};
+use model::ContentHash;
+use model::account::{FamilyId, ScopeSet, UserId};
 
 /// A session of a user as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct ListedApplication {
     /// What it is called.
     pub name: String,
     /// What it may do.
-    pub scopes: Scopes,
+    pub scopes: ScopeSet,
     /// When the user agreed last, or when it got its first token that is still there.
     pub since: Timestamp,
     /// When one of its tokens was used last, to some minutes.
@@ -56,7 +56,7 @@ pub struct LoginCount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UsedCredential {
     /// A session, by its hash.
-    Session(Hash),
+    Session(ContentHash),
     /// A family of tokens.
     Family(FamilyId),
     /// An API key, by its number.
@@ -65,17 +65,17 @@ pub enum UsedCredential {
 
 /// A browser that a user logs in with, by hashes of its device cookies. Each login gives it another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Browser {
+pub struct LoginBrowser {
     /// The cookie that it has from now on.
-    pub now: Hash,
+    pub now: ContentHash,
     /// The one that it had before.
-    pub before: Option<Hash>,
+    pub before: Option<ContentHash>,
 }
 
 /// The name of a session in lists: a hash of the hash, so that it opens nothing.
 #[must_use]
-pub fn session_name(session: &Hash) -> String {
-    Hash::of(format!("session name\0{session}").as_bytes()).short()
+pub fn session_name(session: &ContentHash) -> String {
+    ContentHash::of(format!("session name\0{session}").as_bytes()).short()
 }
 
 impl ReadTx<'_> {
@@ -131,7 +131,7 @@ impl ReadTx<'_> {
         for row in rows {
             match applications.last_mut().filter(|last| last.client_id == row.client_id) {
                 Some(last) => {
-                    last.scopes = row.scopes.iter().fold(last.scopes, Scopes::with);
+                    last.scopes = row.scopes.iter().fold(last.scopes, ScopeSet::with);
                     last.used = last.used.max(row.used);
                 }
                 None => applications.push(row),
@@ -235,7 +235,7 @@ impl WriteTx<'_> {
     pub fn see_browser(
         &self,
         user: UserId,
-        browser: &Browser,
+        browser: &LoginBrowser,
         keep: usize,
         now: Timestamp,
     ) -> Result<bool, DbError> {

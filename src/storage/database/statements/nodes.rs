@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 
 /// A node as the others see it.
@@ -37,14 +37,14 @@ pub struct NodeRow {
 
 /// How a life began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum IncarnationStart {
     /// It lasts until it is ended.
     Lives,
     /// Another process that lives goes by the name of this node.
     Taken,
 }
 
-fn read_node(row: &dyn Row) -> Result<NodeRow, DbError> {
+fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
     let life: String = row.get(0)?;
     let what = format!("node {life}");
     Ok(NodeRow {
@@ -125,7 +125,7 @@ impl WriteTx<'_> {
         new: &NewNode<'_>,
         over: &[String],
         now: Timestamp,
-    ) -> Result<Begun, DbError> {
+    ) -> Result<IncarnationStart, DbError> {
         self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![new.life.to_string()])?;
         for name in over {
             self.tx.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
@@ -144,10 +144,10 @@ impl WriteTx<'_> {
             ],
         )?;
         if written == 0 {
-            return Ok(Begun::Taken);
+            return Ok(IncarnationStart::Taken);
         }
         self.free_orphans(now)?;
-        Ok(Begun::Lives)
+        Ok(IncarnationStart::Lives)
     }
 
     /// Says that a life lasts, how far it followed the item log and what it cannot do now; `false` when it

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, numbers};
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::MediaType;
-use model::account::{AgreementId, Notification, NotificationKind, Question, UserId, Way};
+use model::account::{AgreementId, Notification, NotificationKind, SavedQuery, UserId, NotificationMethod};
 
 /// A notification that is written; what it asks for in words that were checked.
 #[derive(Clone, Debug)]
@@ -23,16 +23,16 @@ pub struct NewNotification {
     /// Its title.
     pub title: String,
     /// Which items.
-    pub question: Question,
+    pub question: SavedQuery,
     /// How the user learns of them.
-    pub way: Way,
+    pub way: NotificationMethod,
     /// The first run of a scheduled one.
     pub next: Option<Timestamp>,
 }
 
 /// A notification together with what of its user decides about items.
 #[derive(Clone, Debug)]
-pub struct Watcher {
+pub struct NotificationWatcher {
     /// The notification.
     pub notification: Notification,
     /// Whether the user is active.
@@ -50,7 +50,7 @@ const COLUMNS: &str = "number, notification_id, notifications.user_id, media_typ
 /// What stands for every media type.
 const ALL: &str = "_all";
 
-fn read_notification(row: &dyn Row) -> Result<Notification, DbError> {
+fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
     let number: i64 = row.get(0)?;
     let what = format!("notification {number}");
     let id: String = row.get(1)?;
@@ -65,11 +65,11 @@ fn read_notification(row: &dyn Row) -> Result<Notification, DbError> {
     let kind = NotificationKind::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
     let text = |column| row.get::<Option<String>>(column).map(Option::unwrap_or_default);
     let way = match kind {
-        NotificationKind::Mobile => Way::Mobile,
-        NotificationKind::Stream => Way::Stream,
-        NotificationKind::Email => Way::Email { email: text(10)? },
+        NotificationKind::Mobile => NotificationMethod::Mobile,
+        NotificationKind::Stream => NotificationMethod::Stream,
+        NotificationKind::Email => NotificationMethod::Email { email: text(10)? },
         NotificationKind::ScheduledEmail => {
-            Way::ScheduledEmail { email: text(10)?, schedule: text(11)?, timezone: text(12)? }
+            NotificationMethod::ScheduledEmail { email: text(10)?, schedule: text(11)?, timezone: text(12)? }
         }
     };
     Ok(Notification {
@@ -78,7 +78,7 @@ fn read_notification(row: &dyn Row) -> Result<Notification, DbError> {
         user: UserId(row.get(2)?),
         media_type,
         title: row.get(4)?,
-        question: Question {
+        question: SavedQuery {
             q: row.get(5)?,
             p,
             agr: agr.into_iter().map(AgreementId).collect(),
@@ -90,13 +90,13 @@ fn read_notification(row: &dyn Row) -> Result<Notification, DbError> {
 }
 
 /// Reads `active, roles` of a user and its agreements, behind the columns of its notification.
-fn read_watcher(row: &dyn Row, notification: Notification) -> Result<Watcher, DbError> {
+fn read_watcher(row: &dyn ResultRow, notification: Notification) -> Result<NotificationWatcher, DbError> {
     let what = format!("user {}", notification.user.0);
     let (roles, agreements): (String, Option<String>) = (row.get(15)?, row.get(16)?);
     let roles = serde_json::from_str(&roles).map_err(|why| damaged(&what, &why))?;
     let agreements = numbers(&what, agreements.as_deref())?;
     let agreements = agreements.into_iter().map(AgreementId).collect();
-    Ok(Watcher { notification, active: row.get(14)?, roles, agreements })
+    Ok(NotificationWatcher { notification, active: row.get(14)?, roles, agreements })
 }
 
 /// The columns of what may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
@@ -105,10 +105,10 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
         |written: serde_json::Result<String>| written.map_err(|why| damaged("notification", &why));
     let agr: Vec<i64> = new.question.agr.iter().map(|id| id.0).collect();
     let (schedule, timezone) = match &new.way {
-        Way::ScheduledEmail { schedule, timezone, .. } => {
+        NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
             (Some(schedule.clone()), Some(timezone.clone()))
         }
-        Way::Mobile | Way::Email { .. } | Way::Stream => (None, None),
+        NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => (None, None),
     };
     Ok([
         Some(new.media_type.map_or(ALL, MediaType::as_str).to_owned()),
@@ -165,7 +165,7 @@ impl ReadTx<'_> {
     pub fn each_watcher(
         &self,
         of: WatchersOf,
-        mut each: impl FnMut(Watcher),
+        mut each: impl FnMut(NotificationWatcher),
     ) -> Result<(), DbError> {
         let (of, wanted) = match of {
             WatchersOf::Everybody => ("?1 = 0", 0),

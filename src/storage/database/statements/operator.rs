@@ -9,10 +9,10 @@ use super::{
 };
 use crate::runtime::limits::ENDED_TOKENS_LOGGED_MAX;
 use crate::storage::database::account_change::AccountChange;
-use crate::storage::database::engine::{Row, ToParam, params};
+use crate::storage::database::engine::{ResultRow, ToParam, params};
 use crate::storage::database::error::DbError;
-use model::Hash;
-use model::account::{AgreementId, Client, Grant, User, UserId};
+use model::ContentHash;
+use model::account::{AgreementId, OAuthClient, GrantType, User, UserId};
 
 /// A user as the operator lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,13 +47,13 @@ pub(super) const CLIENT_COLUMNS: &str =
     "client_id, name, secret, redirect_uris, grants, active, scopes_enforced, access_token_s";
 
 /// Reads the columns [`CLIENT_COLUMNS`].
-pub(super) fn read_client(row: &dyn Row) -> Result<Client, DbError> {
+pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
     let client_id: String = row.get(0)?;
     let (redirect_uris, grants): (String, String) = (row.get(3)?, row.get(4)?);
     let broken = |why: serde_json::Error| damaged(format!("client {client_id}"), &why);
     let redirect_uris = serde_json::from_str(&redirect_uris).map_err(broken)?;
-    let grants: Vec<Grant> = serde_json::from_str(&grants).map_err(broken)?;
-    Ok(Client {
+    let grants: Vec<GrantType> = serde_json::from_str(&grants).map_err(broken)?;
+    Ok(OAuthClient {
         name: row.get(1)?,
         secret: row.get(2)?,
         redirect_uris,
@@ -67,7 +67,7 @@ pub(super) fn read_client(row: &dyn Row) -> Result<Client, DbError> {
 
 impl ReadTx<'_> {
     /// The client, active or not, with the hash of its secret.
-    pub fn find_stored_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
+    pub fn find_stored_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
         self.tx.find(
             &format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1"),
             params![client_id],
@@ -76,7 +76,7 @@ impl ReadTx<'_> {
     }
 
     /// Every client in the order of their names.
-    pub fn list_stored_clients(&self) -> Result<Vec<Client>, DbError> {
+    pub fn list_stored_clients(&self) -> Result<Vec<OAuthClient>, DbError> {
         self.tx.list(
             &format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id"),
             params![],
@@ -126,7 +126,7 @@ impl ReadTx<'_> {
     }
 
     /// The number of the API key with that hash, revoked or not.
-    pub fn find_key_number(&self, key: &Hash) -> Result<Option<i64>, DbError> {
+    pub fn find_key_number(&self, key: &ContentHash) -> Result<Option<i64>, DbError> {
         self.tx.find_value(
             "SELECT key_id FROM api_keys WHERE key_hash = ?1",
             params![key.to_string()],
@@ -205,7 +205,7 @@ impl WriteTx<'_> {
         &self,
         sql: &str,
         of: impl ToParam,
-        change: fn(Hash) -> AccountChange,
+        change: fn(ContentHash) -> AccountChange,
         now: Timestamp,
     ) -> Result<(), DbError> {
         let sql = format!("{sql} LIMIT ?2");

@@ -9,12 +9,12 @@ use super::accounts::read_product;
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::{ORDERS_LISTED_MAX, USERS_LOGGED_MAX};
 use crate::storage::database::account_change::AccountChange;
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::{
     AgreementId, AgreementType, Approver, License, Money, Order, OrderAgreement, OrderId,
-    OrderStatus, OrganizationId, Period, Product, UserId,
+    OrderStatus, OrganizationId, LicensePeriod, Product, UserId,
 };
 
 /// A row under which an item may be downloaded again.
@@ -52,7 +52,7 @@ impl OrdersOf {
 
 /// What somebody reports of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reported {
+pub struct UsageReport {
     /// Whether the item was used.
     pub approved: bool,
     /// The licence that it was used under.
@@ -77,7 +77,7 @@ struct StoredAgreement {
 struct StoredLicense {
     uuid: String,
     product: Product,
-    period: Option<Period>,
+    period: Option<LicensePeriod>,
     volume: Option<String>,
     price: Option<Money>,
     description: Option<String>,
@@ -121,7 +121,7 @@ const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, ite
      reporting_deadline_ms, reported_ms, approved, manual, invoice_text, \
      (SELECT approver FROM agreements WHERE agreements.agreement_id = orders.agreement_id)";
 
-fn read_order(row: &dyn Row) -> Result<Order, DbError> {
+fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
     let id = OrderId(row.get(0)?);
     let what = format!("order {id}");
     let (media_type, item): (String, String) = (row.get(3)?, row.get(4)?);
@@ -298,12 +298,12 @@ impl ReadTx<'_> {
     }
 }
 
-fn read_license(row: &dyn Row) -> Result<License, DbError> {
+fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
     let uuid: String = row.get(4)?;
     let what = format!("licence {uuid}");
     let period: Option<String> = row.get(5)?;
     let period =
-        period.map(|name| Period::find(&name).ok_or_else(|| damaged(&what, &"its period")));
+        period.map(|name| LicensePeriod::find(&name).ok_or_else(|| damaged(&what, &"its period")));
     let price: Option<String> = row.get(7)?;
     let price = price.map(|text| text.parse::<Money>().map_err(|why| damaged(&what, &why)));
     Ok(License {
@@ -381,7 +381,7 @@ impl WriteTx<'_> {
 
     /// Reports an order. The newest order of an item that had to be approved first can be downloaded
     /// from its approval on: nobody pays for a window that passed while it waited. `false` when it was reported before or does not exist.
-    pub fn report_order(&self, id: OrderId, report: &Reported) -> Result<bool, DbError> {
+    pub fn report_order(&self, id: OrderId, report: &UsageReport) -> Result<bool, DbError> {
         let what = format!("order {id}");
         let license = report.license.as_ref().map(StoredLicense::of);
         let license = license.map(|license| write_json(&what, &license)).transpose()?;

@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 use super::{ClaimTx, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::MESSAGES_FREED_MAX;
-use crate::storage::database::engine::{EngineTransaction, Hold, Row, params};
+use crate::storage::database::engine::{EngineTransaction, RowLock, ResultRow, params};
 use crate::storage::database::error::DbError;
-use model::account::{Lane, Message, MessageContent, MessageState, UserId};
+use model::account::{MessageTransport, OutboxMessage, MessageContent, MessageState, UserId};
 
 /// The number of the notification in a message that belongs to none.
 const NO_NOTIFICATION: i64 = 0;
@@ -25,12 +25,12 @@ const NO_NOTIFICATION: i64 = 0;
 const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
      created_ms, queued_ms";
 
-fn read_message(row: &dyn Row) -> Result<Message, DbError> {
+fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
     let id: String = row.get(0)?;
     let what = format!("message {id}");
     let (content, state): (String, String) = (row.get(3)?, row.get(4)?);
     let next: Option<i64> = row.get(6)?;
-    Ok(Message {
+    Ok(OutboxMessage {
         id: id.parse().map_err(|why| damaged(&what, &why))?,
         number: row.get(1)?,
         user: UserId(row.get(2)?),
@@ -50,7 +50,7 @@ pub struct NewMessage {
     /// Its name; names sort by time.
     pub id: Uuid,
     /// Who sends it.
-    pub lane: Lane,
+    pub lane: MessageTransport,
     /// The number of the notification.
     pub number: i64,
     /// Whose it is.
@@ -63,13 +63,13 @@ impl NewMessage {
     /// A mail to a user about its account, which belongs to no notification.
     #[must_use]
     pub fn about_account(user: UserId, content: MessageContent) -> Self {
-        Self { id: Uuid::now_v7(), lane: Lane::Mail, number: NO_NOTIFICATION, user, content }
+        Self { id: Uuid::now_v7(), lane: MessageTransport::Mail, number: NO_NOTIFICATION, user, content }
     }
 }
 
 /// What became of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum MessageOutcome {
     /// It arrived, or nobody wants it any more.
     Done,
     /// It is tried again.
@@ -120,7 +120,7 @@ impl ReadTx<'_> {
         &self,
         state: Option<MessageState>,
         limit: usize,
-    ) -> Result<Vec<Message>, DbError> {
+    ) -> Result<Vec<OutboxMessage>, DbError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM outbox WHERE state = coalesce(?1, state)
              ORDER BY message_id LIMIT ?2"
@@ -139,7 +139,7 @@ impl ReadTx<'_> {
     }
 
     /// How many messages wait in a lane, and how many of it were given up.
-    pub fn count_messages(&self, lane: Lane) -> Result<OutboxCount, DbError> {
+    pub fn count_messages(&self, lane: MessageTransport) -> Result<OutboxCount, DbError> {
         let sql = "SELECT count(*), count(next_ms) FROM outbox WHERE lane = ?1";
         let (all, waiting): (i64, i64) =
             self.tx.load(sql, params![lane.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -148,7 +148,7 @@ impl ReadTx<'_> {
     }
 
     /// When the next message of a lane is due that nobody sends.
-    pub fn next_message(&self, lane: Lane) -> Result<Option<Timestamp>, DbError> {
+    pub fn next_message(&self, lane: MessageTransport) -> Result<Option<Timestamp>, DbError> {
         let sql = "SELECT min(next_ms) FROM outbox
              WHERE lane = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
         let ms: Option<i64> = self.tx.load_value(sql, params![lane.as_str()])?;
@@ -172,7 +172,7 @@ impl WriteTx<'_> {
         let same = format!(
             "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
              AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4 LIMIT 1 {}",
-            self.tx.holding(Hold::Free)
+            self.tx.holding(RowLock::Free)
         );
         if self.tx.exists(&same, params![user.0, lane.as_str(), number, content])? {
             return Ok(true);
@@ -197,7 +197,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes what became of a message; `false` when its life holds it no more.
-    pub fn end_message(&self, id: Uuid, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
+    pub fn end_message(&self, id: Uuid, sent: &MessageOutcome, by: ClaimedBy) -> Result<bool, DbError> {
         end(self.tx, &id.to_string(), sent, by)
     }
 
@@ -245,12 +245,12 @@ impl ClaimTx<'_> {
     /// holds them until it says what became of them.
     pub fn claim_messages(
         &self,
-        lane: Lane,
+        lane: MessageTransport,
         limit: usize,
         by: ClaimedBy,
-    ) -> Result<Vec<Message>, DbError> {
+    ) -> Result<Vec<OutboxMessage>, DbError> {
         let ClaimedBy { life, now } = by;
-        if !self.holds_life(life, Hold::Kept)? {
+        if !self.holds_life(life, RowLock::Kept)? {
             return Ok(Vec::new());
         }
         let sql = format!(
@@ -261,7 +261,7 @@ impl ClaimTx<'_> {
                  updated_ms = ?2
              WHERE state = 'waiting' AND message_id IN (SELECT message_id FROM due)
              RETURNING {COLUMNS}",
-            self.tx.holding(Hold::Free)
+            self.tx.holding(RowLock::Free)
         );
         let wanted = params![life.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
         let mut claimed = Vec::new();
@@ -274,7 +274,7 @@ impl ClaimTx<'_> {
             Ok(ControlFlow::Continue(()))
         })?;
         for (id, error) in broken {
-            end(self.tx, &id, &Sent::Parked { error }, by)?;
+            end(self.tx, &id, &MessageOutcome::Parked { error }, by)?;
         }
         claimed.sort_by_key(|message| message.id);
         Ok(claimed)
@@ -286,11 +286,11 @@ impl ClaimTx<'_> {
     /// Waits until such a claim has come to its end: it may still be on its way to the database.
     pub fn free_lost_messages(
         &self,
-        lane: Lane,
+        lane: MessageTransport,
         sending: &[Uuid],
         by: ClaimedBy,
     ) -> Result<usize, DbError> {
-        if !self.holds_life(by.life, Hold::Alone)? {
+        if !self.holds_life(by.life, RowLock::Alone)? {
             // What it had is free.
             return Ok(0);
         }
@@ -304,13 +304,13 @@ impl ClaimTx<'_> {
         let lost = held.into_iter().filter(|id| !known.contains(id));
         let mut freed = 0;
         for id in lost {
-            freed += usize::from(end(self.tx, &id, &Sent::Released, by)?);
+            freed += usize::from(end(self.tx, &id, &MessageOutcome::Released, by)?);
         }
         Ok(freed)
     }
 
     /// Whether the life lasts, which it then does until the transaction ends.
-    fn holds_life(&self, life: Uuid, hold: Hold) -> Result<bool, DbError> {
+    fn holds_life(&self, life: Uuid, hold: RowLock) -> Result<bool, DbError> {
         let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.tx.holding(hold));
         self.tx.exists(&sql, params![life.to_string()])
     }
@@ -360,7 +360,7 @@ fn postpone(
     Ok(tx.execute(sql, values)? > 0)
 }
 
-fn end(tx: &dyn EngineTransaction, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
+fn end(tx: &dyn EngineTransaction, id: &str, sent: &MessageOutcome, by: ClaimedBy) -> Result<bool, DbError> {
     let life = by.life.to_string();
     let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
         let sql = format!(
@@ -371,16 +371,16 @@ fn end(tx: &dyn EngineTransaction, id: &str, sent: &Sent, by: ClaimedBy) -> Resu
         Ok(tx.execute(&sql, values)? > 0)
     };
     match sent {
-        Sent::Done => {
+        MessageOutcome::Done => {
             let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
             Ok(tx.execute(sql, params![id, life])? > 0)
         }
-        Sent::Again { at, error } => {
+        MessageOutcome::Again { at, error } => {
             set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
         }
-        Sent::Postponed { at, error } => postpone(tx, id, *at, error, by),
-        Sent::Parked { error } => set("state = 'parked'", None, Some(error)),
-        Sent::Released => set(
+        MessageOutcome::Postponed { at, error } => postpone(tx, id, *at, error, by),
+        MessageOutcome::Parked { error } => set("state = 'parked'", None, Some(error)),
+        MessageOutcome::Released => set(
             "state = 'waiting',
                  attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
             Some(by.now.as_millisecond()),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{OrganizationId, PasswordLinkKind, UserId};
 
@@ -35,7 +35,7 @@ pub struct PendingUser {
 
 const COLUMNS: &str = "link_id, user_id, kind, created_ms, expires_ms";
 
-fn read_link(row: &dyn Row) -> Result<PasswordLink, DbError> {
+fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
     let id: String = row.get(0)?;
     let what = format!("password link {id}");
     let kind: String = row.get(2)?;

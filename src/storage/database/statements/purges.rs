@@ -16,7 +16,7 @@ const PURGING: &str = "purging ";
 
 /// A key that a CDN is to be told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Purge {
+pub struct PendingPurge {
     /// The row's number.
     pub number: i64,
     /// The key.
@@ -27,7 +27,7 @@ pub struct Purge {
 
 /// How much waits in a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PurgesWaiting {
+pub struct PurgeBacklog {
     /// Keys, also those that are due later.
     pub keys: u64,
     /// Those that are due.
@@ -68,20 +68,20 @@ impl ReadTx<'_> {
         lane: &str,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Purge>, DbError> {
+    ) -> Result<Vec<PendingPurge>, DbError> {
         self.tx.list(
             "SELECT purge_id, key, since_ms FROM purges WHERE lane = ?1 AND due_ms <= ?2
              ORDER BY due_ms, purge_id LIMIT ?3",
             params![lane, now.as_millisecond(), int(limit)],
             |row| {
                 let since = time("purges", row.get(2)?)?;
-                Ok(Purge { number: row.get(0)?, key: row.get(1)?, since })
+                Ok(PendingPurge { number: row.get(0)?, key: row.get(1)?, since })
             },
         )
     }
 
     /// How much waits in the lane at `now`.
-    pub fn purges_waiting(&self, lane: &str, now: Timestamp) -> Result<PurgesWaiting, DbError> {
+    pub fn purges_waiting(&self, lane: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
         let sql = "SELECT count(*), count(CASE WHEN due_ms <= ?2 THEN 1 END), min(due_ms)
              FROM purges WHERE lane = ?1";
         let (keys, due, next): (i64, i64, Option<i64>) =
@@ -94,7 +94,7 @@ impl ReadTx<'_> {
         let count = |number: i64| u64::try_from(number).unwrap_or_default();
         let moment = |ms: Option<i64>| ms.map(|ms| time("purges", ms)).transpose();
         let (next, unread) = (moment(next)?, moment(unread)?);
-        Ok(PurgesWaiting { keys: count(keys), due: count(due), next, unread })
+        Ok(PurgeBacklog { keys: count(keys), due: count(due), next, unread })
     }
 }
 

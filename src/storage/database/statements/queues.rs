@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
@@ -42,7 +42,7 @@ pub struct QueuedItem {
 
 /// A stream that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FoundStream {
+pub struct StreamRow {
     /// The notification's number.
     pub number: i64,
     /// When it was last used.
@@ -50,7 +50,7 @@ pub struct FoundStream {
 }
 
 /// The identity of an item in the columns `first` and the one behind it.
-fn parse_key(what: &str, row: &dyn Row, first: usize) -> Result<ItemKey, DbError> {
+fn parse_key(what: &str, row: &dyn ResultRow, first: usize) -> Result<ItemKey, DbError> {
     let key = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
     key.parse().map_err(|why| damaged(what, &why))
 }
@@ -152,12 +152,12 @@ impl ReadTx<'_> {
         id: Uuid,
         user: UserId,
         expired: Timestamp,
-    ) -> Result<Option<FoundStream>, DbError> {
+    ) -> Result<Option<StreamRow>, DbError> {
         let sql = "SELECT number, active_ms FROM notifications
              WHERE notification_id = ?1 AND user_id = ?2 AND active_ms >= ?3";
         let wanted = params![id.to_string(), user.0, expired.as_millisecond()];
         self.tx.find(sql, wanted, |row| {
-            Ok(FoundStream { number: row.get(0)?, active: time("stream", row.get(1)?)? })
+            Ok(StreamRow { number: row.get(0)?, active: time("stream", row.get(1)?)? })
         })
     }
 

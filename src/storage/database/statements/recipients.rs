@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
-use model::Hash;
+use model::ContentHash;
 use model::account::UserId;
 
 /// A mail address that a user gave and that is not the user's own.
@@ -28,7 +28,7 @@ pub struct MailRecipient {
 /// The columns that [`read_recipient`] reads.
 const COLUMNS: &str = "user_id, address, told_ms, asked_ms, confirmed_ms, refused_ms";
 
-fn read_recipient(row: &dyn Row) -> Result<MailRecipient, DbError> {
+fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
     let user = UserId(row.get(0)?);
     let what = format!("a recipient of mails of user {user}");
     let at = |ms: Option<i64>| ms.map(|ms| time(&what, ms)).transpose();
@@ -57,7 +57,7 @@ impl ReadTx<'_> {
     /// The recipient that the token with this hash was sent to.
     pub fn find_mail_recipient_of_token(
         &self,
-        hash: Hash,
+        hash: ContentHash,
     ) -> Result<Option<MailRecipient>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM mail_recipients WHERE token_hash = ?1");
         self.tx.find(&sql, params![hash.to_string()], read_recipient)
@@ -97,7 +97,7 @@ impl WriteTx<'_> {
         &self,
         user: UserId,
         address: &str,
-        hash: Hash,
+        hash: ContentHash,
         now: Timestamp,
     ) -> Result<(), DbError> {
         self.tx.execute(
@@ -168,7 +168,7 @@ impl WriteTx<'_> {
     /// Writes what a recipient says: it agrees, or it stops the mails, which both can be changed.
     pub fn answer_mail_recipient(
         &self,
-        hash: Hash,
+        hash: ContentHash,
         agrees: bool,
         now: Timestamp,
     ) -> Result<bool, DbError> {

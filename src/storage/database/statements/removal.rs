@@ -7,7 +7,7 @@ use super::import::{NewAgreement, NewProduct};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::Hash;
+use model::ContentHash;
 use model::account::{Organization, UserId};
 
 /// What became of a user.
@@ -22,7 +22,7 @@ pub enum RemovedUser {
 impl WriteTx<'_> {
     /// Removes the API key with that hash; `false` when there is none, or a revoked one: an accounts
     /// file must not bring that back.
-    pub fn remove_key(&self, hash: &Hash, now: Timestamp) -> Result<bool, DbError> {
+    pub fn remove_key(&self, hash: &ContentHash, now: Timestamp) -> Result<bool, DbError> {
         let sql = "DELETE FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
         let is_gone = self.tx.execute(sql, params![hash.to_string()])? > 0;
         if is_gone {

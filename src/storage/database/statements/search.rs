@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int};
-use crate::storage::database::engine::{Row, params};
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
@@ -251,7 +251,7 @@ impl WriteTx<'_> {
 }
 
 /// Reads the columns `seq, media_type, id, change, at_ms`.
-fn read_position(row: &dyn Row) -> Result<LogPosition, DbError> {
+fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
     let at_ms: i64 = row.get(4)?;
     let digest = format!("{}/{} {} {at_ms}", row.text(1)?, row.text(2)?, row.text(3)?);
     Ok(LogPosition { row: row.get(0)?, digest })
@@ -259,7 +259,7 @@ fn read_position(row: &dyn Row) -> Result<LogPosition, DbError> {
 
 /// Reads the columns [`VERSION`]; nothing of a version that search never finds, and of a row that is
 /// damaged: one such row must not keep the others out.
-fn read_version(row: &dyn Row) -> Result<Option<IndexedVersion>, DbError> {
+fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
     let key = format!("{}/{}", row.text(1)?, row.text(2)?);
     let (Ok(key), Some(status)) = (key.parse(), PubStatus::parse(row.text(4)?)) else {
         tracing::error!("item {key} is not found by search: its key or status is damaged");

@@ -10,7 +10,7 @@ use super::{ReadTx, WriteTx, channels::settings_place, damaged, sessions::signin
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use crate::storage::database::facts::Flaw;
+use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::secrets::{KeyId, SecretError, sealed_by};
 
 /// The row of `state` that names the key in force.
@@ -121,12 +121,12 @@ impl ReadTx<'_> {
 
     /// Secrets that cannot be decrypted, and those that are stored as they are although a key is in
     /// force.
-    pub fn secret_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+    pub fn secret_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         let in_force = self.secrets_key()?;
         let mut flaws = Vec::new();
         for StoredSecret { place, bytes, .. } in self.list_secrets()? {
             let is_sealed = sealed_by(&bytes).is_some();
-            let mut note = |why: &dyn Display| flaws.push(Flaw::Secret(why.to_string()));
+            let mut note = |why: &dyn Display| flaws.push(DatabaseFlaw::Secret(why.to_string()));
             match self.open_secret(&place, bytes) {
                 Err(cause) => note(&cause),
                 Ok(_) if !is_sealed && in_force.is_some() => {
@@ -139,7 +139,7 @@ impl ReadTx<'_> {
         if count > CHECK_FLAWS_MAX {
             flaws.truncate(CHECK_FLAWS_MAX);
             let more = count - CHECK_FLAWS_MAX;
-            flaws.push(Flaw::More(format!("{more} more secrets that cannot be decrypted")));
+            flaws.push(DatabaseFlaw::More(format!("{more} more secrets that cannot be decrypted")));
         }
         Ok(flaws)
     }

@@ -7,12 +7,12 @@ use crate::runtime::limits::SESSIONS_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::Hash;
+use model::ContentHash;
 use model::account::UserId;
 
 /// A login in a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct BrowserSession {
     /// Who logged in.
     pub user: UserId,
     /// When.
@@ -61,7 +61,7 @@ pub struct ListedSigningKey {
 
 impl ReadTx<'_> {
     /// The session with that hash, expired or not.
-    pub fn find_session(&self, session: &Hash) -> Result<Option<Session>, DbError> {
+    pub fn find_session(&self, session: &ContentHash) -> Result<Option<BrowserSession>, DbError> {
         self.tx.find(
             "SELECT user_id, auth_ms, expires_ms, browser, address FROM sessions
              WHERE session_hash = ?1",
@@ -71,7 +71,7 @@ impl ReadTx<'_> {
                 let what = format!("session of user {user}");
                 let (auth_time, expires) = (time(&what, row.get(1)?)?, time(&what, row.get(2)?)?);
                 let from = LoginOrigin { browser: row.get(3)?, address: row.get(4)? };
-                Ok(Session { user, auth_time, expires, from })
+                Ok(BrowserSession { user, auth_time, expires, from })
             },
         )
     }
@@ -107,7 +107,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Writes a session. Of a user's sessions beyond [`SESSIONS_MAX`] the oldest end.
-    pub fn write_session(&self, hash: &Hash, session: &Session) -> Result<(), DbError> {
+    pub fn write_session(&self, hash: &ContentHash, session: &BrowserSession) -> Result<(), DbError> {
         let now = session.auth_time;
         let keep = int(SESSIONS_MAX.saturating_sub(1));
         let sql = format!(
@@ -134,7 +134,7 @@ impl WriteTx<'_> {
     }
 
     /// Ends the session with that hash, if there is one.
-    pub fn end_session(&self, session: &Hash, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_session(&self, session: &ContentHash, now: Timestamp) -> Result<(), DbError> {
         let sql = "DELETE FROM sessions WHERE session_hash = ?1";
         if self.tx.execute(sql, params![session.to_string()])? > 0 {
             self.log_account_change(AccountChange::Session(*session), now)?;
@@ -184,6 +184,6 @@ impl WriteTx<'_> {
 }
 
 /// A hash as it is stored; `what` names its table.
-pub(super) fn read_hash(what: &str, text: &str) -> Result<Hash, DbError> {
+pub(super) fn read_hash(what: &str, text: &str) -> Result<ContentHash, DbError> {
     text.parse().map_err(|why| damaged(what, &why))
 }

@@ -13,12 +13,12 @@ use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::Hash;
-use model::account::{FamilyId, Scopes, UserId};
+use model::ContentHash;
+use model::account::{FamilyId, ScopeSet, UserId};
 
 /// An access token that was given out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct AccessToken {
     /// What it was given out with.
     pub family: FamilyId,
     /// Whose rights it carries.
@@ -26,7 +26,7 @@ pub struct Token {
     /// The client that it was given to.
     pub client_id: String,
     /// What it may be used for.
-    pub scopes: Scopes,
+    pub scopes: ScopeSet,
     /// Whether the scopes of the client are enforced.
     pub scopes_enforced: bool,
     /// When it ends.
@@ -35,7 +35,7 @@ pub struct Token {
 
 impl ReadTx<'_> {
     /// The access token with that hash, expired or not; none of a client that is not active.
-    pub fn find_access_token(&self, token: &Hash) -> Result<Option<Token>, DbError> {
+    pub fn find_access_token(&self, token: &ContentHash) -> Result<Option<AccessToken>, DbError> {
         self.tx.find(
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
                  scopes_enforced
@@ -45,7 +45,7 @@ impl ReadTx<'_> {
             |row| {
                 let family = FamilyId(row.get(0)?);
                 let what = format!("access token of family {family}");
-                Ok(Token {
+                Ok(AccessToken {
                     family,
                     user: UserId(row.get(1)?),
                     client_id: row.get(2)?,
@@ -58,7 +58,7 @@ impl ReadTx<'_> {
     }
 
     /// The refresh token with that hash, expired and used ones too.
-    pub fn find_refresh_token(&self, token: &Hash) -> Result<Option<RefreshToken>, DbError> {
+    pub fn find_refresh_token(&self, token: &ContentHash) -> Result<Option<RefreshToken>, DbError> {
         self.tx.find(
             &format!(
                 "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms, used_ms IS NOT NULL
@@ -79,9 +79,9 @@ impl WriteTx<'_> {
     /// Writes an access token of a family, which lasts at least as long from now on.
     pub fn write_access_token(
         &self,
-        token: &Hash,
+        token: &ContentHash,
         family: FamilyId,
-        scopes: Scopes,
+        scopes: ScopeSet,
         expires: Timestamp,
     ) -> Result<(), DbError> {
         let (hash, ms) = (token.to_string(), expires.as_millisecond());
@@ -97,7 +97,7 @@ impl WriteTx<'_> {
     /// family's used ones beyond [`USED_REFRESH_TOKENS_MAX`] the oldest are forgotten.
     pub fn write_refresh_token(
         &self,
-        token: &Hash,
+        token: &ContentHash,
         family: FamilyId,
         expires: Timestamp,
     ) -> Result<(), DbError> {
@@ -119,7 +119,7 @@ impl WriteTx<'_> {
     }
 
     /// Marks a refresh token as used.
-    pub fn use_refresh_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
+    pub fn use_refresh_token(&self, token: &ContentHash, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
             params![token.to_string(), now.as_millisecond()],
@@ -128,7 +128,7 @@ impl WriteTx<'_> {
     }
 
     /// Ends the access token with that hash, if there is one.
-    pub fn end_access_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_access_token(&self, token: &ContentHash, now: Timestamp) -> Result<(), DbError> {
         let sql = "DELETE FROM access_tokens WHERE token_hash = ?1";
         if self.tx.execute(sql, params![token.to_string()])? > 0 {
             self.log_account_change(AccountChange::Token(*token), now)?;

@@ -8,7 +8,7 @@ use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
+use model::account::{AccessLevels, Device, DeviceKind, OrganizationId, PhoneNumbers, User, UserId};
 
 /// A user of an organization to be written; it is active and has no password.
 #[derive(Clone, Debug)]
@@ -26,11 +26,11 @@ pub struct NewMember {
     /// Department.
     pub department: Option<String>,
     /// Telephone numbers.
-    pub phone: Phone,
+    pub phone: PhoneNumbers,
     /// Names of its roles.
     pub roles: Vec<String>,
     /// Access levels.
-    pub access: Access,
+    pub access: AccessLevels,
 }
 
 impl ReadTx<'_> {

@@ -10,21 +10,21 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::runtime::limits::{MOVED_BYTES, MOVED_ROWS, MOVED_VALUES_MAX};
-use crate::storage::database::engine::{MOVED, Param, Row, ToParam, params};
+use crate::storage::database::engine::{MOVED, SqlParam, ResultRow, ToParam, params};
 use crate::storage::database::error::DbError;
-use crate::storage::database::statements::check::Named;
-use model::Hash;
+use crate::storage::database::statements::check::NamedOriginal;
+use model::ContentHash;
 use model::item::Asset;
 
-use tables::Type::{self, Blob, Bool, Int, Text};
-pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, TABLES, Table};
+use tables::ColumnType::{self, Blob, Bool, Int, Text};
+pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, TABLES, MigratedTable};
 
 /// The row of `state` in a database that is being filled from another: it is not whole.
 const FILLING: &str = "moving in";
 
 /// A value of a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
+enum MigratedValue {
     Null,
     Int(i64),
     Bool(bool),
@@ -32,8 +32,8 @@ enum Value {
     Blob(Vec<u8>),
 }
 
-impl Value {
-    fn read(row: &dyn Row, at: usize, kind: Type) -> Result<Self, DbError> {
+impl MigratedValue {
+    fn read(row: &dyn ResultRow, at: usize, kind: ColumnType) -> Result<Self, DbError> {
         Ok(match kind {
             Int => row.get::<Option<i64>>(at)?.map_or(Self::Null, Self::Int),
             Bool => row.get::<Option<bool>>(at)?.map_or(Self::Null, Self::Bool),
@@ -54,26 +54,26 @@ impl Value {
     }
 }
 
-impl ToParam for Value {
-    fn to_param(&self) -> Param<'_> {
+impl ToParam for MigratedValue {
+    fn to_param(&self) -> SqlParam<'_> {
         match self {
-            Self::Null => Param::Null,
-            Self::Int(number) => Param::Int(*number),
-            Self::Bool(is) => Param::Bool(*is),
-            Self::Text(text) => Param::Text(text),
-            Self::Blob(bytes) => Param::Blob(bytes),
+            Self::Null => SqlParam::Null,
+            Self::Int(number) => SqlParam::Int(*number),
+            Self::Bool(is) => SqlParam::Bool(*is),
+            Self::Text(text) => SqlParam::Text(text),
+            Self::Blob(bytes) => SqlParam::Blob(bytes),
         }
     }
 }
 
 /// Some rows of a table, in their order.
 #[derive(Debug)]
-pub(in crate::storage::database) struct Portion {
-    table: &'static Table,
-    rows: Vec<Vec<Value>>,
+pub(in crate::storage::database) struct RowBatch {
+    table: &'static MigratedTable,
+    rows: Vec<Vec<MigratedValue>>,
 }
 
-impl Portion {
+impl RowBatch {
     /// How many rows there are.
     pub(in crate::storage::database) fn len(&self) -> usize {
         self.rows.len()
@@ -86,13 +86,13 @@ impl Portion {
     /// The number of the last row of a table that is ordered by its first column.
     pub(in crate::storage::database) fn last(&self) -> Option<i64> {
         match self.rows.last()?.first()? {
-            Value::Int(number) => Some(*number),
-            Value::Null | Value::Bool(_) | Value::Text(_) | Value::Blob(_) => None,
+            MigratedValue::Int(number) => Some(*number),
+            MigratedValue::Null | MigratedValue::Bool(_) | MigratedValue::Text(_) | MigratedValue::Blob(_) => None,
         }
     }
 }
 
-impl Table {
+impl MigratedTable {
     pub(in crate::storage::database) fn name(&self) -> &'static str {
         self.name
     }
@@ -108,9 +108,9 @@ impl Table {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    fn read(&self, row: &dyn Row) -> Result<Vec<Value>, DbError> {
+    fn read(&self, row: &dyn ResultRow) -> Result<Vec<MigratedValue>, DbError> {
         let columns = self.columns.iter().enumerate();
-        columns.map(|(at, (_, kind))| Value::read(row, at, *kind)).collect()
+        columns.map(|(at, (_, kind))| MigratedValue::read(row, at, *kind)).collect()
     }
 
     /// What of its rows stays where it is.
@@ -124,8 +124,8 @@ impl ReadTx<'_> {
     /// Gives `each` all rows of a table in portions.
     pub(in crate::storage::database) fn each_portion(
         &self,
-        table: &'static Table,
-        mut each: impl FnMut(Portion) -> Result<(), DbError>,
+        table: &'static MigratedTable,
+        mut each: impl FnMut(RowBatch) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
         let sql = format!(
             "SELECT {} FROM {} WHERE {} ORDER BY {}",
@@ -137,23 +137,23 @@ impl ReadTx<'_> {
         let (mut rows, mut bytes) = (Vec::new(), 0);
         self.tx.each(&sql, params![], |row| {
             let row = table.read(row)?;
-            bytes += row.iter().map(Value::size_bytes).sum::<usize>();
+            bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
             if rows.len() >= MOVED_ROWS || bytes >= MOVED_BYTES {
                 bytes = 0;
-                each(Portion { table, rows: std::mem::take(&mut rows) })?;
+                each(RowBatch { table, rows: std::mem::take(&mut rows) })?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        if rows.is_empty() { Ok(()) } else { each(Portion { table, rows }) }
+        if rows.is_empty() { Ok(()) } else { each(RowBatch { table, rows }) }
     }
 
     /// The next rows of a table with numbers behind `after`; none when there are no more.
     pub(in crate::storage::database) fn portion_behind(
         &self,
-        table: &'static Table,
+        table: &'static MigratedTable,
         after: i64,
-    ) -> Result<Portion, DbError> {
+    ) -> Result<RowBatch, DbError> {
         let sql = format!(
             "SELECT {} FROM {} WHERE {number} > ?1 ORDER BY {number} LIMIT ?2",
             table.list(),
@@ -163,16 +163,16 @@ impl ReadTx<'_> {
         let (mut rows, mut bytes) = (Vec::new(), 0);
         self.tx.each(&sql, params![after, int(MOVED_ROWS)], |row| {
             let row = table.read(row)?;
-            bytes += row.iter().map(Value::size_bytes).sum::<usize>();
+            bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
             let full = bytes >= MOVED_BYTES;
             Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        Ok(Portion { table, rows })
+        Ok(RowBatch { table, rows })
     }
 
     /// The highest number in a table that goes in portions; 0 where there is none.
-    pub(in crate::storage::database) fn reached(&self, table: &Table) -> Result<i64, DbError> {
+    pub(in crate::storage::database) fn reached(&self, table: &MigratedTable) -> Result<i64, DbError> {
         let sql = format!("SELECT coalesce(max({}), 0) FROM {}", table.order, table.name);
         self.tx.load_value(&sql, params![])
     }
@@ -189,13 +189,13 @@ impl ReadTx<'_> {
     /// archives may have given the same numbers.
     pub(in crate::storage::database) fn marks_of_items(
         &self,
-    ) -> Result<Vec<(i64, Hash)>, DbError> {
+    ) -> Result<Vec<(i64, ContentHash)>, DbError> {
         let sql = "SELECT item_id, media_type, id, stored_ms FROM items ORDER BY item_id";
         let mut found = Vec::new();
         self.tx.each(sql, params![], |row| {
             let stored_ms: i64 = row.get(3)?;
             let mark = format!("{}/{} {stored_ms}", row.text(1)?, row.text(2)?);
-            found.push((row.get(0)?, Hash::of(mark.as_bytes())));
+            found.push((row.get(0)?, ContentHash::of(mark.as_bytes())));
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(found)
@@ -204,16 +204,16 @@ impl ReadTx<'_> {
     /// What tells the rows with these numbers of a table from any others.
     pub(in crate::storage::database) fn mark_of_rows(
         &self,
-        table: &'static Table,
+        table: &'static MigratedTable,
         numbers: &RangeInclusive<i64>,
-    ) -> Result<Hash, DbError> {
+    ) -> Result<ContentHash, DbError> {
         let sql = format!(
             "SELECT {} FROM {} WHERE {number} >= ?1 AND {number} <= ?2 ORDER BY {number}",
             table.list(),
             table.name,
             number = table.order
         );
-        let mut mark = Hash::begin();
+        let mut mark = ContentHash::begin();
         self.tx.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
             mark.update(format!("{:?}\n", table.read(row)?).as_bytes());
             Ok(ControlFlow::Continue(()))
@@ -225,15 +225,15 @@ impl ReadTx<'_> {
     /// which never change.
     pub(in crate::storage::database) fn marks_of_tables(
         &self,
-    ) -> Result<Vec<(&'static str, Hash)>, DbError> {
+    ) -> Result<Vec<(&'static str, ContentHash)>, DbError> {
         let mut marks = Vec::with_capacity(TABLES.len() + 2);
-        let mut mark = Hash::begin();
+        let mut mark = ContentHash::begin();
         for (doc, version) in self.marks_of_items()? {
             mark.update(format!("{doc} {version}\n").as_bytes());
         }
         marks.push((ITEMS.name, mark.finish()));
         for table in TABLES.iter().chain([&ITEM_LOG]) {
-            let mut mark = Hash::begin();
+            let mut mark = ContentHash::begin();
             self.each_portion(table, |portion| {
                 portion.rows.iter().for_each(|row| mark.update(format!("{row:?}\n").as_bytes()));
                 Ok(())
@@ -244,7 +244,7 @@ impl ReadTx<'_> {
     }
 
     /// How many rows of a table are moved.
-    pub(in crate::storage::database) fn rows_of(&self, table: &Table) -> Result<usize, DbError> {
+    pub(in crate::storage::database) fn rows_of(&self, table: &MigratedTable) -> Result<usize, DbError> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.rest());
         self.tx.count(&sql, params![])
     }
@@ -253,14 +253,14 @@ impl ReadTx<'_> {
     pub(in crate::storage::database) fn named_behind(
         &self,
         after: i64,
-    ) -> Result<Vec<Named>, DbError> {
+    ) -> Result<Vec<NamedOriginal>, DbError> {
         let mut named = Vec::new();
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
         self.tx.each(sql, params![after], |row| {
             let doc: i64 = row.get(0)?;
             let assets = serde_json::from_str::<Vec<Asset>>(row.text(1)?)
                 .map_err(|why| damaged(format!("item number {doc}"), &why))?;
-            let of = |asset: &Asset| Named { hash: asset.blob(), length: asset.length(), doc };
+            let of = |asset: &Asset| NamedOriginal { hash: asset.blob(), length: asset.length(), doc };
             named.extend(assets.iter().map(of));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -277,7 +277,7 @@ impl ReadTx<'_> {
     /// The last number that the engine gave in a table, whose row may be gone.
     pub(in crate::storage::database) fn number_given(
         &self,
-        table: &Table,
+        table: &MigratedTable,
     ) -> Result<Option<i64>, DbError> {
         table.numbered.map(|column| self.tx.number_given(table.name, column)).transpose()
     }
@@ -326,7 +326,7 @@ impl WriteTx<'_> {
     /// Removes some rows of a table that is moved as a whole; gives how many, 0 where no more are found so.
     pub(in crate::storage::database) fn clear_some(
         &self,
-        table: &Table,
+        table: &MigratedTable,
     ) -> Result<usize, DbError> {
         let sql = format!(
             "DELETE FROM {name} WHERE ({order}) IN
@@ -339,7 +339,7 @@ impl WriteTx<'_> {
     }
 
     /// Empties a table that is moved as a whole.
-    pub(in crate::storage::database) fn clear_table(&self, table: &Table) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn clear_table(&self, table: &MigratedTable) -> Result<(), DbError> {
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.rest());
         self.tx.execute(&sql, params![]).map(drop)
     }
@@ -347,9 +347,9 @@ impl WriteTx<'_> {
     /// Writes rows, and compares what the engine took with what it was given.
     pub(in crate::storage::database) fn insert_portion(
         &self,
-        portion: &Portion,
+        portion: &RowBatch,
     ) -> Result<(), DbError> {
-        let Portion { table, rows } = portion;
+        let RowBatch { table, rows } = portion;
         let most = (MOVED_VALUES_MAX / table.columns.len()).max(1);
         let mut rest = rows.as_slice();
         while !rest.is_empty() {
@@ -362,7 +362,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes rows with one statement.
-    fn insert_rows(&self, table: &Table, rows: &[Vec<Value>]) -> Result<(), DbError> {
+    fn insert_rows(&self, table: &MigratedTable, rows: &[Vec<MigratedValue>]) -> Result<(), DbError> {
         let list = table.list();
         let width = table.columns.len();
         let row = |at: usize| {
@@ -377,11 +377,11 @@ impl WriteTx<'_> {
         let values: Vec<&dyn ToParam> =
             rows.iter().flatten().map(|value| -> &dyn ToParam { value }).collect();
         let mut taken = self.tx.list(&sql, &values, |row| table.read(row))?;
-        let mut given: Vec<&Vec<Value>> = rows.iter().collect();
+        let mut given: Vec<&Vec<MigratedValue>> = rows.iter().collect();
         // They come back in an order that no engine promises.
         taken.sort_unstable();
         given.sort_unstable();
-        let differs = |(at, row): &(usize, &&Vec<Value>)| taken.get(*at) != Some(**row);
+        let differs = |(at, row): &(usize, &&Vec<MigratedValue>)| taken.get(*at) != Some(**row);
         match given.iter().enumerate().find(differs) {
             None if taken.len() == given.len() => Ok(()),
             other => {
@@ -395,7 +395,7 @@ impl WriteTx<'_> {
     /// Writes items, in the place of earlier versions.
     pub(in crate::storage::database) fn insert_items(
         &self,
-        portion: &Portion,
+        portion: &RowBatch,
     ) -> Result<(), DbError> {
         for row in &portion.rows {
             let [_, media_type, id, ..] = row.as_slice() else { continue };
@@ -421,7 +421,7 @@ impl WriteTx<'_> {
     /// Sees to it that the numbers up to `number` are not given again.
     pub(in crate::storage::database) fn pass_numbers(
         &self,
-        table: &Table,
+        table: &MigratedTable,
         number: i64,
     ) -> Result<(), DbError> {
         let Some(column) = table.numbered else { return Ok(()) };

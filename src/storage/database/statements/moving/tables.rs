@@ -2,43 +2,43 @@
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum ColumnType {
     Int,
     Bool,
     Text,
     Blob,
 }
-use Type::{Blob, Bool, Int, Text};
+use ColumnType::{Blob, Bool, Int, Text};
 
 /// A table that is moved as a whole.
 #[derive(Debug)]
-pub(in crate::storage::database) struct Table {
+pub(in crate::storage::database) struct MigratedTable {
     pub(super) name: &'static str,
     /// What its rows are ordered by.
     pub(super) order: &'static str,
     /// The column whose numbers the engine gives, which must not come again.
     pub(super) numbered: Option<&'static str>,
-    pub(super) columns: &'static [(&'static str, Type)],
+    pub(super) columns: &'static [(&'static str, ColumnType)],
 }
 
 const fn table(
     name: &'static str,
     order: &'static str,
-    columns: &'static [(&'static str, Type)],
-) -> Table {
-    Table { name, order, numbered: None, columns }
+    columns: &'static [(&'static str, ColumnType)],
+) -> MigratedTable {
+    MigratedTable { name, order, numbered: None, columns }
 }
 
 const fn numbered(
     name: &'static str,
     number: &'static str,
-    columns: &'static [(&'static str, Type)],
-) -> Table {
-    Table { name, order: number, numbered: Some(number), columns }
+    columns: &'static [(&'static str, ColumnType)],
+) -> MigratedTable {
+    MigratedTable { name, order: number, numbered: Some(number), columns }
 }
 
 /// All tables but the items' own, those that others refer to first.
-pub(in crate::storage::database) const TABLES: &[Table] = &[
+pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
     table(
         "organizations",
         "organization_id",
@@ -463,7 +463,7 @@ pub(in crate::storage::database) const TABLES: &[Table] = &[
 ];
 
 /// The item log, which goes in portions.
-pub(in crate::storage::database) const ITEM_LOG: Table = numbered(
+pub(in crate::storage::database) const ITEM_LOG: MigratedTable = numbered(
     "item_log",
     "seq",
     &[
@@ -478,7 +478,7 @@ pub(in crate::storage::database) const ITEM_LOG: Table = numbered(
 );
 
 /// The items, which go in portions.
-pub(in crate::storage::database) const ITEMS: Table = table(
+pub(in crate::storage::database) const ITEMS: MigratedTable = table(
     "items",
     "item_id",
     &[
