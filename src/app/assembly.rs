@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::OpenArchive;
 use super::jobs::{JobContext, WatchedFolder, start_follower, start_threads};
-use super::ownership::settle_later;
+use super::ownership::determine_later;
 use super::purging::PurgeStarter;
 use super::reload::certificate;
 use super::scrub::OriginalsScrub;
@@ -59,11 +59,11 @@ impl ServerStorage {
     /// out whose the store is where it did not answer.
     pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
         let watched = WatchedFolder::open(config, &archive, node)?;
-        let OpenArchive { db, originals, memory: _, unsettled } = archive;
+        let OpenArchive { db, originals, memory: _, undetermined_store: unsettled } = archive;
         let store = originals.store().clone();
         db.open_connections();
         if let Some(names) = unsettled {
-            settle_later(db.clone(), store.clone(), names)?;
+            determine_later(db.clone(), store.clone(), names)?;
         }
         store.report();
         let swept = store.sweep().map_err(Error::internal)?;
@@ -79,10 +79,10 @@ impl ServerStorage {
     fn scrub(&self, config: &Config) -> Option<OriginalsScrub> {
         let period = config.store.scrub_days.of(&config.store.originals)?;
         let node = self.guard.node();
-        if !node.role().works() {
+        if !node.role().runs_background_work() {
             return None;
         }
-        node.want(ClusterLease::Scrubbing, None);
+        node.request_lease(ClusterLease::Scrubbing, None);
         Some(OriginalsScrub { db: self.db.clone(), store: self.store.clone(), node: node.clone(), period })
     }
 }
@@ -186,7 +186,7 @@ impl HttpListeners {
 
 fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
     let failed = |cause| {
-        Error::new(ErrorKind::Unavailable, format!("{setting} {address} cannot be used")).because(cause)
+        Error::new(ErrorKind::Unavailable, format!("{setting} {address} cannot be used")).with_source(cause)
     };
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
@@ -212,7 +212,7 @@ pub(super) struct BackgroundTasks {
     /// Send deliveries and messages until they are told to stop.
     pub(super) senders: Vec<JoinHandle<()>>,
     /// Told after the first look at the readiness of this node.
-    pub(super) looked: oneshot::Receiver<()>,
+    pub(super) first_probe: oneshot::Receiver<()>,
 }
 
 impl BackgroundTasks {
@@ -241,13 +241,13 @@ impl BackgroundTasks {
         let (look, looked) = oneshot::channel();
         let jobs = JobContext { runtime, guard: &guard };
         let process = &shared.process;
-        jobs.until(process.stopping.subscribe(), process.readiness.job(look));
+        jobs.run_until(process.stopping.subscribe(), process.readiness.job(look));
         jobs.start_timers(shared, config);
         if let Some(scrub) = scrub {
             runtime.spawn(scrub.run());
         }
         let mut senders = start_senders(runtime, app, drain);
         senders.extend(purging.start(runtime, app, drain));
-        Ok(Self { threads, senders, looked })
+        Ok(Self { threads, senders, first_probe: looked })
     }
 }

@@ -9,7 +9,7 @@ use tokio::{sync::watch, time::MissedTickBehavior};
 use crate::cluster::jobs::{self, BackgroundJob};
 use crate::runtime::clock;
 use crate::runtime::limits::{
-    AUDIT_RETRY, AUDIT_SWEEP, AUDIT_SWEEP_ROWS, AUDIT_TRIES, AUDIT_WINDOWS_LOOK,
+    AUDIT_RETRY_DELAY, AUDIT_SWEEP_INTERVAL, AUDIT_SWEEP_ROWS, AUDIT_WRITE_ATTEMPTS, AUDIT_WINDOWS_CHECK_INTERVAL,
 };
 use crate::storage::audit::{AuditEvent, PendingEvents};
 use crate::storage::database::Db;
@@ -20,7 +20,7 @@ pub(super) async fn write_events(
     mut pending: PendingEvents,
     mut ended: watch::Receiver<bool>,
 ) {
-    let mut windows = tokio::time::interval(AUDIT_WINDOWS_LOOK);
+    let mut windows = tokio::time::interval(AUDIT_WINDOWS_CHECK_INTERVAL);
     windows.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let batch = tokio::select! {
@@ -29,9 +29,9 @@ pub(super) async fn write_events(
                 pending.end_windows(clock::now(), false);
                 continue;
             }
-            () = end(&mut ended) => break,
+            () = drain_end(&mut ended) => break,
         };
-        write(&db, &pending, batch, AUDIT_TRIES).await;
+        write(&db, &pending, batch, AUDIT_WRITE_ATTEMPTS).await;
     }
     pending.end_windows(clock::now(), true);
     loop {
@@ -43,7 +43,7 @@ pub(super) async fn write_events(
     }
 }
 
-async fn end(ended: &mut watch::Receiver<bool>) {
+async fn drain_end(ended: &mut watch::Receiver<bool>) {
     // An error means that the sender is gone, which is an end too.
     drop(ended.wait_for(|ended| *ended).await);
 }
@@ -59,9 +59,9 @@ async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, tries: 
         };
         match db.write(insert).await {
             Ok(()) => break,
-            Err(_) if left > 0 => tokio::time::sleep(AUDIT_RETRY).await,
+            Err(_) if left > 0 => tokio::time::sleep(AUDIT_RETRY_DELAY).await,
             Err(cause) => {
-                pending.lose(batch.len());
+                pending.count_lost(batch.len());
                 tracing::error!("events of the audit log cannot be stored: {cause}");
             }
         }
@@ -74,7 +74,7 @@ async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, tries: 
 
 /// The job that removes events older than `days`; all of them where that is 0.
 pub(super) fn sweep_events(db: &Db, days: u32) -> impl BackgroundJob + use<> {
-    jobs::sweep("sweep-audit-log", AUDIT_SWEEP, db, move |db, now| async move {
+    jobs::sweep("sweep-audit-log", AUDIT_SWEEP_INTERVAL, db, move |db, now| async move {
         db.write(move |tx| tx.sweep_audit(oldest(days, now), AUDIT_SWEEP_ROWS)).await
     })
 }

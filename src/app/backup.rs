@@ -19,16 +19,16 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::copies::CopyLocation;
-use super::crowd::each;
+use super::crowd::for_each_parallel;
 use super::manifest::{FORM, FORM_BUCKET, MANIFEST, BackupManifest, read_manifest};
 use super::open_store;
-use super::ownership::{mark_replacing, refuse_foreign};
+use super::ownership::{replace_mark, refuse_foreign};
 use super::secrets::{copy_key, is_older_key, key_to_restore, lacking, restore_key};
 use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
 use crate::storage::blobs::{COPY_BYTES, StartPolicy, BlobStore, StoreError, CopyOutcome};
-use crate::storage::database::{DATABASE, Db, DatabaseFlaw, DirectoryLock, NamedOriginal, DatabaseSnapshot};
+use crate::storage::database::{DATABASE_FILE_NAME, Db, DatabaseFlaw, DirectoryLock, NamedOriginal, DatabaseSnapshot};
 use model::ContentHash;
 
 /// The name of the lock of a backup under way; it marks the folder as ours.
@@ -66,7 +66,7 @@ pub struct BackupRequest<'a> {
 
 impl<'a> BackupRequest<'a> {
     fn place(&self) -> CopyLocation<'a> {
-        self.bucket.map_or(CopyLocation::Within(self.target), CopyLocation::Elsewhere)
+        self.bucket.map_or(CopyLocation::Folder(self.target), CopyLocation::Bucket)
     }
 }
 
@@ -78,7 +78,7 @@ pub struct CopyTally {
     /// Bytes of these.
     pub copied_bytes: u64,
     /// There already.
-    pub there: usize,
+    pub present: usize,
     /// Removed, since no item names them.
     pub pruned: usize,
 }
@@ -88,7 +88,7 @@ pub(super) fn failed(path: &Path, cause: &dyn std::fmt::Display) -> Error {
 }
 
 pub(super) fn store_failed(cause: StoreError) -> Error {
-    Error::new(ErrorKind::Unavailable, "a store of originals cannot be used").because(cause)
+    Error::new(ErrorKind::Unavailable, "a store of originals cannot be used").with_source(cause)
 }
 
 /// Fails where the database is not a file: its server has tools of its own, and a copy made without
@@ -117,13 +117,13 @@ pub fn backup(
 ) -> Result<(BackupManifest, CopyTally)> {
     is_a_file(config)?;
     let (dir, target) = (config.data.dir.as_path(), wanted.target);
-    if !dir.join(DATABASE).is_file() {
-        let message = format!("{} holds no archive: there is no {DATABASE}", dir.display());
+    if !dir.join(DATABASE_FILE_NAME).is_file() {
+        let message = format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     // Nobody restores or upgrades while the database is copied. Originals are never removed, so
     // they are copied without it: that may take hours, and an upgrade does not wait for it.
-    let shared = DirectoryLock::share(dir)?;
+    let shared = DirectoryLock::shared(dir)?;
     let _alone = prepare(target, wanted.bucket.is_none())?;
     let name = format!("wirephoto-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ"));
     let part = target.join(format!("{name}.part"));
@@ -131,7 +131,7 @@ pub fn backup(
     drop(shared);
     let made = copied
         .map_err(|cause| failed(target, &cause))
-        .and_then(|schema| fill(config, wanted, name, &part, now, schema, hear));
+        .and_then(|schema| write_backup(config, wanted, name, &part, now, schema, hear));
     if made.is_err() {
         // It gives its room back; that it cannot be removed adds nothing.
         drop(fs::remove_file(&part));
@@ -153,7 +153,7 @@ pub fn open_to_record(config: &Config) -> Option<Db> {
 
 /// Makes the backup of the name, moment and schema in the folder, around the copy of the database
 /// that lies in `part` until the backup is whole.
-fn fill(
+fn write_backup(
     config: &Config,
     wanted: BackupRequest<'_>,
     name: String,
@@ -164,16 +164,16 @@ fn fill(
 ) -> Result<(BackupManifest, CopyTally)> {
     let (dir, target) = (config.data.dir.as_path(), wanted.target);
     let snapshot = DatabaseSnapshot::open(part)?;
-    whole(&snapshot, dir)?;
+    check_pages(&snapshot, dir)?;
     let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
     let items = snapshot.read(|tx| tx.count_items())?;
     let key = copy_key(config, &snapshot, target, wanted.without_key)?;
     drop(snapshot);
     rows.iter().for_each(|row| hear(CopyEvent::Failed(&row.to_string())));
-    let from = open_store(config, StartPolicy::None).map_err(store_failed)?;
+    let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
     let to = wanted.place().open_to_write(config)?;
     let how = CopyParameters { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
-    let (mut tally, lost) = carry(&from, &to, &named, how, hear)?;
+    let (mut tally, lost) = copy_named_originals(&from, &to, &named, how, hear)?;
     let manifest = BackupManifest {
         form: if wanted.bucket.is_some() { FORM_BUCKET } else { FORM },
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -181,7 +181,7 @@ fn fill(
         schema,
         database: name,
         database_bytes: fs::metadata(part).map_err(|cause| failed(part, &cause))?.len(),
-        database_sum: copy_sum(part)?,
+        database_sum: database_copy_hash(part)?,
         items,
         originals: named.len(),
         originals_bytes: named.iter().map(|one| one.length).sum(),
@@ -190,7 +190,7 @@ fn fill(
         secrets_key_file: key.file,
         bucket: wanted.bucket.map(OriginalsLocation::print),
     };
-    finish(target, part, &manifest)?;
+    write_manifest(target, part, &manifest)?;
     // What a damaged row names cannot be told, and a copy in the backup may be the last one.
     if wanted.prune && manifest.lost == 0 {
         tally.pruned = prune(&to, &named)?;
@@ -218,7 +218,7 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
         .open(&lock)
         .map_err(|cause| failed(&lock, &cause))?;
     held.try_lock().map_err(|cause| busy(target, cause))?;
-    for name in names(target)? {
+    for name in entry_names(target)? {
         if name.contains(".part") {
             fs::remove_file(target.join(name)).map_err(fail)?;
         }
@@ -243,7 +243,7 @@ fn busy(folder: &Path, cause: TryLockError) -> Error {
 }
 
 /// The names of the files in a folder.
-fn names(dir: &Path) -> Result<Vec<String>> {
+fn entry_names(dir: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(dir).map_err(|cause| failed(dir, &cause))?;
     let name = |entry: io::Result<fs::DirEntry>| {
         entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -252,7 +252,7 @@ fn names(dir: &Path) -> Result<Vec<String>> {
 }
 
 /// Fails when pages of a copy are damaged; `of` is what it is a copy of.
-fn whole(snapshot: &DatabaseSnapshot, of: &Path) -> Result<()> {
+fn check_pages(snapshot: &DatabaseSnapshot, of: &Path) -> Result<()> {
     let flaws = snapshot.page_flaws().unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
     let Some(first) = flaws.first() else { return Ok(()) };
     let message = format!("{}: the database is damaged: {first}", of.display());
@@ -272,7 +272,7 @@ pub(super) struct CopyParameters {
 
 /// Takes the originals `named` over from one store to the other: what became of them, and how many
 /// the first one has lost. All that were taken over are on disk when this returns.
-pub(super) fn carry(
+pub(super) fn copy_named_originals(
     from: &BlobStore,
     to: &BlobStore,
     named: &[NamedOriginal],
@@ -282,10 +282,10 @@ pub(super) fn carry(
     hear(CopyEvent::Originals(u64::try_from(named.len()).unwrap_or(u64::MAX)));
     let tally = Mutex::new(CopyTally::default());
     let lost = AtomicUsize::new(0);
-    each(workers, named.iter(), &|NamedOriginal { hash, length, .. }| {
-        let mut taken = to.take_over(from, *hash, *length).map_err(store_failed)?;
-        let there = matches!(taken, CopyOutcome::There);
-        if there && verify && !to.is_whole(*hash, *length) {
+    for_each_parallel(workers, named.iter(), &|NamedOriginal { hash, length, .. }| {
+        let mut taken = to.copy_from(from, *hash, *length).map_err(store_failed)?;
+        let there = matches!(taken, CopyOutcome::AlreadyPresent);
+        if there && verify && !to.is_intact(*hash, *length) {
             taken = to.replace(from, *hash, *length).map_err(store_failed)?;
         }
         let mut tally = tally.lock();
@@ -294,7 +294,7 @@ pub(super) fn carry(
                 tally.copied += 1;
                 tally.copied_bytes += length;
             }
-            CopyOutcome::There => tally.there += 1,
+            CopyOutcome::AlreadyPresent => tally.present += 1,
             CopyOutcome::Refused(why @ StoreError::Io { .. }) if strict => {
                 return Err(store_failed(why));
             }
@@ -313,7 +313,7 @@ pub(super) fn carry(
 
 /// Gives the copy of the database its name and writes the note that names it: from then on the
 /// folder is this backup. Then the earlier copies go.
-fn finish(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
+fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     let fail = |cause: io::Error| failed(target, &cause);
     let text = serde_json::to_string_pretty(manifest).map_err(Error::internal)?;
     let note = target.join(format!("{MANIFEST}.part"));
@@ -331,7 +331,7 @@ fn finish(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     flush(target)?;
     fs::rename(&note, target.join(MANIFEST)).map_err(fail)?;
     flush(target)?;
-    for name in names(target)? {
+    for name in entry_names(target)? {
         let older = name.starts_with("wirephoto-") && name.ends_with(".db");
         let older_key = is_older_key(&name, &manifest.key());
         if older_key || older && name != manifest.database {
@@ -358,7 +358,7 @@ fn prune(store: &BlobStore, named: &[NamedOriginal]) -> Result<usize> {
 }
 
 /// The SHA-256 of a copy of the database.
-pub(super) fn copy_sum(path: &Path) -> Result<ContentHash> {
+pub(super) fn database_copy_hash(path: &Path) -> Result<ContentHash> {
     sum(path).map_err(|cause| failed(path, &cause))
 }
 
@@ -369,7 +369,7 @@ fn sum(path: &Path) -> io::Result<ContentHash> {
 
 /// Copies a file; gives the SHA-256 of its bytes.
 fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<ContentHash> {
-    let (mut from, mut hash) = (File::open(from)?, ContentHash::begin());
+    let (mut from, mut hash) = (File::open(from)?, ContentHash::hasher());
     let mut piece = vec![0; COPY_BYTES];
     loop {
         let read = from.read(&mut piece)?;
@@ -408,7 +408,7 @@ pub fn restore(
     let manifest = read_manifest(source)?;
     let noted = manifest.place()?;
     let place = bucket.or(noted.as_ref());
-    let place = place.map_or(CopyLocation::Within(source), CopyLocation::Elsewhere);
+    let place = place.map_or(CopyLocation::Folder(source), CopyLocation::Bucket);
     let _reading = match File::open(source.join(LOCK)) {
         Ok(lock) => {
             lock.try_lock_shared().map_err(|cause| busy(source, cause))?;
@@ -419,44 +419,44 @@ pub fn restore(
     };
     let dir = config.data.dir.as_path();
     let fail = |cause: io::Error| failed(dir, &cause);
-    holds_none(dir)?;
+    require_empty(dir)?;
     let key = key_to_restore(config, source, &manifest.key())?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
-    let alone = DirectoryLock::alone(dir)?;
+    let alone = DirectoryLock::exclusive(dir)?;
     // Somebody may have restored or begun one there before the lock was ours.
-    holds_none(dir)?;
-    let part = dir.join(format!("{DATABASE}.part"));
+    require_empty(dir)?;
+    let part = dir.join(format!("{DATABASE_FILE_NAME}.part"));
     let copied = source.join(&manifest.database);
-    take_database(&copied, &part, &manifest)?;
+    copy_database(&copied, &part, &manifest)?;
     let snapshot = DatabaseSnapshot::open(&part)?;
-    whole(&snapshot, &copied)?;
+    check_pages(&snapshot, &copied)?;
     let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
     // A schema of before has none.
     let id = snapshot.read(|tx| tx.archive_id()).ok();
     drop(snapshot);
     rows.iter().for_each(|row| hear(CopyEvent::Failed(&row.to_string())));
     let from = place.open_to_read(config)?;
-    let to = open_store(config, StartPolicy::None).map_err(store_failed)?;
-    to.prove().map_err(store_failed)?;
+    let to = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
+    to.check_writable().map_err(store_failed)?;
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
     }
     let how = CopyParameters { workers: config.ingest_workers(), verify: true, strict: false };
-    let (tally, lost) = carry(&from, &to, &named, how, hear)?;
+    let (tally, lost) = copy_named_originals(&from, &to, &named, how, hear)?;
     if let Some(id) = id {
-        mark_replacing(&to, &id).map_err(store_failed)?;
+        replace_mark(&to, &id).map_err(store_failed)?;
     }
     // Before the database: an archive without its key could not be served.
     restore_key(key)?;
-    fs::rename(&part, dir.join(DATABASE)).map_err(fail)?;
+    fs::rename(&part, dir.join(DATABASE_FILE_NAME)).map_err(fail)?;
     flush(dir)?;
     drop(alone);
     Ok(RestoreReport { tally, lost, lacks: lacking(config, &manifest.key()) })
 }
 
 /// Fails when there is an archive in `dir`.
-fn holds_none(dir: &Path) -> Result<()> {
-    for name in [DATABASE.to_owned(), format!("{DATABASE}-wal")] {
+fn require_empty(dir: &Path) -> Result<()> {
+    for name in [DATABASE_FILE_NAME.to_owned(), format!("{DATABASE_FILE_NAME}-wal")] {
         if dir.join(&name).exists() {
             let message = format!(
                 "{} holds an archive already ({name}): move it away, or restore into another \
@@ -470,7 +470,7 @@ fn holds_none(dir: &Path) -> Result<()> {
 }
 
 /// Copies the database of a backup to `part` and compares it with what the note says.
-fn take_database(copied: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
+fn copy_database(copied: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     // An earlier try may have left one.
     drop(fs::remove_file(part));
     let mut file = OpenOptions::new()

@@ -19,7 +19,7 @@ use std::{
 };
 
 use super::OpenArchive;
-use super::crowd::each;
+use super::crowd::for_each_parallel;
 use super::demo::demo_warning;
 pub use super::problem::{FileOfItem, ArchiveProblem, Repair};
 pub use super::progress::InterruptedCheck;
@@ -31,7 +31,7 @@ use crate::media::original::{OriginalFault, OriginalError, serially};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{ORPHAN_PATIENCE, ORPHAN_YOUNG};
+use crate::runtime::limits::{ORPHAN_GRACE_PERIOD, ORPHAN_AGE_MIN};
 use crate::storage::blobs::DerivedKind;
 use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
@@ -85,14 +85,14 @@ pub struct CheckReport {
     pub removed: usize,
     /// Whether all items were read. Else there may be originals that are named and were not
     /// looked at, and none is told to be nobody's.
-    pub whole: bool,
+    pub is_complete: bool,
 }
 
 /// A check under way.
 pub(super) struct ArchiveCheck<'a> {
     pub(super) archive: &'a OpenArchive,
     repair: bool,
-    tell: &'a (dyn Fn(&ArchiveProblem) + Sync),
+    report: &'a (dyn Fn(&ArchiveProblem) + Sync),
     pub(super) remaining: AtomicUsize,
 }
 
@@ -110,10 +110,10 @@ pub fn check(
     tell: &(dyn Fn(&ArchiveProblem) + Sync),
 ) -> Result<CheckReport> {
     let CheckRequest { depth, repair, resume } = request;
-    let check = ArchiveCheck { archive, repair, tell, remaining: AtomicUsize::new(0) };
+    let check = ArchiveCheck { archive, repair, report: tell, remaining: AtomicUsize::new(0) };
     let mut notes = warnings(config, &archive.db);
     notes.extend(demo_warning(&archive.db)?);
-    notes.into_iter().for_each(|note| check.tell(&ArchiveProblem::Warning(note)));
+    notes.into_iter().for_each(|note| check.report(&ArchiveProblem::Warning(note)));
     match depth {
         CheckDepth::Full => check.full(config, resume),
         CheckDepth::Quick { sample } => check.quick(config.ingest_workers(), sample),
@@ -127,20 +127,20 @@ impl ArchiveCheck<'_> {
         let stored = archive.originals.store().list().map_err(Error::internal)?;
         let derived = archive.originals.list_derived().map_err(Error::internal)?;
         let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
-        self.tell_flaws(&found, config)?;
-        let progress = CheckProgress::begin(&archive.db, &found.named, resume)?;
-        let left = found.named.iter().enumerate().skip(progress.first());
-        each(config.ingest_workers(), left, &|(index, named)| {
-            progress.done(index, self.original(*named));
+        self.report_flaws(&found, config)?;
+        let progress = CheckProgress::begin(&archive.db, &found.originals, resume)?;
+        let left = found.originals.iter().enumerate().skip(progress.first());
+        for_each_parallel(config.ingest_workers(), left, &|(index, named)| {
+            progress.record_checked(index, self.original(*named));
             Ok(())
         })?;
         let is_named =
-            |hash: &ContentHash| found.named.binary_search_by_key(hash, |one| one.hash).is_ok();
+            |hash: &ContentHash| found.originals.binary_search_by_key(hash, |one| one.hash).is_ok();
         let mut removed = 0;
         // Whether an original is nobody's can be told only when all items were read.
-        if found.whole {
+        if found.is_complete {
             let orphans = stored.into_iter().filter(|hash| !is_named(hash)).collect();
-            self.tell_orphans(orphans)?;
+            self.report_orphans(orphans)?;
             if self.repair {
                 let unnamed: BTreeSet<ContentHash> =
                     derived.iter().map(|(_, hash)| *hash).filter(|hash| !is_named(hash)).collect();
@@ -151,41 +151,41 @@ impl ArchiveCheck<'_> {
             }
         }
         self.files(&config.data.dir.join("derived").join("cache"))?;
-        let earlier = progress.end();
+        let earlier = progress.finish();
         let of_earlier = earlier.map_or(0, |earlier| earlier.problems);
         Ok(CheckReport {
-            originals: found.named.len(),
-            read: found.named.len() - earlier.map_or(0, |earlier| earlier.originals),
+            originals: found.originals.len(),
+            read: found.originals.len() - earlier.map_or(0, |earlier| earlier.originals),
             earlier,
             remaining: self.remaining.into_inner() + of_earlier,
             removed,
-            whole: found.whole,
+            is_complete: found.is_complete,
         })
     }
 
     /// Reports those of `orphans` that no item names although they had time to come in.
-    pub(super) fn tell_orphans(&self, orphans: Vec<ContentHash>) -> Result<()> {
+    pub(super) fn report_orphans(&self, orphans: Vec<ContentHash>) -> Result<()> {
         for hash in still_orphans(self.archive, orphans)? {
-            self.tell(&ArchiveProblem::Orphaned { hash });
+            self.report(&ArchiveProblem::Orphaned { hash });
         }
         Ok(())
     }
 
-    pub(super) fn tell(&self, problem: &ArchiveProblem) {
+    pub(super) fn report(&self, problem: &ArchiveProblem) {
         if problem.remains() && !problem.is_warning() {
             self.remaining.fetch_add(1, Ordering::Relaxed);
         }
-        (self.tell)(problem);
+        (self.report)(problem);
     }
 
     /// Reports what is wrong with the database and with the search index of this data directory; with
     /// `repair` a new index is requested where that one is not right.
-    fn tell_flaws(&self, found: &DatabaseInspection, config: &Config) -> Result<()> {
+    fn report_flaws(&self, found: &DatabaseInspection, config: &Config) -> Result<()> {
         for flaw in &found.flaws {
-            self.tell(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
+            self.report(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
         }
         let (db, dir) = (&self.archive.db, search_dir(config));
-        let of_index = check_index(&mut db.feed()?, &dir);
+        let of_index = check_index(&mut db.snapshot_reader()?, &dir);
         // A failure to read is reported as damage, and the rest of the check goes on.
         let of_index = of_index.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
         let replaced =
@@ -193,7 +193,7 @@ impl ArchiveCheck<'_> {
         let repaired = replaced.map(|done| done.map_err(|cause| cause.to_string()));
         for flaw in of_index {
             let repaired = repaired.clone().filter(|_| is_of_index(&flaw));
-            self.tell(&ArchiveProblem::Database { flaw, repaired });
+            self.report(&ArchiveProblem::Database { flaw, repaired });
         }
         Ok(())
     }
@@ -212,13 +212,13 @@ impl ArchiveCheck<'_> {
             Ok(found) => found,
             Err(cause) => {
                 let (of, why) = (self.file_of(named), cause.to_string());
-                self.tell(&ArchiveProblem::Unreadable { of, hash, why });
+                self.report(&ArchiveProblem::Unreadable { of, hash, why });
                 return 1;
             }
         };
         let of = self.file_of(named);
         let derived = found.iter().any(is_derived);
-        let repaired = (self.repair && derived).then(|| remake(self.archive, hash, length));
+        let repaired = (self.repair && derived).then(|| recreate_derived(self.archive, hash, length));
         let mut remaining = 0;
         for finding in found {
             let of = of.clone();
@@ -231,7 +231,7 @@ impl ArchiveCheck<'_> {
                 }
             };
             remaining += usize::from(problem.remains());
-            self.tell(&problem);
+            self.report(&problem);
         }
         remaining
     }
@@ -257,14 +257,14 @@ impl ArchiveCheck<'_> {
         };
         media::check_cache(cache, &mut |file| {
             let (file, repaired) = (file.to_owned(), remove(file));
-            self.tell(&ArchiveProblem::Cached { file, repaired });
+            self.report(&ArchiveProblem::Cached { file, repaired });
         })
         .map_err(Error::internal)?;
         let mut left = self.archive.originals.store().leftovers().map_err(Error::internal)?;
         left.extend(self.archive.originals.derived().leftovers().map_err(Error::internal)?);
         for file in left {
             let repaired = remove(&file);
-            self.tell(&ArchiveProblem::Leftover { file, repaired });
+            self.report(&ArchiveProblem::Leftover { file, repaired });
         }
         Ok(())
     }
@@ -277,18 +277,18 @@ fn is_of_index(flaw: &DatabaseFlaw) -> bool {
 /// Those of `orphans` that no item names although they had time to come in.
 fn still_orphans(archive: &OpenArchive, mut orphans: Vec<ContentHash>) -> Result<Vec<ContentHash>> {
     let age = |hash: &ContentHash| archive.originals.store().age(*hash).map_err(Error::internal);
-    let (mut pulse, waited) = (archive.db.pulse()?, Stopwatch::start());
+    let (mut pulse, waited) = (archive.db.commit_watcher()?, Stopwatch::start());
     let (_sender, never) = mpsc::channel::<()>();
     while !orphans.is_empty() {
-        if pulse.beats()? {
+        if pulse.has_commits()? {
             let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
             orphans.retain(|hash| named.binary_search_by_key(hash, |one| one.hash).is_err());
         }
         let mut young = false;
         for hash in &orphans {
-            young |= age(hash)?.is_some_and(|age| age < ORPHAN_YOUNG);
+            young |= age(hash)?.is_some_and(|age| age < ORPHAN_AGE_MIN);
         }
-        if !young || waited.elapsed() >= ORPHAN_PATIENCE {
+        if !young || waited.elapsed() >= ORPHAN_GRACE_PERIOD {
             break;
         }
         // Nobody sends: this is a rest.
@@ -306,7 +306,7 @@ pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
 }
 
 /// Makes the derived files of an original again, and looks whether they are right then.
-fn remake(archive: &OpenArchive, hash: ContentHash, length: u64) -> std::result::Result<(), String> {
+fn recreate_derived(archive: &OpenArchive, hash: ContentHash, length: u64) -> std::result::Result<(), String> {
     let told = |cause: OriginalError| cause.to_string();
     archive.originals.rebuild_files(hash, length, &serially).map_err(told)?;
     match archive.originals.check(hash, length) {

@@ -3,8 +3,8 @@
 
 use std::{io, path::Path, time::Duration};
 
-use super::backup::{Hear, CopyParameters, CopyTally, carry, prepare, store_failed};
-use super::ownership::{mark_replacing, refuse_foreign};
+use super::backup::{Hear, CopyParameters, CopyTally, copy_named_originals, prepare, store_failed};
+use super::ownership::{replace_mark, refuse_foreign};
 use super::{OpenArchive, open_store};
 use crate::runtime::config::{Config, OriginalsLocation, SecretSource, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -15,9 +15,9 @@ use crate::storage::database::NamedOriginal;
 #[derive(Clone, Copy, Debug)]
 pub enum CopyLocation<'a> {
     /// In `originals/` of the backup's folder.
-    Within(&'a Path),
+    Folder(&'a Path),
     /// In a bucket, reached with the settings `backup.*`, or in a folder as it is.
-    Elsewhere(&'a OriginalsLocation),
+    Bucket(&'a OriginalsLocation),
 }
 
 impl CopyLocation<'_> {
@@ -25,20 +25,20 @@ impl CopyLocation<'_> {
     #[must_use]
     pub fn print(&self) -> String {
         match self {
-            Self::Within(dir) => dir.join("originals").display().to_string(),
-            Self::Elsewhere(place) => place.print(),
+            Self::Folder(dir) => dir.join("originals").display().to_string(),
+            Self::Bucket(place) => place.print(),
         }
     }
 
     /// Opens the place to read originals of a backup from it; a folder need not be writable.
     pub(super) fn open_to_read(&self, config: &Config) -> Result<BlobStore> {
         match self {
-            Self::Within(dir) => folder(&dir.join("originals")),
-            Self::Elsewhere(OriginalsLocation::Folder(dir)) => folder(dir),
-            Self::Elsewhere(OriginalsLocation::Bucket { bucket, prefix }) => {
+            Self::Folder(dir) => folder(&dir.join("originals")),
+            Self::Bucket(OriginalsLocation::Folder(dir)) => folder(dir),
+            Self::Bucket(OriginalsLocation::Bucket { bucket, prefix }) => {
                 open_bucket(config, bucket, prefix)
             }
-            Self::Elsewhere(OriginalsLocation::Data) => {
+            Self::Bucket(OriginalsLocation::Data) => {
                 let message = "expected a folder or s3://BUCKET/PREFIX";
                 Err(Error::new(ErrorKind::InvalidArgument, message))
             }
@@ -49,7 +49,7 @@ impl CopyLocation<'_> {
     ///
     /// Fails where it is the place of the archive's own originals.
     pub(super) fn open_to_write(&self, config: &Config) -> Result<BlobStore> {
-        if let Self::Elsewhere(place) = self
+        if let Self::Bucket(place) = self
             && **place == config.store.originals
             && config.backup.endpoint == config.store.endpoint
         {
@@ -57,8 +57,8 @@ impl CopyLocation<'_> {
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         match self {
-            Self::Within(dir) => BlobStore::open(&dir.join("originals")).map_err(store_failed),
-            Self::Elsewhere(_) => {
+            Self::Folder(dir) => BlobStore::open(&dir.join("originals")).map_err(store_failed),
+            Self::Bucket(_) => {
                 let store = self.open_to_read(config)?;
                 // Whatever it is called in the settings: what an archive lives from is no copy.
                 if let Some(mark) = store.mark().map_err(refused)? {
@@ -69,7 +69,7 @@ impl CopyLocation<'_> {
                     );
                     return Err(Error::new(ErrorKind::InvalidArgument, message));
                 }
-                store.prove().map_err(refused)?;
+                store.check_writable().map_err(refused)?;
                 Ok(store)
             }
         }
@@ -82,7 +82,7 @@ fn folder(dir: &Path) -> Result<BlobStore> {
         let message = format!("{} is missing in the backup", dir.display());
         return Err(Error::new(ErrorKind::Conflict, message));
     }
-    Ok(BlobStore::at(dir))
+    Ok(BlobStore::open_existing(dir))
 }
 
 /// The bucket of a backup. Its time limits are those of the archive's own (`store.*`).
@@ -118,7 +118,7 @@ fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore>
         give_up: seconds(limits.give_up_s),
         requests: limits.requests,
     };
-    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), StartPolicy::None).map_err(refused)
+    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), StartPolicy::Fail).map_err(refused)
 }
 
 /// The error of the bucket of a backup, which names the setting `backup.*` that is likely to be wrong.
@@ -133,13 +133,13 @@ fn refused(cause: StoreError) -> Error {
         }
         StoreError::Missing(_)
         | StoreError::Length { .. }
-        | StoreError::Changed(_)
+        | StoreError::Corrupted(_)
         | StoreError::Io { .. }
-        | StoreError::Foreign { .. }
-        | StoreError::Away { .. } => cause.to_string(),
+        | StoreError::OtherArchive { .. }
+        | StoreError::Unavailable { .. } => cause.to_string(),
     };
     Error::new(ErrorKind::Unavailable, "the bucket of the backup cannot be used")
-        .because(io::Error::other(words))
+        .with_source(io::Error::other(words))
 }
 
 /// Copies every original that the archive's store has to `to`; those that are there already stay, and with
@@ -154,12 +154,12 @@ pub fn copy_originals(
     hear: Hear<'_>,
 ) -> Result<(CopyTally, usize)> {
     let _alone = match to {
-        CopyLocation::Within(dir) => Some(prepare(dir, true)?),
-        CopyLocation::Elsewhere(_) => None,
+        CopyLocation::Folder(dir) => Some(prepare(dir, true)?),
+        CopyLocation::Bucket(_) => None,
     };
-    let from = open_store(config, StartPolicy::None).map_err(store_failed)?;
+    let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
     let to = to.open_to_write(config)?;
-    carry(&from, &to, &listed(&from)?, how(config, verify), hear)
+    copy_named_originals(&from, &to, &listed_originals(&from)?, copy_options(config, verify), hear)
 }
 
 /// Copies every original of a backup into the archive's store: those that are lost there come back, and those
@@ -170,17 +170,17 @@ pub fn restore_originals(
     hear: Hear<'_>,
 ) -> Result<(CopyTally, usize)> {
     let from = from.open_to_read(config)?;
-    let to = open_store(config, StartPolicy::None).map_err(store_failed)?;
-    to.prove().map_err(store_failed)?;
+    let to = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
+    to.check_writable().map_err(store_failed)?;
     let id = archive_of(config);
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
     }
-    let carried = carry(&from, &to, &listed(&from)?, how(config, true), hear)?;
+    let carried = copy_named_originals(&from, &to, &listed_originals(&from)?, copy_options(config, true), hear)?;
     if let Some(id) = id
         && to.mark().map_err(store_failed)?.is_none()
     {
-        mark_replacing(&to, &id).map_err(store_failed)?;
+        replace_mark(&to, &id).map_err(store_failed)?;
     }
     Ok(carried)
 }
@@ -191,12 +191,12 @@ fn archive_of(config: &Config) -> Option<String> {
     archive.db.read_blocking(|tx| tx.archive_id()).ok()
 }
 
-fn how(config: &Config, verify: bool) -> CopyParameters {
+fn copy_options(config: &Config, verify: bool) -> CopyParameters {
     CopyParameters { workers: config.ingest_workers(), verify, strict: false }
 }
 
 /// What a store has, as if items named it.
-fn listed(store: &BlobStore) -> Result<Vec<NamedOriginal>> {
-    let sizes = store.sizes().map_err(store_failed)?;
+fn listed_originals(store: &BlobStore) -> Result<Vec<NamedOriginal>> {
+    let sizes = store.list_with_sizes().map_err(store_failed)?;
     Ok(sizes.into_iter().map(|(hash, length)| NamedOriginal { hash, length, doc: 0 }).collect())
 }

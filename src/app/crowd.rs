@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use crate::runtime::error::Result;
 
 /// Does `work` for each of `things` on `workers` threads, until all are done or one fails.
-pub(super) fn each<T: Send>(
+pub(super) fn for_each_parallel<T: Send>(
     workers: usize,
     things: impl Iterator<Item = T> + Send,
     work: &(dyn Fn(T) -> Result<()> + Sync),

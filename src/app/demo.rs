@@ -46,7 +46,7 @@ pub fn find_demo(config: &Config) -> Result<PathBuf> {
 ///
 /// The accounts are taken in when their file is new to the data directory: what was changed in them
 /// since stays.
-pub fn take_in_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Result<usize> {
+pub fn ingest_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Result<usize> {
     let FoundFiles { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
     let failed = |failure: &IngestFailure| Error::new(ErrorKind::InvalidArgument, failure.to_string());
     if let Some(failure) = failures.first() {
@@ -63,7 +63,7 @@ pub fn take_in_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Res
         }
     };
     let ingest = archive.ingest(config)?;
-    ingest::take_in_all(&ingest, missing, config.ingest_workers(), &clock::now, &report);
+    ingest::ingest_all(&ingest, missing, config.ingest_workers(), &clock::now, &report);
     if let Some(error) = problem.into_inner().ok().flatten() {
         return Err(error);
     }
@@ -89,7 +89,7 @@ fn is_known(archive: &OpenArchive, incoming: &ingest::IncomingPath) -> bool {
 pub fn refuse_public_demo(config: &Config) -> Result<()> {
     let listen = config.server.listen;
     if !listen.ip().is_loopback() {
-        return Err(public(&format!("server.listen is {listen}")));
+        return Err(public_demo_error(&format!("server.listen is {listen}")));
     }
     let server = &config.server;
     // Any of them tells that a proxy or a CDN makes the service known to others.
@@ -102,12 +102,12 @@ pub fn refuse_public_demo(config: &Config) -> Result<()> {
     ];
     let known = urls.into_iter().find(|(_, url)| !url.0.is_empty() && !is_loopback(&url.0));
     match known {
-        Some((name, url)) => Err(public(&format!("server.{name} is {}", url.0))),
+        Some((name, url)) => Err(public_demo_error(&format!("server.{name} is {}", url.0))),
         None => Ok(()),
     }
 }
 
-fn public(what: &str) -> Error {
+fn public_demo_error(what: &str) -> Error {
     let message = format!(
         "{what}, and the passwords and keys of the demo accounts are known to everybody: serve the demo \
          on 127.0.0.1, or add --demo-public"

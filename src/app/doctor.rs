@@ -124,7 +124,7 @@ fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<DoctorFinding
     };
     note("database", database(config, &archive.db));
     note("store", store(config, archive));
-    note("nodes", running(config, &archive.db));
+    note("nodes", node_findings(config, &archive.db));
     found
 }
 
@@ -133,14 +133,14 @@ fn database(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
     let (facts, items) = db.read_blocking(|tx| Ok((tx.database_facts()?, tx.count_items()?)))?;
     let mut found = Vec::new();
     let place = match config.database.url.0.as_str() {
-        "" => config.data.dir.join(crate::storage::database::DATABASE).display().to_string(),
+        "" => config.data.dir.join(crate::storage::database::DATABASE_FILE_NAME).display().to_string(),
         _ => config.database.url.print(),
     };
     let role = facts.role.map(|role| format!(", as {role}")).unwrap_or_default();
     let text = format!("{} at {place}{role}: {items} items", facts.engine);
     found.push(DoctorFinding::new(FindingLevel::Fine, "database", text));
-    if !facts.lacking.is_empty() && !config.server.role.only_reads() {
-        let text = format!("the role may not read and write {}", facts.lacking.join(", "));
+    if !facts.inaccessible_tables.is_empty() && !config.server.role.is_read_only() {
+        let text = format!("the role may not read and write {}", facts.inaccessible_tables.join(", "));
         found.push(DoctorFinding::new(FindingLevel::Problem, "database", text));
     }
     if let Some((open, most)) = facts.connections {
@@ -186,10 +186,10 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
         }
         Err(cause) => DoctorFinding::new(FindingLevel::Problem, "store", words(&cause)),
     }];
-    if config.server.role.only_reads() {
+    if config.server.role.is_read_only() {
         return Ok(found);
     }
-    found.push(match store.prove() {
+    found.push(match store.check_writable() {
         Ok(()) => DoctorFinding::new(FindingLevel::Fine, "store", format!("{name} can be written")),
         Err(cause) => DoctorFinding::new(FindingLevel::Problem, "store", cause.to_string()),
     });
@@ -197,23 +197,23 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
 }
 
 /// The nodes, whether they live, and in what they differ.
-fn running(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
-    let nodes = membership::observe(db, membership::limits::STILL)?;
+fn node_findings(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
+    let nodes = membership::observe(db, membership::limits::HEARTBEAT_TIMEOUT)?;
     if nodes.is_empty() {
         return Ok(vec![DoctorFinding::new(FindingLevel::Warning, "nodes", "no node serves the archive")]);
     }
-    let mut found: Vec<DoctorFinding> = nodes.iter().map(one).collect();
+    let mut found: Vec<DoctorFinding> = nodes.iter().map(node_finding).collect();
     found.extend(differences(config, nodes.iter().map(|node| &node.row)));
     Ok(found)
 }
 
-fn one(node: &ObservedNode) -> DoctorFinding {
+fn node_finding(node: &ObservedNode) -> DoctorFinding {
     let row = &node.row;
     let about = NodeDescription::of(row);
     let version = if about.version.is_empty() { "unknown" } else { &about.version };
     let mut text = format!("{} ({}, version {version})", row.node, row.role);
     let mut level = FindingLevel::Fine;
-    if node.beats == Some(false) {
+    if node.is_beating == Some(false) {
         level = FindingLevel::Problem;
         text.push_str(": its heartbeat has stopped");
     }
@@ -221,7 +221,7 @@ fn one(node: &ObservedNode) -> DoctorFinding {
         level = FindingLevel::Problem;
         text.push_str(&format!(" reports faults: {}", row.faults));
     }
-    if node.beats.is_some() {
+    if node.is_beating.is_some() {
         let seconds = row.seen.duration_since(clock::now()).as_secs_f64();
         // A sign of life comes every other second.
         if seconds.abs() >= SKEW_S {

@@ -8,9 +8,9 @@ use std::sync::{
 
 use parking_lot::Mutex;
 
-use super::backup::{CopyEvent, CopyParameters, CopyTally, carry, store_failed};
-use super::crowd::each;
-use super::ownership::{mark_replacing, refuse_foreign};
+use super::backup::{CopyEvent, CopyParameters, CopyTally, copy_named_originals, store_failed};
+use super::crowd::for_each_parallel;
+use super::ownership::{replace_mark, refuse_foreign};
 use super::secrets::key_source;
 use super::{OpenArchive, open_store};
 use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
@@ -68,7 +68,7 @@ struct MigrationStores {
 /// archive has moved from takes no writes, and the new one must be the same for the way back.
 fn record(db: &Db, wanted: MigrationRequest<'_>) {
     let words = if wanted.switch { "migrate --switch begins" } else { "migrate begins" };
-    let event = audit::event(AuditAction::Command).with(words);
+    let event = audit::event(AuditAction::Command).with_detail(words);
     if let Err(cause) = db.write_blocking(move |tx| tx.write_audit(&event)) {
         // The migration itself says why.
         tracing::debug!("the audit log does not name this migration: {cause}");
@@ -123,11 +123,11 @@ pub fn migrate(
             let MigrationStores { workers, verify, .. } = *stores;
             // An original is not left behind because the disk failed for a moment.
             let how = CopyParameters { workers, verify, strict: wanted.switch };
-            let (tally, lost) = carry(&stores.from, &stores.to, &named, how, hear)?;
+            let (tally, lost) = copy_named_originals(&stores.from, &stores.to, &named, how, hear)?;
             moved.lost = lost + flaws.len();
             moved.originals = Some(tally);
-            mark_replacing(&stores.to, &id).map_err(store_failed)?;
-            moved.derived = carry_derived(&archive, derived, stores.workers, &named)?;
+            replace_mark(&stores.to, &id).map_err(store_failed)?;
+            moved.derived = copy_derived(&archive, derived, stores.workers, &named)?;
             last
         }
         None => i64::MAX,
@@ -135,8 +135,8 @@ pub fn migrate(
     let Some(moving) = moving else { return Ok(moved) };
     moving.catch_up().map_err(refused)?;
     let late = Arc::new(Mutex::new(CopyTally::default()));
-    let carry = late_originals(there.map(|(stores, _)| stores), &late);
-    let switch = wanted.switch.then(|| home(wanted));
+    let carry = copy_late_originals(there.map(|(stores, _)| stores), &late);
+    let switch = wanted.switch.then(|| home_note(wanted));
     moved.rows = Some(moving.finish(carried, &carry, switch.as_deref()).map_err(refused)?);
     if let Some(tally) = &mut moved.originals {
         let late = late.lock();
@@ -147,7 +147,7 @@ pub fn migrate(
 }
 
 /// What the old database says of where the archive lives; no passwords.
-fn home(wanted: MigrationRequest<'_>) -> String {
+fn home_note(wanted: MigrationRequest<'_>) -> String {
     let to = wanted.to.map(DatabaseUrl::print).unwrap_or_default();
     match wanted.store {
         Some(place) => format!("{to}, with its originals in {}", place.print()),
@@ -181,10 +181,10 @@ fn target(config: &Config, wanted: MigrationRequest<'_>) -> Result<Option<(Migra
     }
     let mut there = config.clone();
     there.store.originals = place.clone();
-    let from = open_store(config, StartPolicy::None).map_err(store_failed)?;
-    let to = open_store(&there, StartPolicy::None).map_err(|cause| {
+    let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
+    let to = open_store(&there, StartPolicy::Fail).map_err(|cause| {
         Error::new(ErrorKind::Unavailable, "the new place of the originals cannot be used")
-            .because(cause)
+            .with_source(cause)
     })?;
     // No copies of side files: a service that runs here has its own in that folder.
     let derived = to.derived(&config.data.dir.join("derived"), 0).map_err(store_failed)?;
@@ -194,13 +194,13 @@ fn target(config: &Config, wanted: MigrationRequest<'_>) -> Result<Option<(Migra
 
 /// Copies what is derived from these originals where it will be looked for: it could be made again,
 /// but for a price. Nothing is to be done where both places are folders: they share it.
-fn carry_derived(
+fn copy_derived(
     archive: &OpenArchive,
     to: &DerivedStore,
     workers: usize,
     named: &[NamedOriginal],
 ) -> Result<usize> {
-    if !to.is_far() {
+    if !to.is_remote() {
         return Ok(0);
     }
     let from = archive.originals.derived();
@@ -208,7 +208,7 @@ fn carry_derived(
     for kind in DerivedKind::ALL {
         let there = from.list(kind).map_err(store_failed)?;
         let is_named = |hash: &_| named.binary_search_by_key(hash, |one: &NamedOriginal| one.hash).is_ok();
-        each(workers, there.into_iter().filter(is_named), &|hash| {
+        for_each_parallel(workers, there.into_iter().filter(is_named), &|hash| {
             if to.length(kind, hash).map_err(store_failed)?.is_some() {
                 return Ok(());
             }
@@ -224,14 +224,14 @@ fn carry_derived(
 }
 
 /// Takes over originals that came in since the others were copied.
-fn late_originals(stores: Option<MigrationStores>, late: &Arc<Mutex<CopyTally>>) -> CopyOriginals {
+fn copy_late_originals(stores: Option<MigrationStores>, late: &Arc<Mutex<CopyTally>>) -> CopyOriginals {
     let Some(MigrationStores { from, to, workers, verify: _ }) = stores else {
         return Arc::new(|_| Ok(()));
     };
     let late = Arc::clone(late);
     Arc::new(move |named| {
         let how = CopyParameters { workers, verify: false, strict: true };
-        let taken = carry(&from, &to, named, how, &|_| {});
+        let taken = copy_named_originals(&from, &to, named, how, &|_| {});
         let (tally, lost) = taken.map_err(|cause| DbError::File(cause.to_string()))?;
         if lost > 0 {
             let why = format!("{lost} originals that just came in are not there");
@@ -248,7 +248,7 @@ fn late_originals(stores: Option<MigrationStores>, late: &Arc<Mutex<CopyTally>>)
 ///
 /// Fails with [`Kind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
 /// there: a node is there, or something was written since; with [`Kind::Unavailable`] when it cannot be reached.
-pub fn take_back(archive: &OpenArchive, config: &Config, to: Option<&DatabaseUrl>) -> Result<String> {
+pub fn undo_migration(archive: &OpenArchive, config: &Config, to: Option<&DatabaseUrl>) -> Result<String> {
     let Some(home) = archive.db.moved_to()? else {
         return Err(Error::new(ErrorKind::Conflict, "this archive has not moved"));
     };
@@ -258,14 +258,14 @@ pub fn take_back(archive: &OpenArchive, config: &Config, to: Option<&DatabaseUrl
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         let there = Db::connect(&url.0, &config.database_password()).map_err(unanswered)?;
-        archive.db.leave(&there).map_err(unanswered)?;
+        archive.db.invalidate_target(&there).map_err(unanswered)?;
     }
-    archive.db.stay()?;
+    archive.db.cancel_move()?;
     Ok(home)
 }
 
 fn unanswered(cause: DbError) -> Error {
-    if matches!(&cause, DbError::Engine(cause) if cause.is_away()) {
+    if matches!(&cause, DbError::Engine(cause) if cause.is_unreachable()) {
         let message =
             format!("{cause}; a database that is gone for good is not asked with --force");
         return Error::new(ErrorKind::Unavailable, message);

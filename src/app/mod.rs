@@ -27,10 +27,10 @@ pub mod verify;
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-pub use demo::{demo_warning, find_demo, refuse_public_demo, remove_demo_accounts, take_in_demo};
+pub use demo::{demo_warning, find_demo, refuse_public_demo, remove_demo_accounts, ingest_demo};
 pub use server::{ServerLaunch, ServerProcess, allow_connections};
 
-use ownership::{ArchiveNames, StoreOwnership, settle};
+use ownership::{ArchiveNames, StoreOwnership, determine_ownership};
 use secrets::{MissingKey, unlock};
 
 use crate::access::auth::Argon2Hasher;
@@ -63,7 +63,7 @@ pub struct OpenArchive {
     /// What files that come in hold while they are taken in, at all doors together.
     pub memory: Arc<MemoryBudget>,
     /// What is needed to go on finding out whose the store is, where it did not answer.
-    unsettled: Option<ArchiveNames>,
+    undetermined_store: Option<ArchiveNames>,
 }
 
 /// How an archive is opened.
@@ -72,19 +72,19 @@ struct ArchiveOptions {
     /// What becomes of a bucket that does not answer.
     patience: StartPolicy,
     /// What becomes of secrets without their key.
-    missing: MissingKey,
+    missing_key: MissingKey,
     /// Nothing is written.
     only_reads: bool,
     /// Whether the store must belong to the archive.
-    settles: bool,
+    checks_ownership: bool,
 }
 
 impl ArchiveOptions {
     const COMMAND: Self = Self {
-        patience: StartPolicy::None,
-        missing: MissingKey::Waits,
+        patience: StartPolicy::Fail,
+        missing_key: MissingKey::Waits,
         only_reads: false,
-        settles: true,
+        checks_ownership: true,
     };
 }
 
@@ -93,24 +93,24 @@ impl OpenArchive {
     ///
     /// Fails with [`ErrorKind::Conflict`] when the store of originals is that of another archive.
     pub fn open(config: &Config) -> Result<Self> {
-        Self::open_by(config, ArchiveOptions::COMMAND)
+        Self::open_with(config, ArchiveOptions::COMMAND)
     }
 
     /// The same for who only looks, with the rights to do no more.
     fn open_to_examine(config: &Config) -> Result<Self> {
-        let opening = ArchiveOptions { only_reads: true, settles: false, ..ArchiveOptions::COMMAND };
-        Self::open_by(config, opening)
+        let opening = ArchiveOptions { only_reads: true, checks_ownership: false, ..ArchiveOptions::COMMAND };
+        Self::open_with(config, opening)
     }
 
     /// The same for a command that reads and writes no originals, whatever archive the store belongs to.
-    pub fn open_unsettled(config: &Config) -> Result<Self> {
-        Self::open_by(config, ArchiveOptions { settles: false, ..ArchiveOptions::COMMAND })
+    pub fn open_without_ownership(config: &Config) -> Result<Self> {
+        Self::open_with(config, ArchiveOptions { checks_ownership: false, ..ArchiveOptions::COMMAND })
     }
 
     /// The same for a command that writes originals: a bucket proves that it can be written.
     pub fn open_to_write(config: &Config) -> Result<Self> {
         let archive = Self::open(config)?;
-        archive.originals.store().prove().map_err(unusable_originals)?;
+        archive.originals.store().check_writable().map_err(unusable_originals)?;
         Ok(archive)
     }
 
@@ -118,12 +118,12 @@ impl OpenArchive {
     /// also over a bucket that does not answer in time, and serves what needs none; one that refuses
     /// is an error.
     pub fn open_to_serve(config: &Config) -> Result<Self> {
-        let only_reads = config.server.role.only_reads();
+        let only_reads = config.server.role.is_read_only();
         // A node that only reads serves media, which needs no secrets.
         let missing = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
         let patience = StartPolicy::Serve;
-        let opening = ArchiveOptions { patience, missing, only_reads, settles: true };
-        let archive = Self::open_by(config, opening)?;
+        let opening = ArchiveOptions { patience, missing_key: missing, only_reads, checks_ownership: true };
+        let archive = Self::open_with(config, opening)?;
         warnings(config, &archive.db).iter().for_each(|warning| tracing::warn!("{warning}"));
         if archive.db.secrets_key()?.is_none() {
             tracing::warn!(
@@ -140,9 +140,9 @@ impl OpenArchive {
         if only_reads {
             return Ok(archive);
         }
-        match archive.originals.store().prove() {
+        match archive.originals.store().check_writable() {
             Ok(()) => Ok(archive),
-            Err(away @ StoreError::Away { .. }) => {
+            Err(away @ StoreError::Unavailable { .. }) => {
                 tracing::warn!("it is not known whether originals can be written: {away}");
                 Ok(archive)
             }
@@ -150,13 +150,13 @@ impl OpenArchive {
         }
     }
 
-    fn open_by(config: &Config, opening: ArchiveOptions) -> Result<Self> {
-        let ArchiveOptions { patience, missing, only_reads, settles } = opening;
+    fn open_with(config: &Config, opening: ArchiveOptions) -> Result<Self> {
+        let ArchiveOptions { patience, missing_key: missing, only_reads, checks_ownership: settles } = opening;
         audit::store_rows(config.audit.retention_days > 0);
         let dir = &config.data.dir;
         let unusable = |cause: String| {
             let message = format!("data directory {} cannot be used", dir.display());
-            Error::new(ErrorKind::Unavailable, message).because(cause)
+            Error::new(ErrorKind::Unavailable, message).with_source(cause)
         };
         modes::create_private_folder(dir).map_err(|cause| unusable(cause.to_string()))?;
         let db = if config.database.url.0.is_empty() {
@@ -176,7 +176,7 @@ impl OpenArchive {
                 OriginalsLocation::Bucket { .. } => unusable_originals(cause),
             })?;
         let names = ArchiveNames::of(config, &store);
-        let is_settled = match settles.then(|| settle(&db, &store, &names)).transpose()? {
+        let is_settled = match settles.then(|| determine_ownership(&db, &store, &names)).transpose()? {
             Some(StoreOwnership::Ours) | None => true,
             Some(StoreOwnership::Unknown(why)) => {
                 tracing::warn!("store ownership is not settled: {}: {why}", names.store());
@@ -189,15 +189,15 @@ impl OpenArchive {
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
         let originals = OriginalStore::new(store, derived, header, config.media.preview_px);
         let memory = Arc::new(MemoryBudget::new(config.ingest.memory_bytes));
-        Ok(Self { db, originals, memory, unsettled: (!is_settled).then_some(names) })
+        Ok(Self { db, originals, memory, undetermined_store: (!is_settled).then_some(names) })
     }
 
     /// Begins a life of this process among the nodes of the database, as long as what is given lasts.
-    pub fn live(&self, config: &Config) -> Result<(ClusterNode, MembershipKeeper)> {
+    pub fn join_cluster(&self, config: &Config) -> Result<(ClusterNode, MembershipKeeper)> {
         let about = NodeDescription::new(config.alike());
         let role = config.server.role;
         let node = ClusterNode::start(&self.db, &config.data.dir, role, about, clock::now())?;
-        let keeper = node.keep()?;
+        let keeper = node.start_heartbeat()?;
         if !config.database.url.0.is_empty() {
             // Whoever takes a move back looks for nodes and says in the same transaction that the database is
             // not whole: one of the two finds the other.
@@ -266,14 +266,14 @@ impl OpenArchive {
 pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
     let mut found = Vec::new();
     let dir = &config.data.dir;
-    if let Some(mode) = modes::open_to_others(dir) {
+    if let Some(mode) = modes::find_open_mode(dir) {
         found.push(format!(
             "the data directory {dir} is open to other users of this machine (mode {mode:04o}); \
              `chmod go= {dir}` closes it",
             dir = dir.display()
         ));
     }
-    let hosts = db.in_clear_text();
+    let hosts = db.hosts_without_tls();
     if !hosts.is_empty() {
         found.push(format!(
             "database.url: the connection to {} is not encrypted, whoever is on the way reads the whole \
@@ -285,7 +285,7 @@ pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
 }
 
 fn unusable_originals(cause: StoreError) -> Error {
-    Error::new(ErrorKind::Unavailable, "the originals cannot be used").because(cause)
+    Error::new(ErrorKind::Unavailable, "the originals cannot be used").with_source(cause)
 }
 
 /// The PostgreSQL database of the settings.
@@ -299,7 +299,7 @@ fn connect(config: &Config, only_reads: bool) -> Result<Db> {
 
 fn unusable_database(cause: DbError) -> Error {
     let message = "the database of the setting database.url cannot be used";
-    Error::new(ErrorKind::Unavailable, message).because(cause)
+    Error::new(ErrorKind::Unavailable, message).with_source(cause)
 }
 
 /// Fails where a database is being filled from another one.

@@ -13,14 +13,14 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::STORE_SAMPLE_ITEMS;
 use crate::storage::audit::{self, AuditAction};
 use crate::storage::blobs::{StoreMark, BlobStore, StoreError};
-use crate::storage::database::{DATABASE, Db};
+use crate::storage::database::{DATABASE_FILE_NAME, Db};
 
 /// Time between two tries to find out whose a store is that did not answer.
-const AGAIN: Duration = Duration::from_secs(2);
+const OWNERSHIP_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Time for which another process is waited for that marks a store, and between two looks.
 const MARK_MAX: Duration = Duration::from_secs(2);
-const MARK_AGAIN: Duration = Duration::from_millis(50);
+const MARK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Whose a store turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl ArchiveNames {
 
     pub(super) fn of(config: &Config, store: &BlobStore) -> Self {
         let database = match config.database.url.0.as_str() {
-            "" => config.data.dir.join(DATABASE).display().to_string(),
+            "" => config.data.dir.join(DATABASE_FILE_NAME).display().to_string(),
             _ => config.database.url.print(),
         };
         Self { database, store: store.name() }
@@ -58,27 +58,27 @@ impl ArchiveNames {
 ///
 /// Fails with [`ErrorKind::Conflict`] when the store belongs to another archive, or says nothing and lacks the
 /// originals.
-pub(super) fn settle(db: &Db, store: &BlobStore, names: &ArchiveNames) -> Result<StoreOwnership> {
+pub(super) fn determine_ownership(db: &Db, store: &BlobStore, names: &ArchiveNames) -> Result<StoreOwnership> {
     let (id, claim) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.claimed_store()?)))?;
-    store.expect(&id);
+    store.expect_archive(&id);
     let mark = match store.mark() {
         Ok(mark) => mark,
         Err(cause) => return undecided(cause),
     };
     match mark {
-        Some(found) if found.id == id => settle_marked(db, store, names, found, claim),
+        Some(found) if found.id == id => determine_marked(db, store, names, found, claim),
         Some(found) => Err(names.foreign(&found.id, &id)),
         // A copy that was brought here by other means is no store of the archive before somebody says so: the
         // database names another one, and the next start would refuse this one.
         None => match claim.filter(|claim| store.differs_from(claim)) {
             Some(claim) => Err(names.left(&claim)),
-            None => settle_unmarked(db, store, names, &id),
+            None => determine_unmarked(db, store, names, &id),
         },
     }
 }
 
 /// The same for a store with the id of the archive.
-fn settle_marked(
+fn determine_marked(
     db: &Db,
     store: &BlobStore,
     names: &ArchiveNames,
@@ -89,7 +89,7 @@ fn settle_marked(
     if let Some(claim) = claim.filter(|_| !is_known && !found.replaces) {
         return Err(names.left(&claim));
     }
-    if db.only_reads() || (is_known && !found.replaces) {
+    if db.is_read_only() || (is_known && !found.replaces) {
         return Ok(StoreOwnership::Ours);
     }
     let name = names.store.clone();
@@ -103,14 +103,14 @@ fn settle_marked(
 }
 
 fn undecided(cause: StoreError) -> Result<StoreOwnership> {
-    if matches!(cause, StoreError::Away { .. }) {
+    if matches!(cause, StoreError::Unavailable { .. }) {
         return Ok(StoreOwnership::Unknown(cause.to_string()));
     }
     Err(unusable(cause))
 }
 
 /// The same for a store without an id.
-fn settle_unmarked(db: &Db, store: &BlobStore, names: &ArchiveNames, id: &str) -> Result<StoreOwnership> {
+fn determine_unmarked(db: &Db, store: &BlobStore, names: &ArchiveNames, id: &str) -> Result<StoreOwnership> {
     let (there, looked) = match sample(db, store) {
         Ok(counts) => counts,
         Err(cause) => return undecided(cause),
@@ -118,7 +118,7 @@ fn settle_unmarked(db: &Db, store: &BlobStore, names: &ArchiveNames, id: &str) -
     if there * 2 < looked {
         return Err(names.lacks(there, looked));
     }
-    if db.only_reads() {
+    if db.is_read_only() {
         return Ok(StoreOwnership::Ours);
     }
     if looked == 0 {
@@ -140,7 +140,7 @@ fn settle_unmarked(db: &Db, store: &BlobStore, names: &ArchiveNames, id: &str) -
         // A bucket of that name is one, and so is a folder beside the database; folders of several machines
         // are only called the same.
         let is_same = claim.as_deref() == Some(names.store.as_str());
-        if !is_same || (db.is_far() && !store.is_far()) {
+        if !is_same || (db.is_remote() && !store.is_remote()) {
             return Err(names.second());
         }
     }
@@ -167,7 +167,7 @@ fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, Store
         if since.elapsed() >= MARK_MAX {
             return Ok(false);
         }
-        match never.recv_timeout(MARK_AGAIN) {
+        match never.recv_timeout(MARK_POLL_INTERVAL) {
             Ok(()) | Err(_) => {}
         }
     }
@@ -266,12 +266,12 @@ fn sample(db: &Db, store: &BlobStore) -> std::result::Result<(usize, usize), Sto
 }
 
 fn unusable(cause: StoreError) -> Error {
-    Error::new(ErrorKind::Unavailable, "the store of originals cannot be used").because(cause)
+    Error::new(ErrorKind::Unavailable, "the store of originals cannot be used").with_source(cause)
 }
 
 /// Goes on finding out whose a store is that did not answer, on a thread of its own that ends with the
 /// finding.
-pub(super) fn settle_later(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
+pub(super) fn determine_later(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
     let settle = move || {
         let place = names.store.clone();
         let (_open, never) = mpsc::channel::<()>();
@@ -285,10 +285,10 @@ pub(super) fn settle_later(db: Db, store: BlobStore, names: ArchiveNames) -> Res
             }
         };
         loop {
-            match never.recv_timeout(AGAIN) {
+            match never.recv_timeout(OWNERSHIP_RETRY_INTERVAL) {
                 Ok(()) | Err(_) => {}
             }
-            match settle(&db, &store, &names) {
+            match determine_ownership(&db, &store, &names) {
                 Ok(StoreOwnership::Ours) => return,
                 Ok(StoreOwnership::Unknown(why)) => tell(why),
                 Err(cause) => tell(cause.to_string()),
@@ -305,7 +305,7 @@ pub struct AdoptionReport {
     /// The id of the archive.
     pub archive: String,
     /// The id that the store had before.
-    pub before: Option<String>,
+    pub previous: Option<String>,
     /// The store.
     pub store: String,
     /// Originals that the items name.
@@ -320,9 +320,9 @@ pub struct AdoptionReport {
 /// Fails with [`ErrorKind::Conflict`] where it lacks most of them, unless that is forced: then the settings
 /// most likely name a wrong place.
 pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
-    let archive = OpenArchive::open_unsettled(config)?;
+    let archive = OpenArchive::open_without_ownership(config)?;
     let store = archive.originals.store();
-    store.prove().map_err(unusable)?;
+    store.check_writable().map_err(unusable)?;
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
     let before = store.mark().map_err(unusable)?.map(|mark| mark.id);
     let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
@@ -333,13 +333,13 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
         return Err(mostly_missing(&store.name(), missing, named.len(), claim.as_deref()));
     }
     store.set_mark(&StoreMark { id: id.clone(), replaces: false }).map_err(unusable)?;
-    let event = audit::event(AuditAction::Command).with(format!("store adopt: {}", store.name()));
+    let event = audit::event(AuditAction::Command).with_detail(format!("store adopt: {}", store.name()));
     let name = store.name();
     archive.db.write_blocking(move |tx| {
         tx.replace_store(&name)?;
         tx.write_audit(&event)
     })?;
-    Ok(AdoptionReport { archive: id, before, store: store.name(), named: named.len(), missing })
+    Ok(AdoptionReport { archive: id, previous: before, store: store.name(), named: named.len(), missing })
 }
 
 fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>) -> Error {
@@ -368,6 +368,6 @@ pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
 }
 
 /// Says in a store that a command brought the originals of the archive `id` to that it replaces the one before.
-pub(super) fn mark_replacing(store: &BlobStore, id: &str) -> std::result::Result<(), StoreError> {
+pub(super) fn replace_mark(store: &BlobStore, id: &str) -> std::result::Result<(), StoreError> {
     store.set_mark(&StoreMark { id: id.to_owned(), replaces: true })
 }

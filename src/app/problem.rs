@@ -137,7 +137,7 @@ impl ArchiveProblem {
                 DatabaseFlaw::Row(_) => "row",
                 DatabaseFlaw::Index(_) => "index",
                 DatabaseFlaw::Secret(_) => "secret",
-                DatabaseFlaw::More(_) => "more",
+                DatabaseFlaw::Truncated(_) => "more",
             },
         }
     }

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::error::Result;
-use crate::runtime::limits::CHECK_NOTED;
+use crate::runtime::limits::CHECK_SAVE_INTERVAL;
 use crate::storage::database::{Db, NamedOriginal};
 use model::ContentHash;
 
 /// The name of the note in the table `state`.
-const NAME: &str = "check";
+const PROGRESS_NOTE: &str = "check";
 
 /// What an interrupted check had done.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl<'a> CheckProgress<'a> {
     /// Begins at the first original, or with `resume` at the first one that an interrupted check has not read.
     pub(super) fn begin(db: &'a Db, named: &'a [NamedOriginal], resume: bool) -> Result<Self> {
         let note = match resume {
-            true => db.read_blocking(|tx| tx.find_state(NAME))?,
+            true => db.read_blocking(|tx| tx.find_state(PROGRESS_NOTE))?,
             false => None,
         };
         // A note that a later version wrote in another form counts as none.
@@ -87,7 +87,7 @@ impl<'a> CheckProgress<'a> {
     }
 
     /// Says that the original with this index was read and has so many problems.
-    pub(super) fn done(&self, index: usize, problems: usize) {
+    pub(super) fn record_checked(&self, index: usize, problems: usize) {
         let mut state = self.state.lock();
         state.ahead.insert(index, problems);
         let before = state.next;
@@ -97,14 +97,14 @@ impl<'a> CheckProgress<'a> {
             next += 1;
         }
         state.next = next;
-        let is_due = state.noted.as_ref().is_none_or(|since| since.elapsed() >= CHECK_NOTED);
+        let is_due = state.noted.as_ref().is_none_or(|since| since.elapsed() >= CHECK_SAVE_INTERVAL);
         if next == before || !is_due {
             return;
         }
         let Some(last) = self.named.get(next - 1) else { return };
         let note = CheckpointNote { began: self.began, through: last.hash, problems: state.problems };
         let written = serde_json::to_string(&note)
-            .map(|text| self.db.write_blocking(move |tx| tx.write_state(NAME, &text)));
+            .map(|text| self.db.write_blocking(move |tx| tx.write_state(PROGRESS_NOTE, &text)));
         let fails = !matches!(written, Ok(Ok(())));
         if fails && !state.failing {
             // Such as a database that takes no writes any more; the check itself needs none.
@@ -115,10 +115,10 @@ impl<'a> CheckProgress<'a> {
     }
 
     /// Says that all were read: there is nothing to continue. Gives what an interrupted check had done.
-    pub(super) fn end(self) -> Option<InterruptedCheck> {
+    pub(super) fn finish(self) -> Option<InterruptedCheck> {
         let state = self.state.into_inner();
         if !state.failing {
-            let removed = self.db.write_blocking(|tx| tx.remove_state(NAME));
+            let removed = self.db.write_blocking(|tx| tx.remove_state(PROGRESS_NOTE));
             if let Err(cause) = removed {
                 tracing::warn!("the note of a check cannot be removed: {cause}");
             }

@@ -41,13 +41,13 @@ impl PurgeStarter {
         // What was written before this process began is in none of its caches; its follower says
         // with its first look how far that is.
         let (sender, followed) = watch::channel(0);
-        if !guard.node().role().works() {
+        if !guard.node().role().runs_background_work() {
             return Ok((Self { cdn: None, followed }, sender));
         }
         let cdn = CdnPurgers::open(&config.cdn, db, guard)?;
         if cdn.is_none() {
             // A node with settings that name an address tells it.
-            guard.node().decline(ClusterLease::Purging);
+            guard.node().decline_lease(ClusterLease::Purging);
         }
         Ok((Self { cdn, followed }, sender))
     }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::check::{ArchiveCheck, ArchiveProblem, CheckReport};
-use super::crowd::each;
+use super::crowd::for_each_parallel;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::NamedOriginal;
 use model::ContentHash;
@@ -17,30 +17,30 @@ impl ArchiveCheck<'_> {
         // The items first: an original is in the store before an item names it, and stays, so each of these
         // must be in the listing.
         let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
-        let stored = self.archive.originals.store().sizes().map_err(Error::internal)?;
+        let stored = self.archive.originals.store().list_with_sizes().map_err(Error::internal)?;
         let whole = rows.is_empty();
         for flaw in rows {
-            self.tell(&ArchiveProblem::Database { flaw, repaired: None });
+            self.report(&ArchiveProblem::Database { flaw, repaired: None });
         }
         let found = StoreComparison::of(&named, &stored);
         for named in found.missing {
-            self.tell(&ArchiveProblem::Missing { of: self.file_of(named), hash: named.hash });
+            self.report(&ArchiveProblem::Missing { of: self.file_of(named), hash: named.hash });
         }
         for (named, found) in found.other_length {
             let (of, NamedOriginal { hash, length: expected, .. }) = (self.file_of(named), named);
-            self.tell(&ArchiveProblem::Length { of, hash, found, expected });
+            self.report(&ArchiveProblem::Length { of, hash, found, expected });
         }
         if whole {
-            self.tell_orphans(found.unnamed)?;
+            self.report_orphans(found.unnamed)?;
         }
-        let sampled = pick(found.there, sample);
+        let sampled = random_sample(found.present, sample);
         let read = sampled.len();
-        each(workers, sampled.into_iter(), &|named| {
+        for_each_parallel(workers, sampled.into_iter(), &|named| {
             self.original(named);
             Ok(())
         })?;
         let remaining = self.remaining.into_inner();
-        Ok(CheckReport { originals: named.len(), read, remaining, whole, ..CheckReport::default() })
+        Ok(CheckReport { originals: named.len(), read, remaining, is_complete: whole, ..CheckReport::default() })
     }
 }
 
@@ -48,7 +48,7 @@ impl ArchiveCheck<'_> {
 #[derive(Default)]
 pub(super) struct StoreComparison {
     /// Originals that are there with their length.
-    pub(super) there: Vec<NamedOriginal>,
+    pub(super) present: Vec<NamedOriginal>,
     /// Originals that are not there.
     pub(super) missing: Vec<NamedOriginal>,
     /// Originals that are there with another length, in bytes.
@@ -63,7 +63,7 @@ impl StoreComparison {
         let mut found = Self::default();
         for one in named {
             match stored.binary_search_by_key(&one.hash, |(hash, _)| *hash) {
-                Ok(at) if stored[at].1 == one.length => found.there.push(*one),
+                Ok(at) if stored[at].1 == one.length => found.present.push(*one),
                 Ok(at) => found.other_length.push((*one, stored[at].1)),
                 Err(_) => found.missing.push(*one),
             }
@@ -76,7 +76,7 @@ impl StoreComparison {
 }
 
 /// Picks `count` of `from` at random, each with the same probability; all of them where there are no more.
-fn pick(mut from: Vec<NamedOriginal>, count: usize) -> Vec<NamedOriginal> {
+fn random_sample(mut from: Vec<NamedOriginal>, count: usize) -> Vec<NamedOriginal> {
     let count = count.min(from.len());
     // The first steps of a Fisher-Yates shuffle.
     for at in 0..count {
@@ -106,7 +106,7 @@ mod tests {
             .map(|n| NamedOriginal { hash: ContentHash::of(&[n]), length: 1, doc: i64::from(n) })
             .collect();
         let docs = |count: usize| -> BTreeSet<i64> {
-            pick(all.clone(), count).iter().map(|one| one.doc).collect()
+            random_sample(all.clone(), count).iter().map(|one| one.doc).collect()
         };
         assert_eq!(docs(7).len(), 7);
         assert_eq!(docs(20).len(), 20);
@@ -124,7 +124,7 @@ mod tests {
         let named = |at: usize| NamedOriginal { hash: hashes[at], length: 10, doc: 0 };
         let stored = [(hashes[0], 10), (hashes[1], 9), (hashes[3], 10)];
         let found = StoreComparison::of(&[named(0), named(1), named(2)], &stored);
-        assert_eq!(found.there, [named(0)]);
+        assert_eq!(found.present, [named(0)]);
         assert_eq!(found.other_length, [(named(1), 9)]);
         assert_eq!(found.missing, [named(2)]);
         assert_eq!(found.unnamed, [hashes[3]]);

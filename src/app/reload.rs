@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     ServerLaunch,
     server::allow_connections,
-    services::{hash_limits, lifetimes, listener_limits, tuned},
+    services::{hash_limits, lifetimes, listener_limits, tunable_settings},
 };
 use crate::distribution::delivery;
 use crate::distribution::notifications;
@@ -21,7 +21,7 @@ use crate::runtime::telemetry::{self, LogFilter};
 
 /// Who is told of settings that changed.
 pub(super) struct SettingsReload {
-    pub(super) given: ServerLaunch,
+    pub(super) launch: ServerLaunch,
     /// The settings in force, `server.public_url` filled in.
     pub(super) running: Config,
     pub(super) shared: Arc<SharedState>,
@@ -34,7 +34,7 @@ impl SettingsReload {
     ///
     /// A part that is wrong changes nothing: neither do settings of which one is wrong, nor a
     /// certificate that cannot be shown. What is wrong is logged.
-    pub(super) fn again(&mut self) -> &'static str {
+    pub(super) fn reload(&mut self) -> &'static str {
         let mut fine = true;
         let mut heed = |what: &str, outcome: Result<()>| {
             if let Err(cause) = outcome {
@@ -42,7 +42,7 @@ impl SettingsReload {
                 fine = false;
             }
         };
-        heed("the log file cannot be opened anew, the old one goes on", self.given.logs.reopen());
+        heed("the log file cannot be opened anew, the old one goes on", self.launch.logs.reopen());
         heed("the settings stay as they are", self.settings());
         heed("the certificate stays as it is", self.certificate());
         let outcome = if fine { "done" } else { "failed" };
@@ -55,20 +55,20 @@ impl SettingsReload {
     }
 
     fn settings(&mut self) -> Result<()> {
-        let loaded = config::load(&self.given.sources);
+        let loaded = config::load(&self.launch.sources);
         let (mut next, _) =
             loaded.map_err(|cause| Error::new(ErrorKind::InvalidArgument, cause.to_string()))?;
-        if next.server.public_url.0.is_empty() && self.given.config.server.public_url.0.is_empty()
+        if next.server.public_url.0.is_empty() && self.launch.config.server.public_url.0.is_empty()
         {
             next.server.public_url = self.running.server.public_url.clone();
         }
         let filter = LogFilter::parse(&next.telemetry.log_level)?;
-        let SettingChanges { taken, waiting } = self.running.adopt(&next);
+        let SettingChanges { applied: taken, waiting } = self.running.adopt(&next);
         if taken.contains(&"telemetry.log_level") {
-            self.given.logs.set_filter(filter)?;
+            self.launch.logs.set_filter(filter)?;
         }
         if !taken.is_empty() {
-            self.tell();
+            self.apply();
         }
         tracing::info!(changed = taken.join(" "), "settings were read anew");
         if !waiting.is_empty() {
@@ -79,14 +79,14 @@ impl SettingsReload {
     }
 
     /// Hands the settings in force to those who work by them.
-    fn tell(&self) {
+    fn apply(&self) {
         let (config, shared) = (&self.running, &self.shared);
         allow_connections(config.server.connections_max);
         self.terms.limits.set(listener_limits(config));
-        let tuned = tuned(config);
-        shared.media.settings().patience.set(tuned.patience);
-        shared.edge.tuned.set(tuned);
-        shared.access.auth.set_throttle(hash_limits(config));
+        let tuned = tunable_settings(config);
+        shared.media.settings().rendition_timeout.set(tuned.render_timeout);
+        shared.edge.live_settings.set(tuned);
+        shared.access.auth.set_throttle_limits(hash_limits(config));
         shared.access.oauth.set_lifetimes(lifetimes(config));
         shared.distribution.deliveries.set_settings(delivery::DeliverySettings::of(config));
         shared.distribution.notifications.set_settings(notifications::NotificationSettings::of(config));

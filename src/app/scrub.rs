@@ -18,7 +18,7 @@ use crate::cluster::membership::{ClusterLease, ClusterNode};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
 use crate::runtime::limits::{
-    SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LOOK, SCRUB_NOTED, SCRUB_RETRY, SCRUB_TOLD_MAX,
+    SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LEASE_CHECK_INTERVAL, SCRUB_SAVE_INTERVAL, SCRUB_RETRY_DELAY, SCRUB_REPORTED_MAX,
 };
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, BlobStore, StoreError};
@@ -27,7 +27,7 @@ use model::item::Asset;
 use model::{ContentHash, ItemKey};
 
 /// The name of the note in the table `state`.
-const NAME: &str = "scrub";
+const SCRUB_NOTE: &str = "scrub";
 
 /// Reads the originals of an archive, again and again.
 #[derive(Clone)]
@@ -89,13 +89,13 @@ enum ScrubFinding {
     /// Why it is not what came in.
     Damaged(String),
     /// The bucket does not give it now.
-    Away(StoreError),
+    Unreachable(StoreError),
 }
 
 /// Why this node stops scrubbing for now.
 enum ScrubStop {
     /// Another node does it, or may do it.
-    Lost,
+    LeaseLost,
     Failed(DbError),
 }
 
@@ -110,30 +110,30 @@ impl OriginalsScrub {
     pub(super) async fn run(self) {
         let mut log = FailureLog::new("scrub");
         loop {
-            self.node.held(ClusterLease::Scrubbing).await;
-            let stopped = self.scrub(self.node.life(), &mut log).await;
+            self.node.wait_for_lease(ClusterLease::Scrubbing).await;
+            let stopped = self.scrub(self.node.incarnation(), &mut log).await;
             report(0.0, None, None);
             if let ScrubStop::Failed(cause) = stopped {
-                log.note(&Err::<(), _>(cause));
-                tokio::time::sleep(SCRUB_RETRY).await;
+                log.record(&Err::<(), _>(cause));
+                tokio::time::sleep(SCRUB_RETRY_DELAY).await;
             }
         }
     }
 
     /// Goes on with the pass that is under way, and with the next ones, for as long as the lease is this life's.
     async fn scrub(&self, life: Uuid, log: &mut FailureLog) -> ScrubStop {
-        match self.passes(life, log).await {
+        match self.run_passes(life, log).await {
             Ok(never) => match never {},
             Err(stopped) => stopped,
         }
     }
 
-    async fn passes(
+    async fn run_passes(
         &self,
         life: Uuid,
         log: &mut FailureLog,
     ) -> Result<std::convert::Infallible, ScrubStop> {
-        let noted = self.db.read(|tx| tx.find_state(NAME)).await?;
+        let noted = self.db.read(|tx| tx.find_state(SCRUB_NOTE)).await?;
         // A note that a later version wrote in another form counts as none.
         let noted: Option<ScrubPass> = noted.and_then(|text| serde_json::from_str(&text).ok());
         let mut pass = match noted {
@@ -141,14 +141,14 @@ impl OriginalsScrub {
             None => {
                 // Noted at once: a service that is started often still comes to its first item.
                 let pass = self.begin(None).await?;
-                self.note(&pass, life).await?;
+                self.save_pass(&pass, life).await?;
                 pass
             }
         };
         let mut since_note: Option<Stopwatch> = None;
         let mut numbers = VecDeque::new();
         loop {
-            log.note(&Ok::<_, DbError>(()));
+            log.record(&Ok::<_, DbError>(()));
             pass.report();
             if numbers.is_empty() {
                 let (at, last) = (pass.at, pass.last);
@@ -167,9 +167,9 @@ impl OriginalsScrub {
             pass.done += 1;
             // What was late is not caught up with in a rush.
             pass.due = later(pass.due, share).max(clock::now());
-            let is_due = since_note.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_NOTED);
-            if is_due || share >= SCRUB_NOTED {
-                self.note(&pass, life).await?;
+            let is_due = since_note.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_SAVE_INTERVAL);
+            if is_due || share >= SCRUB_SAVE_INTERVAL {
+                self.save_pass(&pass, life).await?;
                 since_note = Some(Stopwatch::start());
             }
         }
@@ -191,10 +191,10 @@ impl OriginalsScrub {
             tracing::info!(items = pass.done, damaged, "the scrub has read all originals");
             pass.ended = Some(clock::now());
         } else {
-            self.wait(later(clock::now(), SCRUB_RETRY), SCRUB_RETRY, life).await?;
+            self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, life).await?;
         }
         let next = self.begin(pass.ended).await?;
-        self.note(&next, life).await?;
+        self.save_pass(&next, life).await?;
         Ok(next)
     }
 
@@ -202,33 +202,33 @@ impl OriginalsScrub {
     async fn wait(&self, due: Timestamp, longest: Duration, life: Uuid) -> Result<(), ScrubStop> {
         let waited = Stopwatch::start();
         loop {
-            if !self.node.holds(ClusterLease::Scrubbing) || self.node.life() != life {
-                return Err(ScrubStop::Lost);
+            if !self.node.holds(ClusterLease::Scrubbing) || self.node.incarnation() != life {
+                return Err(ScrubStop::LeaseLost);
             }
             let left = Duration::try_from(due.duration_since(clock::now())).unwrap_or_default();
             let left = left.min(longest.saturating_sub(waited.elapsed()));
             if left.is_zero() {
                 return Ok(());
             }
-            tokio::time::sleep(left.min(SCRUB_LOOK)).await;
+            tokio::time::sleep(left.min(SCRUB_LEASE_CHECK_INTERVAL)).await;
         }
     }
 
     /// Writes how far the pass came, in a transaction in which the life holds the lease.
-    async fn note(&self, pass: &ScrubPass, life: Uuid) -> Result<(), ScrubStop> {
+    async fn save_pass(&self, pass: &ScrubPass, life: Uuid) -> Result<(), ScrubStop> {
         let text =
             serde_json::to_string(pass).map_err(|cause| DbError::File(cause.to_string()))?;
         let written = self.db.write(move |tx| {
             if !tx.holds_lease(ClusterLease::Scrubbing.as_str(), life)? {
                 return Ok(false);
             }
-            tx.write_state(NAME, &text).map(|()| true)
+            tx.write_state(SCRUB_NOTE, &text).map(|()| true)
         });
         if written.await? {
             return Ok(());
         }
-        self.node.lost(ClusterLease::Scrubbing);
-        Err(ScrubStop::Lost)
+        self.node.lose_lease(ClusterLease::Scrubbing);
+        Err(ScrubStop::LeaseLost)
     }
 
     /// Reads the originals of an item; one that the bucket does not give is waited for.
@@ -256,7 +256,7 @@ impl OriginalsScrub {
                     tracing::warn!("the scrub waits until originals can be read: {cause}");
                 }
                 is_away = true;
-                self.wait(later(clock::now(), SCRUB_RETRY), SCRUB_RETRY, life).await?;
+                self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, life).await?;
             }
         }
         Ok(())
@@ -271,18 +271,18 @@ impl OriginalsScrub {
         pass: &mut ScrubPass,
     ) -> ControlFlow<(), StoreError> {
         let (hash, length) = (asset.blob(), asset.length());
-        let mut found = self.look(hash, length).await;
+        let mut found = self.verify_original(hash, length).await;
         if let ScrubFinding::Damaged(_) = found {
             // One that was damaged may have been replaced while it was read.
-            found = self.look(hash, length).await;
+            found = self.verify_original(hash, length).await;
         }
         let why = match found {
             ScrubFinding::Whole => return ControlFlow::Break(()),
-            ScrubFinding::Away(cause) => return ControlFlow::Continue(cause),
+            ScrubFinding::Unreachable(cause) => return ControlFlow::Continue(cause),
             ScrubFinding::Damaged(why) => why,
         };
         let is_known = pass.damaged.contains(&hash);
-        let is_remembered = is_known || pass.damaged.len() < SCRUB_TOLD_MAX;
+        let is_remembered = is_known || pass.damaged.len() < SCRUB_REPORTED_MAX;
         if !is_known {
             metrics::counter!(telemetry::ORIGINALS_DAMAGED).increment(1);
         }
@@ -292,7 +292,7 @@ impl OriginalsScrub {
         if is_remembered {
             let file = file_of(key, asset);
             tracing::error!(original = %hash, file, "the scrub found a damaged original: {why}");
-            if pass.damaged.len() == SCRUB_TOLD_MAX && !is_known {
+            if pass.damaged.len() == SCRUB_REPORTED_MAX && !is_known {
                 tracing::error!(
                     "the scrub does not name further damaged originals of this pass; \
                      `wirephoto check` does"
@@ -302,41 +302,41 @@ impl OriginalsScrub {
         ControlFlow::Break(())
     }
 
-    async fn look(&self, hash: ContentHash, length: u64) -> ScrubFinding {
-        match self.sum(hash, length).await {
+    async fn verify_original(&self, hash: ContentHash, length: u64) -> ScrubFinding {
+        match self.hash_slowly(hash, length).await {
             Ok(found) if found == hash => ScrubFinding::Whole,
             Ok(_) => ScrubFinding::Damaged("it was changed after it came in".to_owned()),
             Err(cause @ (StoreError::Missing(_) | StoreError::Io { .. })) => {
                 // In a folder whose disk is not mounted everything is missing, and nothing is lost.
                 let store = self.store.clone();
-                match blocking(move || store.look()).await {
+                match blocking(move || store.check_reachable()).await {
                     Ok(()) if matches!(cause, StoreError::Missing(_)) => {
                         ScrubFinding::Damaged("it is missing".to_owned())
                     }
                     Ok(()) => ScrubFinding::Damaged(cause.to_string()),
-                    Err(cause) => ScrubFinding::Away(cause),
+                    Err(cause) => ScrubFinding::Unreachable(cause),
                 }
             }
-            Err(cause @ (StoreError::Length { .. } | StoreError::Changed(_))) => {
+            Err(cause @ (StoreError::Length { .. } | StoreError::Corrupted(_))) => {
                 ScrubFinding::Damaged(cause.to_string())
             }
             Err(
-                cause @ (StoreError::Away { .. }
-                | StoreError::Foreign { .. }
+                cause @ (StoreError::Unavailable { .. }
+                | StoreError::OtherArchive { .. }
                 | StoreError::Setting { .. }),
-            ) => ScrubFinding::Away(cause),
+            ) => ScrubFinding::Unreachable(cause),
         }
     }
 
     /// Reads an original piece by piece, with rests in between, and hashes it.
-    async fn sum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
+    async fn hash_slowly(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
         let store = self.store.clone();
         let reader = blocking(move || {
-            store.forget(hash);
+            store.invalidate(hash);
             store.reader(hash, length)
         });
         let reader: Arc<BlobReader> = Arc::new(reader.await?);
-        let mut sum = ContentHash::begin();
+        let mut sum = ContentHash::hasher();
         for range in reader.pieces() {
             let bytes = range.end - range.start;
             let reader = Arc::clone(&reader);

@@ -80,7 +80,7 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
     }
     // Secrets are stored as they are: a node that only reads, and a database that takes no writes any
     // more, leave them so.
-    if db.only_reads() || db.moved_to()?.is_some() {
+    if db.is_read_only() || db.moved_to()?.is_some() {
         return Ok(());
     }
     let mut made = None;

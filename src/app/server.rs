@@ -33,7 +33,7 @@ use crate::http::{AppState, ProcessState};
 use crate::runtime::clock;
 use crate::runtime::config::{Config, SettingSources};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{FILES_BESIDE_CONNECTIONS, STOP_GRANTED};
+use crate::runtime::limits::{FILES_BESIDE_CONNECTIONS, STOP_GRACE_PERIOD};
 use crate::runtime::telemetry::{self, Logs};
 use crate::runtime::traces::TraceExporter;
 
@@ -92,9 +92,9 @@ impl ServerProcess {
         let drain = http.terms.limits.get().drain;
         let background = BackgroundTasks::start(&config, storage, &app, asks, &runtime, drain)?;
         let (shared, terms) = (Arc::clone(&app.shared), http.terms.clone());
-        let reload = SettingsReload { given: launch, running: config, shared, terms };
+        let reload = SettingsReload { launch, running: config, shared, terms };
         keeper.node().work(clock::now());
-        let BackgroundTasks { threads, senders, looked } = background;
+        let BackgroundTasks { threads, senders, first_probe: looked } = background;
         // A client that is told that it serves may ask at once whether it is ready.
         drop(looked.blocking_recv());
         Ok(Self { http, app, threads, guard, senders, runtime, signals, reload, export, keeper })
@@ -125,10 +125,10 @@ impl ServerProcess {
         let status = format!("serving on {}", self.url());
         let Self { http, app, threads, senders, runtime, signals, .. } = self;
         let HttpListeners { listener, admin, terms, .. } = http;
-        let ProcessSignals { stop, again } = signals;
-        runtime.spawn(reload_on(again, self.reload, status.clone()));
+        let ProcessSignals { stop, hangup: again } = signals;
+        runtime.spawn(reload_on_signal(again, self.reload, status.clone()));
         if let Some(watchdog) = systemd::watchdog(app.shared.process.db.clone()) {
-            JobContext { runtime: &runtime, guard: &self.guard }.to_the_end(watchdog);
+            JobContext { runtime: &runtime, guard: &self.guard }.run_until_shutdown(watchdog);
         }
         let (end, ended) = watch::channel(false);
         let (events, db) = (app.shared.access.audit.pending(), app.shared.process.db.clone());
@@ -183,8 +183,8 @@ async fn serve(listener: TcpListener, terms: ListenerSettings, app: AppState, si
     let limits = terms.limits.clone();
     tokio::spawn(async move {
         signals.first().await;
-        let unready = shared.edge.tuned.get().unready;
-        let time = unready + limits.get().drain + STOP_GRANTED;
+        let unready = shared.edge.live_settings.get().drain_delay;
+        let time = unready + limits.get().drain + STOP_GRACE_PERIOD;
         drop(tokio::task::spawn_blocking(move || systemd::stopping(time)));
         // Load balancers learn it from readiness before connections close.
         shared.process.draining.store(true, Ordering::SeqCst);
@@ -215,12 +215,12 @@ async fn serve_admin(listener: TcpListener, terms: ListenerSettings, app: AppSta
 
 /// Reads the settings anew each time that SIGHUP comes, one after the other. What comes meanwhile
 /// counts once.
-async fn reload_on(mut again: Signal, mut reload: SettingsReload, status: String) {
+async fn reload_on_signal(mut again: Signal, mut reload: SettingsReload, status: String) {
     while again.recv().await.is_some() {
         let status = status.clone();
         let reloaded = tokio::task::spawn_blocking(move || {
             systemd::reloading();
-            let outcome = reload.again();
+            let outcome = reload.reload();
             systemd::ready(&format!("{status}; {outcome}"));
             reload
         });
@@ -253,7 +253,7 @@ pub fn allow_connections(connections_max: u32) {
 struct ProcessSignals {
     stop: StopSignals,
     /// SIGHUP.
-    again: Signal,
+    hangup: Signal,
 }
 
 impl ProcessSignals {
@@ -262,7 +262,7 @@ impl ProcessSignals {
         let catch = |kind| signal(kind).map_err(Error::internal);
         let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
         let stop = StopSignals { terminate: catch(terminate)?, interrupt: catch(interrupt)? };
-        Ok(Self { stop, again: catch(SignalKind::hangup())? })
+        Ok(Self { stop, hangup: catch(SignalKind::hangup())? })
     }
 }
 

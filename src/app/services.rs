@@ -30,7 +30,7 @@ use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{SEARCH_START_LOOK, SEARCH_START_WAIT};
+use crate::runtime::limits::{SEARCH_START_POLL_INTERVAL, SEARCH_START_WAIT};
 use crate::runtime::live::HotSwap;
 use crate::runtime::slots::SlotLimits;
 use crate::runtime::traces::{self, TraceExporter, RequestTracer};
@@ -88,7 +88,7 @@ pub(super) fn start_notifications(
         auth: access.auth.clone(),
         users: access.users.clone(),
         mailer: way_out.sender.mailer().clone(),
-        letters: MailTemplates::compile(overrides)?,
+        mail_templates: MailTemplates::compile(overrides)?,
         recipients: way_out.recipients.clone(),
         push: Push::of(config)?,
         guard: guard.clone(),
@@ -102,7 +102,7 @@ pub(super) fn start_senders(
     app: &AppState,
     drain: Duration,
 ) -> Vec<tokio::task::JoinHandle<()>> {
-    if !app.shared.process.node.role().works() {
+    if !app.shared.process.node.role().runs_background_work() {
         return Vec::new();
     }
     let stopping = || app.shared.process.stopping.subscribe();
@@ -142,7 +142,7 @@ pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Cont
 /// Starts search, where this process answers requests and the settings want it. An index that is whole is
 /// waited for, and a small one that has to be built; a large one is built while everything else works.
 pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
-    if !config.search.enabled || !config.server.role.answers() {
+    if !config.search.enabled || !config.server.role.serves_requests() {
         return SearchEngine::disabled(db.clone());
     }
     let search = SearchEngine::start(
@@ -154,8 +154,8 @@ pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
         },
     )?;
     let waited = Stopwatch::start();
-    while search.standing() != IndexStatus::Ready && waited.elapsed() < SEARCH_START_WAIT {
-        std::thread::park_timeout(SEARCH_START_LOOK);
+    while search.status() != IndexStatus::Ready && waited.elapsed() < SEARCH_START_WAIT {
+        std::thread::park_timeout(SEARCH_START_POLL_INTERVAL);
     }
     Ok(search)
 }
@@ -169,7 +169,7 @@ pub(super) fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> 
     let dir = config.data.dir.join("uploads");
     let spool = UploadSpool::open(&dir, ingest.file_bytes_max()).map_err(|cause| {
         let message = format!("folder {} cannot be used", dir.display());
-        Error::new(ErrorKind::Unavailable, message).because(cause)
+        Error::new(ErrorKind::Unavailable, message).with_source(cause)
     })?;
     Ok(Uploads::new(ingest, spool, config.ingest_workers()))
 }
@@ -203,7 +203,7 @@ pub(super) fn shared(
     };
     let db = process.db.clone();
     let audit =
-        if process.node.role().only_reads() { AuditLog::lines_only() } else { AuditLog::start() };
+        if process.node.role().is_read_only() { AuditLog::lines_only() } else { AuditLog::start() };
     let description = ApiDescription::new(bases, &pages, &config.server.site_name)?;
     Ok(SharedState {
         access: AccessState { auth, oauth, users, orders, audit },
@@ -220,7 +220,7 @@ pub(super) fn shared(
             secure_cookies: config.auth_url().starts_with("https:"),
         },
         edge: EdgeState {
-            tuned: HotSwap::new(tuned(config)),
+            live_settings: HotSwap::new(tunable_settings(config)),
             surrogate: SurrogateHeaders::of(config)?,
             compressor: Compressor::default(),
             traces,
@@ -232,7 +232,7 @@ pub(super) fn shared(
 }
 
 /// What of the settings the handlers work by that changes while the service runs.
-pub(super) fn tuned(config: &Config) -> LiveSettings {
+pub(super) fn tunable_settings(config: &Config) -> LiveSettings {
     let seconds = |count: u32| Duration::from_secs(u64::from(count));
     LiveSettings {
         open_images: config.search.open_images,
@@ -241,8 +241,8 @@ pub(super) fn tuned(config: &Config) -> LiveSettings {
         open_cache_control: open_policy(config),
         work_headers: config.server.work_headers,
         compression: config.server.compression,
-        patience: seconds(config.server.request_timeout_s),
-        unready: seconds(config.server.unready_s),
+        render_timeout: seconds(config.server.request_timeout_s),
+        drain_delay: seconds(config.server.unready_s),
     }
 }
 

@@ -14,21 +14,21 @@ use crate::storage::database::Db;
 use model::account::OrganizationId;
 
 /// Shortest time between two signs of life.
-const BEAT_MIN: Duration = Duration::from_millis(10);
+const WATCHDOG_PERIOD_MIN: Duration = Duration::from_millis(10);
 
-fn grant(time: Duration) -> NotifyState<'static> {
+fn extend_timeout(time: Duration) -> NotifyState<'static> {
     NotifyState::ExtendTimeoutUsec(u32::try_from(time.as_micros()).unwrap_or(u32::MAX))
 }
 
 /// The service serves; `status` is what `systemctl status` shows.
 pub(super) fn ready(status: &str) {
-    say(&[NotifyState::Ready, NotifyState::Status(status)]);
+    send_state(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
 /// The service reads its settings anew; [`ready`] ends it.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => say(&[NotifyState::Reloading, now]),
+        Ok(now) => send_state(&[NotifyState::Reloading, now]),
         Err(cause) => tracing::warn!("systemd cannot be told of a reload: {cause}"),
     }
 }
@@ -36,11 +36,11 @@ pub(super) fn reloading() {
 /// The service stops and takes up to `time` for it.
 pub(super) fn stopping(time: Duration) {
     let status = NotifyState::Status("stopping: requests under way finish");
-    say(&[NotifyState::Stopping, status, grant(time)]);
+    send_state(&[NotifyState::Stopping, status, extend_timeout(time)]);
 }
 
 /// Says something; may wait for systemd, so it is no work for the async threads.
-fn say(states: &[NotifyState<'_>]) {
+fn send_state(states: &[NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
         tracing::warn!("systemd cannot be told how the service is: {cause}");
     }
@@ -68,7 +68,7 @@ struct Watchdog {
 
 impl Watchdog {
     fn period(&self) -> Duration {
-        (self.limit / 3).max(BEAT_MIN)
+        (self.limit / 3).max(WATCHDOG_PERIOD_MIN)
     }
 }
 
@@ -83,13 +83,13 @@ impl BackgroundJob for Watchdog {
         self.began = Stopwatch::start();
         let read = self.db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop));
         // A look that waits for another machine ends in time for the sign.
-        let time = if self.db.is_far() { self.period() } else { self.limit };
+        let time = if self.db.is_remote() { self.period() } else { self.limit };
         let answer = match timeout(time, read).await {
             Ok(answer) => answer.map_err(|cause| cause.to_string()),
-            Err(_) if self.db.is_far() => Err("the database does not answer".to_owned()),
+            Err(_) if self.db.is_remote() => Err("the database does not answer".to_owned()),
             Err(_) => return Err("the database does not answer, no sign of life".to_owned()),
         };
-        drop(tokio::task::spawn_blocking(|| say(&[NotifyState::Watchdog])).await);
+        drop(tokio::task::spawn_blocking(|| send_state(&[NotifyState::Watchdog])).await);
         answer.map(|()| RunOutcome::Done)
     }
 }

@@ -8,17 +8,17 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::backup::{copy_sum, store_failed};
+use super::backup::{database_copy_hash, store_failed};
 use super::check::{ArchiveProblem, file_of};
 use super::connect;
 use super::copies::CopyLocation;
-use super::crowd::each;
+use super::crowd::for_each_parallel;
 use super::manifest::read_manifest;
 use super::quick::StoreComparison;
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::blobs::StoreError;
-use crate::storage::database::{DATABASE, Db, DbError, NamedOriginal, ReadTx, DatabaseSnapshot};
+use crate::storage::database::{DATABASE_FILE_NAME, Db, DbError, NamedOriginal, ReadTx, DatabaseSnapshot};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +87,8 @@ pub fn verify(
         None => (VerifiedDatabase::Served(database(config)?), None),
     };
     let place = match (request.place, &noted, request.backup) {
-        (Some(place), ..) | (None, Some(place), _) => CopyLocation::Elsewhere(place),
-        (None, None, Some(dir)) => CopyLocation::Within(dir),
+        (Some(place), ..) | (None, Some(place), _) => CopyLocation::Bucket(place),
+        (None, None, Some(dir)) => CopyLocation::Folder(dir),
         (None, None, None) => {
             let message = "--bucket or --originals names what the database is compared with";
             return Err(Error::new(ErrorKind::InvalidArgument, message));
@@ -97,7 +97,7 @@ pub fn verify(
     let store = place.open_to_read(config)?;
     // The database first: an original is in the store before it is named.
     let (named, rows) = source.read(|tx| tx.named_originals())?;
-    let stored = store.sizes().map_err(store_failed)?;
+    let stored = store.list_with_sizes().map_err(store_failed)?;
     let problems = AtomicUsize::new(0);
     let tell = |problem: &ArchiveProblem| {
         problems.fetch_add(1, Ordering::Relaxed);
@@ -114,12 +114,12 @@ pub fn verify(
         let (of, NamedOriginal { hash, length: expected, .. }) = (source.file_of(named), named);
         tell(&ArchiveProblem::Length { of, hash, found, expected });
     }
-    let to_read = if request.read { found.there } else { Vec::new() };
+    let to_read = if request.read { found.present } else { Vec::new() };
     let read = to_read.len();
-    each(config.ingest_workers(), to_read.into_iter(), &|named| {
-        match store.sum(named.hash, named.length) {
+    for_each_parallel(config.ingest_workers(), to_read.into_iter(), &|named| {
+        match store.checksum(named.hash, named.length) {
             Ok(found) if found == named.hash => {}
-            Err(cause @ (StoreError::Away { .. } | StoreError::Io { .. })) => {
+            Err(cause @ (StoreError::Unavailable { .. } | StoreError::Io { .. })) => {
                 return Err(store_failed(cause));
             }
             Ok(_) | Err(_) => {
@@ -137,7 +137,7 @@ pub fn verify(
 fn of_backup(dir: &Path) -> Result<(VerifiedDatabase, Option<OriginalsLocation>)> {
     let manifest = read_manifest(dir)?;
     let copied = dir.join(&manifest.database);
-    if copy_sum(&copied)? != manifest.database_sum {
+    if database_copy_hash(&copied)? != manifest.database_sum {
         let message = format!("{} is damaged: its sum is another one", copied.display());
         return Err(Error::new(ErrorKind::Conflict, message));
     }
@@ -151,8 +151,8 @@ fn database(config: &Config) -> Result<Db> {
         return connect(config, true);
     }
     let dir = config.data.dir.as_path();
-    if !dir.join(DATABASE).is_file() {
-        let message = format!("{} holds no archive: there is no {DATABASE}", dir.display());
+    if !dir.join(DATABASE_FILE_NAME).is_file() {
+        let message = format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     Ok(Db::open_to_read(dir)?)

@@ -11,7 +11,7 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::{CommonArgs, CommandFailure, complain, open_archive, record, say, table::table};
+use super::{CommonArgs, CommandFailure, print_error, open_archive, record, print_line, table::table};
 use crate::access::provisioning::{Accounts, AccountsError, ClientRequest, EntryCounts, UserRequest};
 use crate::distribution::notifications::MessageOutbox;
 use crate::runtime::clock;
@@ -31,13 +31,13 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Com
             (list.to_owned(), counts)
         });
         let report: Map<String, Value> = lists.collect();
-        say(&Value::from(report).to_string());
+        print_line(&Value::from(report).to_string());
         return Ok(());
     }
     for (list, counts) in imported.lists() {
         let EntryCounts { created, updated, unchanged } = counts;
         if counts.total() > 0 {
-            say(&format!("{list}: {created} created, {updated} updated, {unchanged} unchanged"));
+            print_line(&format!("{list}: {created} created, {updated} updated, {unchanged} unchanged"));
         }
     }
     Ok(())
@@ -71,20 +71,20 @@ impl ArchiveArgs {
     }
 
     /// Says that something was done, and the secret that came of it.
-    pub(super) fn done(&self, what: &str, mut facts: Value, secret: Option<(&str, &str)>) {
+    pub(super) fn print_done(&self, what: &str, mut facts: Value, secret: Option<(&str, &str)>) {
         if self.json {
             if let Some((name, secret)) = secret {
                 facts[name] = secret.into();
             }
-            say(&facts.to_string());
+            print_line(&facts.to_string());
             return;
         }
         match secret {
             Some((name, secret)) => {
-                complain(&format!("{what}; its {name} is shown this once:"));
-                say(secret);
+                print_error(&format!("{what}; its {name} is shown this once:"));
+                print_line(secret);
             }
-            None => complain(what),
+            None => print_error(what),
         }
     }
 }
@@ -298,10 +298,10 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
         UserCommand::Disable { on, name } => set_user_active(&on, &name, false),
         UserCommand::Enable { on, name } => set_user_active(&on, &name, true),
         UserCommand::Password { on, name, password_stdin } => {
-            let password = given_password(password_stdin)?;
+            let password = read_password(password_stdin)?;
             let made = on.open()?.set_password(&name, password, clock::now())?;
             let secret = made.as_deref().map(|secret| ("password", secret));
-            on.done(
+            on.print_done(
                 &format!("user {name:?} has another password"),
                 json!({ "userName": name }),
                 secret,
@@ -312,17 +312,17 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
 }
 
 fn add_user(on: &ArchiveArgs, request: &UserRequest, password_stdin: bool) -> Result<(), CommandFailure> {
-    let password = given_password(password_stdin)?;
+    let password = read_password(password_stdin)?;
     let added = on.open()?.add_user(request, password, clock::now())?;
     let (id, name) = (added.id, &request.user_name);
     let secret = added.secret.as_deref().map(|secret| ("password", secret));
     let what = format!("user {name:?} added with the number {id}");
-    on.done(&what, json!({ "id": id, "userName": name }), secret);
+    on.print_done(&what, json!({ "id": id, "userName": name }), secret);
     Ok(())
 }
 
 /// The first line of standard input, if it has the password.
-fn given_password(from_stdin: bool) -> Result<Option<String>, CommandFailure> {
+fn read_password(from_stdin: bool) -> Result<Option<String>, CommandFailure> {
     if !from_stdin {
         return Ok(None);
     }
@@ -339,7 +339,7 @@ fn given_password(from_stdin: bool) -> Result<Option<String>, CommandFailure> {
 fn set_user_active(on: &ArchiveArgs, name: &str, active: bool) -> Result<(), CommandFailure> {
     on.open()?.set_user_active(name, active, clock::now())?;
     let facts = json!({ "userName": name, "active": active });
-    on.done(&format!("user {name:?} is {}", enabled(active)), facts, None);
+    on.print_done(&format!("user {name:?} is {}", enabled(active)), facts, None);
     Ok(())
 }
 
@@ -350,7 +350,7 @@ fn enabled(active: bool) -> &'static str {
 fn list_users(on: &ArchiveArgs) -> Result<(), CommandFailure> {
     let users = on.open()?.list_users()?;
     if on.json {
-        say(&users.iter().map(user_facts).collect::<Value>().to_string());
+        print_line(&users.iter().map(user_facts).collect::<Value>().to_string());
         return Ok(());
     }
     let row = |listed: &ListedUser| {
@@ -370,7 +370,7 @@ fn list_users(on: &ArchiveArgs) -> Result<(), CommandFailure> {
         ]
     };
     let rows: Vec<_> = users.iter().map(row).collect();
-    say(&table(["ID", "NAME", "ORGANIZATION", "AGREEMENTS", "ROLES", "STATE"], &rows));
+    print_line(&table(["ID", "NAME", "ORGANIZATION", "AGREEMENTS", "ROLES", "STATE"], &rows));
     Ok(())
 }
 
@@ -416,7 +416,7 @@ pub(super) fn client(command: ClientCommand) -> Result<(), CommandFailure> {
             let made = on.open()?.add_client(&request, clock::now())?;
             let id = request.client_id;
             let secret = made.as_deref().map(|secret| ("client_secret", secret));
-            on.done(&format!("client {id:?} added"), json!({ "client_id": id }), secret);
+            on.print_done(&format!("client {id:?} added"), json!({ "client_id": id }), secret);
             Ok(())
         }
         ClientCommand::List { on } => list_clients(&on),
@@ -425,7 +425,7 @@ pub(super) fn client(command: ClientCommand) -> Result<(), CommandFailure> {
         ClientCommand::Secret { on, id } => {
             let secret = on.open()?.renew_client_secret(&id)?;
             let what = format!("client {id:?} has another secret");
-            on.done(&what, json!({ "client_id": id }), Some(("client_secret", &secret)));
+            on.print_done(&what, json!({ "client_id": id }), Some(("client_secret", &secret)));
             Ok(())
         }
     }
@@ -434,7 +434,7 @@ pub(super) fn client(command: ClientCommand) -> Result<(), CommandFailure> {
 fn set_client_active(on: &ArchiveArgs, id: &str, active: bool) -> Result<(), CommandFailure> {
     on.open()?.set_client_active(id, active, clock::now())?;
     let facts = json!({ "client_id": id, "active": active });
-    on.done(&format!("client {id:?} is {}", enabled(active)), facts, None);
+    on.print_done(&format!("client {id:?} is {}", enabled(active)), facts, None);
     Ok(())
 }
 
@@ -453,7 +453,7 @@ fn list_clients(on: &ArchiveArgs) -> Result<(), CommandFailure> {
                 "accessTokenSeconds": client.access_token_s,
             })
         };
-        say(&clients.iter().map(facts).collect::<Value>().to_string());
+        print_line(&clients.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
     let row = |client: &OAuthClient| {
@@ -475,7 +475,7 @@ fn list_clients(on: &ArchiveArgs) -> Result<(), CommandFailure> {
         ]
     };
     let rows: Vec<_> = clients.iter().map(row).collect();
-    say(&table(["CLIENT_ID", "NAME", "GRANTS", "REDIRECT URIS", "STATE"], &rows));
+    print_line(&table(["CLIENT_ID", "NAME", "GRANTS", "REDIRECT URIS", "STATE"], &rows));
     Ok(())
 }
 
@@ -484,16 +484,16 @@ pub(super) fn key(command: KeyCommand) -> Result<(), CommandFailure> {
         KeyCommand::Add { on, user, name } => {
             let added = on.open()?.add_key(&user, &name, clock::now())?;
             let id = added.id;
-            record::about(ObjectKind::Key, &id);
+            record::set_object(ObjectKind::Key, &id);
             let secret = added.secret.as_deref().map(|secret| ("key", secret));
             let what = format!("API key {id} of user {user:?} added");
-            on.done(&what, json!({ "id": id, "user": user, "name": name }), secret);
+            on.print_done(&what, json!({ "id": id, "user": user, "name": name }), secret);
             Ok(())
         }
         KeyCommand::List { on, user } => list_keys(&on, user),
         KeyCommand::Disable { on, id } => {
             on.open()?.revoke_key(id, clock::now())?;
-            on.done(
+            on.print_done(
                 &format!("API key {id} is revoked"),
                 json!({ "id": id, "active": false }),
                 None,
@@ -515,7 +515,7 @@ fn list_keys(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailur
                 "revoked": key.revoked,
             })
         };
-        say(&keys.iter().map(facts).collect::<Value>().to_string());
+        print_line(&keys.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
     let row = |key: &ListedKey| {
@@ -532,6 +532,6 @@ fn list_keys(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailur
         ]
     };
     let rows: Vec<_> = keys.iter().map(row).collect();
-    say(&table(["KEY_ID", "USER", "NAME", "CREATED", "STATE"], &rows));
+    print_line(&table(["KEY_ID", "USER", "NAME", "CREATED", "STATE"], &rows));
     Ok(())
 }

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::table::table;
-use super::{CommonArgs, CommandFailure, open_archive, say};
+use super::{CommonArgs, CommandFailure, open_archive, print_line};
 use crate::runtime::clock;
 use crate::runtime::config;
 use crate::runtime::config::NetworkList;
@@ -114,7 +114,7 @@ pub(super) fn run(command: AuditCommand) -> Result<(), CommandFailure> {
 
 fn print(events: &[ListedEvent], json: bool) {
     if json {
-        events.iter().for_each(|event| say(&facts(event).to_string()));
+        events.iter().for_each(|event| print_line(&facts(event).to_string()));
         return;
     }
     let row = |event: &ListedEvent| {
@@ -138,7 +138,7 @@ fn print(events: &[ListedEvent], json: bool) {
     };
     let rows: Vec<_> = events.iter().map(row).collect();
     let head = ["TIME", "ACTION", "OUTCOME", "USER", "CREDENTIAL", "ADDRESS", "OBJECT", "DETAIL"];
-    say(&table(head, &rows));
+    print_line(&table(head, &rows));
 }
 
 fn facts(event: &ListedEvent) -> Value {

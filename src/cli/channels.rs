@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{CommandFailure, accounts::ArchiveArgs, say, table::table};
+use super::{CommandFailure, accounts::ArchiveArgs, print_line, table::table};
 use crate::access::provisioning::{ChannelRequest, shown_settings, typed_settings};
 use crate::runtime::clock;
 use crate::runtime::limits::CHANNEL_SETTINGS_BYTES_MAX;
@@ -188,7 +188,7 @@ pub(super) fn channel(command: ChannelCommand) -> Result<(), CommandFailure> {
 
 fn done(on: &ArchiveArgs, id: &ChannelId, what: &str, active: bool) {
     let facts = json!({ "channel": id.to_string(), "active": active });
-    on.done(&format!("channel {:?} {what}", id.to_string()), facts, None);
+    on.print_done(&format!("channel {:?} {what}", id.to_string()), facts, None);
 }
 
 fn list_channels(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailure> {
@@ -205,7 +205,7 @@ fn list_channels(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFa
                 "active": channel.active,
             })
         };
-        say(&channels.iter().map(facts).collect::<Value>().to_string());
+        print_line(&channels.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
     let row = |channel: &Channel| {
@@ -219,7 +219,7 @@ fn list_channels(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFa
         ]
     };
     let rows: Vec<_> = channels.iter().map(row).collect();
-    say(&table(["CHANNEL", "METHOD", "FORMATS", "SETTINGS", "STATE"], &rows));
+    print_line(&table(["CHANNEL", "METHOD", "FORMATS", "SETTINGS", "STATE"], &rows));
     Ok(())
 }
 
@@ -229,7 +229,7 @@ pub(super) fn delivery(command: DeliveryCommand) -> Result<(), CommandFailure> {
         DeliveryCommand::Retry { on, id } => {
             on.open()?.retry_delivery(id, clock::now())?;
             let facts = json!({ "id": id.to_string(), "state": DeliveryState::Queued.as_str() });
-            on.done(&format!("delivery {id} is queued again"), facts, None);
+            on.print_done(&format!("delivery {id} is queued again"), facts, None);
             Ok(())
         }
     }
@@ -252,7 +252,7 @@ fn list_deliveries(on: &ArchiveArgs, state: Option<DeliveryState>) -> Result<(),
                 "error": delivery.error,
             })
         };
-        say(&deliveries.iter().map(facts).collect::<Value>().to_string());
+        print_line(&deliveries.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
     let row = |delivery: &Delivery| {
@@ -267,7 +267,7 @@ fn list_deliveries(on: &ArchiveArgs, state: Option<DeliveryState>) -> Result<(),
         ]
     };
     let rows: Vec<_> = deliveries.iter().map(row).collect();
-    say(&table(["ID", "STATE", "CHANNEL", "ITEM", "TRIES", "UPDATED", "ERROR"], &rows));
+    print_line(&table(["ID", "STATE", "CHANNEL", "ITEM", "TRIES", "UPDATED", "ERROR"], &rows));
     Ok(())
 }
 

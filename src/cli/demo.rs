@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{CommonArgs, CommandFailure, open_archive, say};
+use super::{CommonArgs, CommandFailure, open_archive, print_line};
 use crate::app::remove_demo_accounts;
 use crate::runtime::config;
 
@@ -29,23 +29,23 @@ pub(super) fn run(command: DemoCommand) -> Result<(), CommandFailure> {
     if json {
         let removed = outcome.removed.iter();
         let removed = removed.map(|(kind, name)| json!({ "kind": kind, "name": name }));
-        let kept = outcome.kept.iter();
+        let kept = outcome.retained.iter();
         let kept = kept.map(|(kind, name, why)| json!({ "kind": kind, "name": name, "why": why }));
         let line = json!({
             "removed": removed.collect::<Value>(),
             "kept": kept.collect::<Value>(),
         });
-        say(&line.to_string());
+        print_line(&line.to_string());
         return Ok(());
     }
     for (kind, name) in &outcome.removed {
-        say(&format!("removed: {kind} {name}"));
+        print_line(&format!("removed: {kind} {name}"));
     }
-    for (kind, name, why) in &outcome.kept {
-        say(&format!("kept: {kind} {name}: {why}"));
+    for (kind, name, why) in &outcome.retained {
+        print_line(&format!("kept: {kind} {name}: {why}"));
     }
-    if outcome.removed.is_empty() && outcome.kept.is_empty() {
-        say("there are no demo accounts");
+    if outcome.removed.is_empty() && outcome.retained.is_empty() {
+        print_line("there are no demo accounts");
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::health::{CertificateTrust, HealthReply, get};
 use super::table::table;
-use super::{CommandFailure, say};
+use super::{CommandFailure, print_line};
 use crate::app::doctor::{DoctorFinding, FindingLevel, examine};
 use crate::cluster::membership::limits::SKEW_S;
 use crate::runtime::clock;
@@ -20,13 +20,13 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
             let line = json!({
                 "level": one.level.as_str(), "about": one.about, "text": one.text,
             });
-            say(&line.to_string());
+            print_line(&line.to_string());
         }
     } else {
         let row = |one: &DoctorFinding| {
             [one.level.as_str().to_owned(), one.about.to_owned(), one.text.clone()]
         };
-        say(&table(["", "ABOUT", "FOUND"], &found.iter().map(row).collect::<Vec<_>>()));
+        print_line(&table(["", "ABOUT", "FOUND"], &found.iter().map(row).collect::<Vec<_>>()));
     }
     match found.iter().any(|one| one.level == FindingLevel::Problem) {
         true => Err(CommandFailure::Reported),
@@ -45,7 +45,7 @@ fn public_view(config: &Config) -> Result<Vec<DoctorFinding>, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::internal)?;
     Ok(match runtime.block_on(get(&url, CertificateTrust::Checked)) {
-        Ok(reply) => seen(&url, &reply),
+        Ok(reply) => public_answer(&url, &reply),
         Err(cause) => {
             let text = format!("{url}: {cause} (as seen from this machine)");
             vec![DoctorFinding::new(FindingLevel::Problem, "public", text)]
@@ -53,7 +53,7 @@ fn public_view(config: &Config) -> Result<Vec<DoctorFinding>, CommandFailure> {
     })
 }
 
-fn seen(url: &str, HealthReply { status, body, date }: &HealthReply) -> Vec<DoctorFinding> {
+fn public_answer(url: &str, HealthReply { status, body, date }: &HealthReply) -> Vec<DoctorFinding> {
     let is_ours = body["status"].is_string();
     let mut found = vec![match (*status, is_ours) {
         (200, true) => DoctorFinding::new(FindingLevel::Fine, "public", format!("{url}: ready")),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use reqwest::{Client, redirect::Policy};
 use serde_json::{Value, json};
 
-use super::{CommandFailure, complain, say};
+use super::{CommandFailure, print_error, print_line};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
@@ -16,7 +16,7 @@ use crate::runtime::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
 /// answered.
 ///
 /// Fails when nobody answers, and ends with status 1 when the service is not ready.
-pub(super) fn ask(config: &Config, base: Option<&str>, json: bool) -> Result<(), CommandFailure> {
+pub(super) fn check_service(config: &Config, base: Option<&str>, json: bool) -> Result<(), CommandFailure> {
     let base =
         base.map_or_else(|| address(config.server.listen, config.serves_tls()), str::to_owned);
     let url = format!("{}/health/ready", base.trim_end_matches('/'));
@@ -30,12 +30,12 @@ pub(super) fn ask(config: &Config, base: Option<&str>, json: bool) -> Result<(),
     if json {
         let reason = if ready { Value::Null } else { reason.into() };
         let facts = json!({ "url": url, "ready": ready, "status": status, "reason": reason });
-        say(&facts.to_string());
+        print_line(&facts.to_string());
     } else if ready {
-        say("ready");
+        print_line("ready");
     } else {
         let reason = reason.map(|words| format!(": {words}")).unwrap_or_default();
-        complain(&format!("{url} answered {status}{reason}"));
+        print_error(&format!("{url} answered {status}{reason}"));
     }
     if ready { Ok(()) } else { Err(CommandFailure::Reported) }
 }

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{CommandFailure, complain, open_archive, opened, record, say};
+use super::{CommandFailure, print_error, open_archive, report_opened, record, print_line};
 use crate::app::OpenArchive;
 use crate::archive::ingest::{
     self, IngestFailure, FoundFiles, IncomingPath, Ingest, LinesEvent, LinesTally, IngestedItem,
@@ -21,9 +21,9 @@ use crate::runtime::config::Config;
 use crate::storage::database::ItemWriteOutcome;
 use model::ItemKey;
 
-pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), CommandFailure> {
-    let archive = opened(OpenArchive::open_to_write(config)?);
-    let FoundFiles { incoming, lines, passed_over, failures } = ingest::find(paths);
+pub(super) fn ingest_paths(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), CommandFailure> {
+    let archive = report_opened(OpenArchive::open_to_write(config)?);
+    let FoundFiles { incoming, lines, skipped: passed_over, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
     let tally = Mutex::new(IngestTally::default());
     let report = |_: &IncomingPath, outcome: &Result<IngestedItem, IngestFailure>| {
@@ -36,15 +36,15 @@ pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<
         tally.lock().report(&outcome, json);
     }
     let ingest = archive.ingest(config)?;
-    ingest::take_in_all(&ingest, incoming, config.ingest_workers(), &clock::now, &report);
+    ingest::ingest_all(&ingest, incoming, config.ingest_workers(), &clock::now, &report);
     bar.finish_and_clear();
     let mut tally = tally.into_inner();
     for path in &lines {
-        tally.take_lines(&ingest, path, config.ingest_workers(), json);
+        tally.ingest_lines(&ingest, path, config.ingest_workers(), json);
     }
     tally.summary(passed_over, json);
     let IngestTally { created, replaced, failed } = &tally;
-    record::with(format!("{created} created, {replaced} replaced, {failed} failed"));
+    record::add_words(format!("{created} created, {replaced} replaced, {failed} failed"));
     if tally.failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
@@ -65,23 +65,23 @@ pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<
             Ok(key) => {
                 withdrawn += 1;
                 if json {
-                    say(&json!({ "item": key.to_string(), "status": "withdrawn" }).to_string());
+                    print_line(&json!({ "item": key.to_string(), "status": "withdrawn" }).to_string());
                 }
             }
             Err(error) => {
                 failed += 1;
                 if json {
                     let line = json!({ "name": name, "status": "failed", "error": error });
-                    say(&line.to_string());
+                    print_line(&line.to_string());
                 }
-                complain(&error);
+                print_error(&error);
             }
         }
     }
     if json {
-        say(&json!({ "withdrawn": withdrawn, "failed": failed }).to_string());
+        print_line(&json!({ "withdrawn": withdrawn, "failed": failed }).to_string());
     } else {
-        say(&format!("{withdrawn} withdrawn, {failed} failed"));
+        print_line(&format!("{withdrawn} withdrawn, {failed} failed"));
     }
     if failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
@@ -121,19 +121,19 @@ struct IngestTally {
 
 impl IngestTally {
     /// Takes a file of documents in. Of millions only what failed is told one by one.
-    fn take_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
+    fn ingest_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
         let length = fs::metadata(path).map_or(0, |facts| facts.len());
         let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
         let bar = bar(length, style, json);
         bar.set_message(path.display().to_string());
         let mut report = |event: LinesEvent<'_>| {
             match event {
-                LinesEvent::Failed(failure) => bar.suspend(|| tell(failure, json)),
+                LinesEvent::Failed(failure) => bar.suspend(|| report_failure(failure, json)),
                 LinesEvent::Bytes(bytes) => bar.set_position(bytes),
             }
             ControlFlow::Continue(())
         };
-        let of_file = ingest::take_in_lines(ingest, path, workers, &clock::now, &mut report);
+        let of_file = ingest::ingest_lines(ingest, path, workers, &clock::now, &mut report);
         bar.finish_and_clear();
         let LinesTally { created, replaced, failed, .. } = of_file;
         self.created += created;
@@ -141,7 +141,7 @@ impl IngestTally {
         self.failed += failed;
         if json {
             let path = path.display().to_string();
-            say(&json!({
+            print_line(&json!({
                 "path": path,
                 "status": "ended",
                 "created": created,
@@ -165,17 +165,17 @@ impl IngestTally {
                 }
                 if json {
                     let key = taken.key.to_string();
-                    say(&json!({ "item": key, "status": word, "warnings": taken.warnings })
+                    print_line(&json!({ "item": key, "status": word, "warnings": taken.warnings })
                         .to_string());
                 } else {
                     for warning in &taken.warnings {
-                        complain(&format!("{}: warning: {warning}", taken.key));
+                        print_error(&format!("{}: warning: {warning}", taken.key));
                     }
                 }
             }
             Err(failure) => {
                 self.failed += 1;
-                tell(failure, json);
+                report_failure(failure, json);
             }
         }
     }
@@ -183,7 +183,7 @@ impl IngestTally {
     fn summary(&self, passed_over: usize, json: bool) {
         let Self { created, replaced, failed } = self;
         if json {
-            say(&json!({
+            print_line(&json!({
                 "created": created,
                 "replaced": replaced,
                 "failed": failed,
@@ -196,12 +196,12 @@ impl IngestTally {
         if passed_over > 0 {
             text.push_str(&format!("; {passed_over} other files passed over"));
         }
-        say(&text);
+        print_line(&text);
     }
 }
 
 /// Tells of something that was not taken in.
-fn tell(failure: &IngestFailure, json: bool) {
+fn report_failure(failure: &IngestFailure, json: bool) {
     if json {
         let path = failure.path.display().to_string();
         let mut line =
@@ -209,7 +209,7 @@ fn tell(failure: &IngestFailure, json: bool) {
         if let Some(number) = failure.line {
             line["line"] = json!(number);
         }
-        say(&line.to_string());
+        print_line(&line.to_string());
     }
-    complain(&failure.to_string());
+    print_error(&failure.to_string());
 }

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{CommonArgs, CommandFailure, complain, open_archive, opened, record, say};
+use super::{CommonArgs, CommandFailure, print_error, open_archive, report_opened, record, print_line};
 use crate::app::OpenArchive;
 use crate::app::backup::{self, CopyEvent, RestoreReport, CopyTally, BackupRequest};
 use crate::app::check::{self, CheckRequest, CheckDepth, InterruptedCheck, ArchiveProblem, CheckReport};
@@ -26,13 +26,13 @@ const NOT_ALL_READ: &str = "; not all items could be read, so originals that onl
 /// Prints a problem: what remains to standard error.
 fn print(problem: &ArchiveProblem, json: bool) {
     if json && problem.is_warning() {
-        say(&json!({ "warning": problem.to_string() }).to_string());
+        print_line(&json!({ "warning": problem.to_string() }).to_string());
     } else if json {
-        say(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
+        print_line(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
     } else if problem.remains() {
-        complain(&problem.to_string());
+        print_error(&problem.to_string());
     } else {
-        say(&problem.to_string());
+        print_line(&problem.to_string());
     }
 }
 
@@ -68,14 +68,14 @@ impl CheckArgs {
 
 pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Result<(), CommandFailure> {
     let archive = match request.repair {
-        true => opened(OpenArchive::open_to_write(config)?),
-        false => opened(OpenArchive::open(config)?),
+        true => report_opened(OpenArchive::open_to_write(config)?),
+        false => report_opened(OpenArchive::open(config)?),
     };
     if let Some(warning) = config.hidden_clients() {
-        complain(&format!("warning: {warning}"));
+        print_error(&format!("warning: {warning}"));
     }
     let report = check::check(&archive, config, request, &|problem| print(problem, json))?;
-    let CheckReport { originals, read, earlier, remaining, removed, whole } = report;
+    let CheckReport { originals, read, earlier, remaining, removed, is_complete: whole } = report;
     if json {
         let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
             "removed": removed, "allItemsRead": whole });
@@ -83,7 +83,7 @@ pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Resul
             line["resumed"] =
                 json!({ "originals": originals, "problems": problems, "began": began });
         }
-        say(&line.to_string());
+        print_line(&line.to_string());
     } else {
         let mut text = format!("{originals} originals checked, {remaining} problems");
         if let CheckDepth::Quick { .. } = request.depth {
@@ -103,7 +103,7 @@ pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Resul
         if !whole {
             text.push_str(NOT_ALL_READ);
         }
-        say(&text);
+        print_line(&text);
     }
     if remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
@@ -224,7 +224,7 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     if json {
         let line = json!({ "place": place, "originals": originals, "read": read,
             "problems": problems, "unnamed": unnamed });
-        say(&line.to_string());
+        print_line(&line.to_string());
     } else {
         let fits = if problems == 0 { "fits" } else { "does not fit" };
         let mut text = format!(
@@ -233,7 +233,7 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
         if unnamed > 0 {
             text.push_str(&format!("; {unnamed} more are there, which does no harm"));
         }
-        say(&text);
+        print_line(&text);
     }
     if problems > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
@@ -248,8 +248,8 @@ fn copy_place<'a>(
             let message = "--originals-only: name a folder or --bucket, not both";
             Err(CommandFailure::Usage(message.to_owned()))
         }
-        (Some(bucket), None) => Ok(CopyLocation::Elsewhere(bucket)),
-        (None, Some(folder)) => Ok(CopyLocation::Within(folder)),
+        (Some(bucket), None) => Ok(CopyLocation::Bucket(bucket)),
+        (None, Some(folder)) => Ok(CopyLocation::Folder(folder)),
         (None, None) => {
             let message = "--originals-only: name a folder or --bucket";
             Err(CommandFailure::Usage(message.to_owned()))
@@ -258,19 +258,19 @@ fn copy_place<'a>(
 }
 
 /// Says what became of originals that were copied alone.
-fn copied(place: CopyLocation<'_>, tally: CopyTally, lost: usize, json: bool) -> Result<(), CommandFailure> {
-    let CopyTally { copied, copied_bytes, there, pruned: _ } = tally;
+fn report_copied(place: CopyLocation<'_>, tally: CopyTally, lost: usize, json: bool) -> Result<(), CommandFailure> {
+    let CopyTally { copied, copied_bytes, present: there, pruned: _ } = tally;
     if json {
         let line = json!({ "place": place.print(), "copied": copied, "copiedBytes": copied_bytes,
             "there": there, "lost": lost });
-        say(&line.to_string());
+        print_line(&line.to_string());
     } else {
         let mut text =
             format!("{}: {copied} originals copied, {there} there already", place.print());
         if lost > 0 {
             text.push_str(&format!("; {lost} could not be copied"));
         }
-        say(&text);
+        print_line(&text);
     }
     if lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
@@ -279,13 +279,13 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
     let BackupArgs { prune, verify, without_key, bucket, originals_only, target } = wanted;
     let (bucket, target) = (bucket.as_ref(), target.as_deref());
     let bar = CopyProgressBar::new(json);
-    let hear = |heard: CopyEvent<'_>| bar.hear(heard);
+    let hear = |heard: CopyEvent<'_>| bar.update(heard);
     let Some(target) = target.filter(|_| !originals_only) else {
         let place = copy_place(target, bucket)?;
         let done = copies::copy_originals(config, place, *verify, &hear);
         bar.shown.finish_and_clear();
         let (tally, lost) = done?;
-        return copied(place, tally, lost, json);
+        return report_copied(place, tally, lost, json);
     };
     let (prune, verify, without_key) = (*prune, *verify, *without_key);
     let wanted = BackupRequest { target, bucket, prune, verify, without_key };
@@ -293,18 +293,18 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
     bar.shown.finish_and_clear();
     let (manifest, tally) = made?;
     if manifest.secrets_key_file.is_some() {
-        record::with("with the key of its secrets");
+        record::add_words("with the key of its secrets");
     }
     // What opens the archive opens it after the copy: nothing that fails here loses a backup.
-    backup::open_to_record(config).iter().for_each(record::opened);
-    let CopyTally { copied, copied_bytes, there, pruned } = tally;
+    backup::open_to_record(config).iter().for_each(record::set_database);
+    let CopyTally { copied, copied_bytes, present: there, pruned } = tally;
     if json {
         let mut line = serde_json::to_value(&manifest).unwrap_or_default();
         line["copied"] = copied.into();
         line["copiedBytes"] = copied_bytes.into();
         line["there"] = there.into();
         line["pruned"] = pruned.into();
-        say(&line.to_string());
+        print_line(&line.to_string());
     } else {
         let mut text = format!(
             "{}: {} items, {} originals ({copied} copied, {there} there already), schema {}",
@@ -325,7 +325,7 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
         if manifest.lost > 0 {
             text.push_str(&format!("; {} are lost, see `wirephoto check`", manifest.lost));
         }
-        say(&text);
+        print_line(&text);
     }
     if manifest.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
@@ -334,19 +334,19 @@ pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Resu
     let RestoreArgs { rebuild, bucket, originals_only, source } = wanted;
     let (bucket, source) = (bucket.as_ref(), source.as_deref());
     let bar = CopyProgressBar::new(json);
-    let hear = |heard: CopyEvent<'_>| bar.hear(heard);
+    let hear = |heard: CopyEvent<'_>| bar.update(heard);
     let Some(source) = source.filter(|_| !originals_only) else {
         let place = copy_place(source, bucket)?;
         let done = copies::restore_originals(config, place, &hear);
         bar.shown.finish_and_clear();
         let (tally, lost) = done?;
-        return copied(place, tally, lost, json);
+        return report_copied(place, tally, lost, json);
     };
     let restored = backup::restore(config, source, bucket, &hear);
     bar.shown.finish_and_clear();
     let RestoreReport { tally, lost, lacks } = restored?;
     if let Some(lacks) = &lacks {
-        complain(lacks);
+        print_error(lacks);
     }
     // What a check says of it; that nothing is derived yet is no fault then.
     let archive = open_archive(config)?;
@@ -373,9 +373,9 @@ pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Resu
     let originals = report.originals;
     if json {
         let line = json!({ "originals": originals, "copied": tally.copied,
-            "there": tally.there, "lost": lost, "problems": problems, "underived": waiting,
-            "allItemsRead": report.whole });
-        say(&line.to_string());
+            "there": tally.present, "lost": lost, "problems": problems, "underived": waiting,
+            "allItemsRead": report.is_complete });
+        print_line(&line.to_string());
     } else {
         let mut text = format!(
             "{}: {originals} originals restored and checked, {problems} problems",
@@ -387,10 +387,10 @@ pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Resu
                  at first, or by `wirephoto check --repair`"
             ));
         }
-        if !report.whole {
+        if !report.is_complete {
             text.push_str(NOT_ALL_READ);
         }
-        say(&text);
+        print_line(&text);
     }
     if problems + lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
@@ -410,7 +410,7 @@ impl CopyProgressBar {
         Self { shown: style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)) }
     }
 
-    fn hear(&self, heard: CopyEvent<'_>) {
+    fn update(&self, heard: CopyEvent<'_>) {
         match heard {
             CopyEvent::Pages(done, all) => {
                 self.shown.set_message("pages");
@@ -423,7 +423,7 @@ impl CopyProgressBar {
                 self.shown.set_position(0);
             }
             CopyEvent::Original => self.shown.inc(1),
-            CopyEvent::Failed(why) => self.shown.suspend(|| complain(why)),
+            CopyEvent::Failed(why) => self.shown.suspend(|| print_error(why)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{CommandFailure, complain, open_archive, say, tell_upgrade};
+use super::{CommandFailure, print_error, open_archive, print_line, report_upgrade};
 use crate::app::backup::{CopyEvent, CopyTally};
 use crate::app::migrate::{self, MigrationReport, MigrationRequest};
 use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
@@ -28,7 +28,7 @@ pub(super) struct MigrateArgs {
 
 pub(super) fn migrate(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
     if given.undo {
-        return take_back(config, given, json);
+        return undo_migration(config, given, json);
     }
     let usage = |words: String| Err(CommandFailure::Usage(words));
     if given.to.is_none() && given.store.is_none() {
@@ -62,13 +62,13 @@ pub(super) fn migrate(config: &Config, given: &MigrateArgs, json: bool) -> Resul
         CopyEvent::Pages(..) => {}
         CopyEvent::Originals(_) => originals.set_message("originals"),
         CopyEvent::Original => originals.inc(1),
-        CopyEvent::Failed(why) => originals.suspend(|| complain(why)),
+        CopyEvent::Failed(why) => originals.suspend(|| print_error(why)),
     };
     let moved = migrate::migrate(config, wanted, &hear, hear_rows);
     bar.finish_and_clear();
     let moved = moved?;
-    tell_upgrade(moved.upgraded);
-    say(&told(&moved, wanted, json));
+    report_upgrade(moved.upgraded);
+    print_line(&print_report(&moved, wanted, json));
     if moved.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
@@ -81,7 +81,7 @@ fn bar(json: bool) -> ProgressBar {
     style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
 }
 
-fn told(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: bool) -> String {
+fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: bool) -> String {
     let MigrationReport { rows, originals, derived, lost, upgraded: _, key } = moved;
     if json {
         let tables = |rows: &MigratedRows| {
@@ -90,7 +90,7 @@ fn told(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: bool) -> St
         };
         let copied = |tally: &CopyTally| {
             json!({ "copied": tally.copied, "copiedBytes": tally.copied_bytes,
-                "there": tally.there })
+                "there": tally.present })
         };
         let line = json!({
             "rows": rows.as_ref().map(tables),
@@ -103,7 +103,7 @@ fn told(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: bool) -> St
         return line.to_string();
     }
     let mut text = Vec::new();
-    if let Some(CopyTally { copied, there, .. }) = originals {
+    if let Some(CopyTally { copied, present: there, .. }) = originals {
         text.push(format!(
             "{copied} originals and {derived} derived files copied, {there} originals were there"
         ));
@@ -147,7 +147,7 @@ fn told(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: bool) -> St
 }
 
 /// Has the archive live here after all.
-fn take_back(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
+fn undo_migration(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
     if given.to.is_none() && !given.force {
         let words = "--undo needs --to: nobody may live in the new database; --force does not ask it, \
                      for one that is gone for good";
@@ -155,8 +155,8 @@ fn take_back(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), Com
     }
     let to = given.to.as_deref().map(DatabaseUrl::parse).transpose();
     let to = to.map_err(|why| CommandFailure::Usage(format!("--to: {why}")))?;
-    let home = migrate::take_back(&open_archive(config)?, config, to.as_ref())?;
-    say(&match json {
+    let home = migrate::undo_migration(&open_archive(config)?, config, to.as_ref())?;
+    print_line(&match json {
         true => json!({ "movedTo": home, "switched": false }).to_string(),
         false => format!("the archive lives here again, and not in {home}"),
     });

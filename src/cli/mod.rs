@@ -414,42 +414,42 @@ pub fn main() -> ExitCode {
     match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandFailure::Usage(message)) => {
-            complain(&message);
+            print_error(&message);
             ExitCode::from(2)
         }
         Err(CommandFailure::Reported) => ExitCode::FAILURE,
         Err(CommandFailure::Failed(error)) => {
-            complain(&error.to_string());
+            print_error(&error.to_string());
             ExitCode::FAILURE
         }
     }
 }
 
 /// Prints to standard error; a closed one leaves nobody to tell.
-fn complain(message: &str) {
+fn print_error(message: &str) {
     drop(writeln!(io::stderr(), "wirephoto: {message}"));
 }
 
 /// Prints to standard output; a reader that went away is no failure of ours.
-fn say(text: &str) {
+fn print_line(text: &str) {
     drop(writeln!(io::stdout(), "{text}"));
 }
 
 /// Opens the archive for a command.
 fn open_archive(config: &Config) -> Result<OpenArchive, CommandFailure> {
-    Ok(opened(OpenArchive::open_unsettled(config)?))
+    Ok(report_opened(OpenArchive::open_without_ownership(config)?))
 }
 
 /// Says of an archive that was opened that its database was brought up to date. What serves has a log for that.
-fn opened(archive: OpenArchive) -> OpenArchive {
-    tell_upgrade(archive.db.upgraded());
-    record::opened(&archive.db);
+fn report_opened(archive: OpenArchive) -> OpenArchive {
+    report_upgrade(archive.db.upgraded());
+    record::set_database(&archive.db);
     archive
 }
 
-fn tell_upgrade(upgraded: Option<(i64, i64)>) {
+fn report_upgrade(upgraded: Option<(i64, i64)>) {
     if let Some((from, to)) = upgraded {
-        complain(&format!(
+        print_error(&format!(
             "the database was brought from schema {from} to {to}; earlier versions of wirephoto cannot \
              use it now"
         ));
@@ -457,7 +457,7 @@ fn tell_upgrade(upgraded: Option<(i64, i64)>) {
 }
 
 fn run(command: CliCommand) -> Result<(), CommandFailure> {
-    record::run(record::of(&command), || dispatch(command))
+    record::run(record::audit_extent(&command), || dispatch(command))
 }
 
 fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
@@ -471,7 +471,7 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
             serve(common.sources(&flags), DemoFlags { wanted: demo, public: demo_public })
         }
         CliCommand::Ingest { common, json, paths } => {
-            ingest::take_in(&common.config()?, &paths, json)
+            ingest::ingest_paths(&common.config()?, &paths, json)
         }
         CliCommand::Withdraw { common, json, uris } => {
             ingest::withdraw(&common.config()?, &uris, json)
@@ -514,30 +514,30 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
             bench(&sources, &within, &files, BenchEffort::seconds(seconds), json)
         }
         CliCommand::Health { common, url, json } => {
-            health::ask(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
+            health::check_service(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
         }
         CliCommand::Man { dir } => manual::write(dir.as_deref()),
         CliCommand::Completions { shell } => {
             manual::completions(shell);
             Ok(())
         }
-        CliCommand::Pdf(arguments) => programs::pdf(&arguments).map_err(said),
-        CliCommand::Limited(arguments) => programs::limited(&arguments).map_err(said),
+        CliCommand::Pdf(arguments) => programs::pdf(&arguments).map_err(program_failure),
+        CliCommand::Limited(arguments) => programs::limited(&arguments).map_err(program_failure),
         CliCommand::Config { common, json } => print_config(&common.sources(&[]), json),
     }
 }
 
 /// The words of a command that another process of ours reads.
-fn said(words: String) -> CommandFailure {
+fn program_failure(words: String) -> CommandFailure {
     CommandFailure::Failed(Error::new(ErrorKind::InvalidArgument, words))
 }
 
 fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let items = open_archive(config)?.request_reindex()?;
     if json {
-        say(&json!({ "items": items }).to_string());
+        print_line(&json!({ "items": items }).to_string());
     } else {
-        say(&format!(
+        print_line(&format!(
             "every process that searches builds a new index of {items} items beside the one it has; one \
              that starts later does so then"
         ));
@@ -567,22 +567,22 @@ fn serve(sources: SettingSources, DemoFlags { wanted: demo, public }: DemoFlags)
     if !demo && let Some(warning) = app::demo_warning(&archive.db)? {
         tracing::warn!("{warning}");
     }
-    let (node, keeper) = archive.live(&config)?;
+    let (node, keeper) = archive.join_cluster(&config)?;
     if let Some(place) = &place {
         // Of several that start, the others find all of it there.
-        let take_in = || app::take_in_demo(&archive, &config, place);
-        let count = node.alone(ClusterLease::Starting, take_in)?;
+        let take_in = || app::ingest_demo(&archive, &config, place);
+        let count = node.run_exclusively(ClusterLease::Starting, take_in)?;
         if count > 0 {
-            say(&format!("took in {count} items of the demo archive"));
+            print_line(&format!("took in {count} items of the demo archive"));
         }
     }
     let server = ServerProcess::start(ServerLaunch { config, sources, logs }, archive, node, keeper)?;
-    say(&format!("listening on {}", server.url()));
+    print_line(&format!("listening on {}", server.url()));
     if let Some(url) = server.admin_url() {
-        say(&format!("metrics at {url}/metrics"));
+        print_line(&format!("metrics at {url}/metrics"));
     }
     if demo {
-        say(&demo::text(server.public_url()));
+        print_line(&demo::text(server.public_url()));
     }
     server.run()?;
     Ok(())
@@ -611,14 +611,14 @@ fn measure(setup: &BenchSetup<'_>, json: bool) -> Result<(), CommandFailure> {
     });
     bar.finish_and_clear();
     match measured {
-        Ok(report) if json => say(&report.json().to_string()),
-        Ok(report) => say(report.table().trim_end()),
+        Ok(report) if json => print_line(&report.json().to_string()),
+        Ok(report) => print_line(report.table().trim_end()),
         Err(BenchError::Files(failures)) => {
-            failures.iter().for_each(|failure| complain(&failure.to_string()));
+            failures.iter().for_each(|failure| print_error(&failure.to_string()));
             return Err(CommandFailure::Reported);
         }
         Err(BenchError::Interrupted) => {
-            complain("interrupted");
+            print_error("interrupted");
             return Err(CommandFailure::Reported);
         }
         Err(BenchError::Failed(error)) => return Err(error.into()),
@@ -644,14 +644,14 @@ fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailu
                 })
             })
             .collect();
-        say(&json!(rows).to_string());
+        print_line(&json!(rows).to_string());
         return Ok(());
     }
     let mut section = "";
     for row in &rows {
         let (this, key) = row.name.split_once('.').unwrap_or_default();
         if this != section {
-            say(&format!("{}[{this}]", if section.is_empty() { "" } else { "\n" }));
+            print_line(&format!("{}[{this}]", if section.is_empty() { "" } else { "\n" }));
             section = this;
         }
         let value = if row.value.is_empty() { "\"\"" } else { &row.value };
@@ -662,7 +662,7 @@ fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailu
             (false, false) => format!("{}, default {}", row.origin.as_str(), row.default),
         };
         let reloads = if row.reloads { ", changes on SIGHUP" } else { "" };
-        say(&format!("{key} = {value}{unit}  ({default}{reloads})\n    {}", row.doc));
+        print_line(&format!("{key} = {value}{unit}  ({default}{reloads})\n    {}", row.doc));
     }
     Ok(())
 }

@@ -3,30 +3,30 @@
 use serde_json::{Value, json};
 
 use super::table::table;
-use super::{CommandFailure, open_archive, say};
-use crate::cluster::membership::{self, ObservedNode, limits::STILL};
+use super::{CommandFailure, open_archive, print_line};
+use crate::cluster::membership::{self, ObservedNode, limits::HEARTBEAT_TIMEOUT};
 use crate::runtime::config::Config;
 
 /// Lists them, once it was seen which of them live.
 pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
-    let nodes = membership::observe(&open_archive(config)?.db, STILL)?;
+    let nodes = membership::observe(&open_archive(config)?.db, HEARTBEAT_TIMEOUT)?;
     if json {
         let facts = |one: &ObservedNode| {
             json!({
                 "node": one.row.node,
                 "role": one.row.role,
-                "beats": one.beats,
-                "beat": one.row.beat,
+                "beats": one.is_beating,
+                "beat": one.row.heartbeat,
                 "lastSign": one.row.seen.to_string(),
                 "leases": one.leases,
-                "life": one.row.life.to_string(),
+                "life": one.row.incarnation.to_string(),
             })
         };
-        say(&nodes.iter().map(facts).collect::<Value>().to_string());
+        print_line(&nodes.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
     let row = |one: &ObservedNode| {
-        let beats = match one.beats {
+        let beats = match one.is_beating {
             Some(true) => "yes",
             Some(false) => "no",
             None => "alone",
@@ -37,10 +37,10 @@ pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
             beats.to_owned(),
             one.row.seen.to_string(),
             one.leases.join(", "),
-            one.row.life.to_string(),
+            one.row.incarnation.to_string(),
         ]
     };
     let rows: Vec<_> = nodes.iter().map(row).collect();
-    say(&table(["NODE", "ROLE", "BEATS", "LAST SIGN", "LEASES", "LIFE"], &rows));
+    print_line(&table(["NODE", "ROLE", "BEATS", "LAST SIGN", "LEASES", "LIFE"], &rows));
     Ok(())
 }

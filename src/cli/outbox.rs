@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::accounts::ArchiveArgs;
 use super::table::table;
-use super::{CommandFailure, say};
+use super::{CommandFailure, print_line};
 use crate::distribution::notifications::MessageChoice;
 use crate::runtime::clock;
 use model::account::{OutboxMessage, MessageState};
@@ -56,12 +56,12 @@ pub(super) fn run(command: OutboxCommand) -> Result<(), CommandFailure> {
         OutboxCommand::List { on, state } => list(&on, state),
         OutboxCommand::Retry { on, id, all: _ } => {
             let count = on.outbox()?.retry(which(id), clock::now())?;
-            done(&on, count, "queued again");
+            print_done(&on, count, "queued again");
             Ok(())
         }
         OutboxCommand::Drop { on, id, all: _ } => {
             let count = on.outbox()?.discard(which(id))?;
-            done(&on, count, "removed");
+            print_done(&on, count, "removed");
             Ok(())
         }
     }
@@ -71,9 +71,9 @@ fn which(id: Option<Uuid>) -> MessageChoice {
     id.map_or(MessageChoice::Parked, MessageChoice::One)
 }
 
-fn done(on: &ArchiveArgs, count: usize, what: &str) {
+fn print_done(on: &ArchiveArgs, count: usize, what: &str) {
     let noun = if count == 1 { "message" } else { "messages" };
-    on.done(&format!("{count} {noun} {what}"), json!({ "messages": count }), None);
+    on.print_done(&format!("{count} {noun} {what}"), json!({ "messages": count }), None);
 }
 
 fn list(on: &ArchiveArgs, state: Option<MessageState>) -> Result<(), CommandFailure> {
@@ -92,7 +92,7 @@ fn list(on: &ArchiveArgs, state: Option<MessageState>) -> Result<(), CommandFail
                 "error": message.error,
             })
         };
-        say(&messages.iter().map(facts).collect::<Value>().to_string());
+        print_line(&messages.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
     let row = |message: &OutboxMessage| {
@@ -107,6 +107,6 @@ fn list(on: &ArchiveArgs, state: Option<MessageState>) -> Result<(), CommandFail
         ]
     };
     let rows: Vec<_> = messages.iter().map(row).collect();
-    say(&table(["ID", "KIND", "STATE", "USER", "TRIES", "CREATED", "ERROR"], &rows));
+    print_line(&table(["ID", "KIND", "STATE", "USER", "TRIES", "CREATED", "ERROR"], &rows));
     Ok(())
 }

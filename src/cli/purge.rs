@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{CommandFailure, ingest::item_of, open_archive, say};
+use super::{CommandFailure, ingest::item_of, open_archive, print_line};
 use crate::distribution::cdn::{self, PurgeRequest};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
@@ -28,8 +28,8 @@ pub(super) fn purge(
         false => CommandFailure::Failed(error),
     })?;
     match json {
-        true => say(&json!({ "keys": count }).to_string()),
-        false => say(&format!("{count} keys are told to the CDN by the running service")),
+        true => print_line(&json!({ "keys": count }).to_string()),
+        false => print_line(&format!("{count} keys are told to the CDN by the running service")),
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::CliCommand;
 use super::CommandFailure;
 use super::accounts::{ClientCommand, KeyCommand, UserCommand};
 use super::channels::{ChannelCommand, DeliveryCommand};
-use super::complain;
+use super::print_error;
 use super::demo::DemoCommand;
 use super::keep::{BackupCommand, CheckArgs};
 use super::outbox::OutboxCommand;
@@ -56,17 +56,17 @@ fn running() -> MutexGuard<'static, RunningCommand> {
 }
 
 /// Says which database the command works on.
-pub(super) fn opened(db: &Db) {
+pub(super) fn set_database(db: &Db) {
     running().db = Some(db.clone());
 }
 
 /// Names the object of the command's event, where only the command finds it out.
-pub(super) fn about(kind: ObjectKind, id: &impl ToString) {
+pub(super) fn set_object(kind: ObjectKind, id: &impl ToString) {
     running().object = Some((kind, id.to_string()));
 }
 
 /// Adds words to the command's event, such as numbers that it ends with.
-pub(super) fn with(words: impl Into<String>) {
+pub(super) fn add_words(words: impl Into<String>) {
     running().words = Some(words.into());
 }
 
@@ -85,7 +85,7 @@ fn event_about(
 }
 
 /// What is recorded of `command`.
-pub(super) fn of(command: &CliCommand) -> AuditExtent {
+pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
     match command {
         CliCommand::Serve { .. }
         | CliCommand::Nodes { .. }
@@ -237,7 +237,7 @@ pub(super) fn run(
         let (AuditExtent::Whole(event), Some(db)) = (recorded, &running.db) else { return outcome };
         let written = write(event, db, &running, &outcome);
         if let (Ok(()), Err(cause)) = (&outcome, written) {
-            complain(&format!("the audit log has no event of this command: {cause}"));
+            print_error(&format!("the audit log has no event of this command: {cause}"));
         }
         outcome
     })
@@ -257,7 +257,7 @@ fn write(
     if let Some(more) = &running.words {
         words = format!("{words}: {more}");
     }
-    let event = audit::event(command.action).ended(ended).with(words);
+    let event = audit::event(command.action).with_outcome(ended).with_detail(words);
     let object = running.object.clone().or(command.object);
     db.write_blocking(move |tx| tx.write_audit(&named(tx, event, object)?))
 }
@@ -270,8 +270,8 @@ fn named(
 ) -> Result<AuditEvent, DbError> {
     let Some((kind, id)) = object else { return Ok(event) };
     if kind != ObjectKind::User {
-        return Ok(event.about(kind, id));
+        return Ok(event.with_object(kind, id));
     }
     let user = tx.as_read().find_user_by_name(&id)?;
-    Ok(user.iter().fold(event, |event, (user, _)| event.about(kind, user.id)))
+    Ok(user.iter().fold(event, |event, (user, _)| event.with_object(kind, user.id)))
 }

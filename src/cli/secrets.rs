@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{CommonArgs, CommandFailure, open_archive, say};
+use super::{CommonArgs, CommandFailure, open_archive, print_line};
 use crate::app::secrets::rotate;
 use crate::runtime::config;
 use crate::storage::secrets::KeySource;
@@ -36,7 +36,7 @@ pub(super) fn run(command: SecretsCommand) -> Result<(), CommandFailure> {
             "signingKeys": count.signing_keys,
             "others": count.states,
         });
-        say(&line.to_string());
+        print_line(&line.to_string());
         return Ok(());
     }
     let then = match &rotated.source {
@@ -45,7 +45,7 @@ pub(super) fn run(command: SecretsCommand) -> Result<(), CommandFailure> {
         }
         KeySource::Setting => "remove the old key from secrets.key on every node".to_owned(),
     };
-    say(&format!(
+    print_line(&format!(
         "{} secrets are encrypted with key {} in place of {}; {then}",
         count.total(),
         rotated.after,

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{CommonArgs, CommandFailure, complain, open_archive, say, table::table};
+use super::{CommonArgs, CommandFailure, print_error, open_archive, print_line, table::table};
 use crate::access::oauth::SigningKeys;
 use crate::runtime::clock;
 use crate::runtime::config;
@@ -40,8 +40,8 @@ pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
             let keys = SigningKeys::new(open_archive(&config)?.db);
             let kid = keys.rotate(clock::now())?;
             match json {
-                true => say(&json!({ "kid": kid }).to_string()),
-                false => complain(&format!("id tokens are signed with the new key {kid}")),
+                true => print_line(&json!({ "kid": kid }).to_string()),
+                false => print_error(&format!("id tokens are signed with the new key {kid}")),
             }
             Ok(())
         }
@@ -65,7 +65,7 @@ fn list(keys: &[ListedSigningKey], access_token_s: u32, json: bool) {
                 "publishedUntil": key.retired.map(until),
             })
         };
-        say(&keys.iter().map(facts).collect::<Value>().to_string());
+        print_line(&keys.iter().map(facts).collect::<Value>().to_string());
         return;
     }
     let row = |key: &ListedSigningKey| {
@@ -76,5 +76,5 @@ fn list(keys: &[ListedSigningKey], access_token_s: u32, json: bool) {
         [key.kid.clone(), key.created.to_string(), state]
     };
     let rows: Vec<_> = keys.iter().map(row).collect();
-    say(&table(["KID", "CREATED", "STATE"], &rows));
+    print_line(&table(["KID", "CREATED", "STATE"], &rows));
 }

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{CommonArgs, CommandFailure, complain, say};
+use super::{CommonArgs, CommandFailure, print_error, print_line};
 use crate::app::ownership::{self, AdoptionReport};
 
 /// What is done with it.
@@ -30,20 +30,20 @@ pub(super) enum StoreCommand {
 pub(super) fn run(command: StoreCommand) -> Result<(), CommandFailure> {
     let StoreCommand::Adopt { common, force, json } = command;
     let adopted = ownership::adopt(&common.config()?, force)?;
-    let AdoptionReport { archive, before, store, named, missing } = adopted;
+    let AdoptionReport { archive, previous: before, store, named, missing } = adopted;
     if json {
         let facts = json!({
             "store": store, "archive": archive, "before": before,
             "originals": named, "missing": missing,
         });
-        say(&facts.to_string());
+        print_line(&facts.to_string());
         return Ok(());
     }
     let before = before.filter(|before| *before != archive);
     let before = before.map(|id| format!(" (before: {id})")).unwrap_or_default();
-    say(&format!("{store} belongs to the archive {archive} now{before}"));
+    print_line(&format!("{store} belongs to the archive {archive} now{before}"));
     if missing > 0 {
-        complain(&format!(
+        print_error(&format!(
             "{missing} of {named} originals are not in it; `wirephoto check` names their items"
         ));
     }

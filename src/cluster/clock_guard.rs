@@ -7,12 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{CLOCK_JUMP, CLOCK_NOTED, CLOCK_STRANGE, CLOCK_TRUST};
+use crate::runtime::limits::{CLOCK_JUMP, CLOCK_SAVE_INTERVAL, CLOCK_SUSPECT_DRIFT, CLOCK_TRUST};
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
 
 /// Where the database has the note of the last life: a [`ClockNote`], with the name of the node behind it.
-const NAME: &str = "clock";
+const CLOCK_NOTE: &str = "clock";
 /// What a note begins with while the clock is not believed.
 const DOUBTED: &str = "doubted ";
 
@@ -31,7 +31,7 @@ struct ClockState {
     /// Since when the clock is believed again, if it ever was not.
     since: Option<Stopwatch>,
     /// The note that was written last, with the time since.
-    noted: Option<(ClockNote, Stopwatch)>,
+    last_note: Option<(ClockNote, Stopwatch)>,
 }
 
 /// What the next life is told of the clock: the time of day, and whether it was doubted. Otherwise
@@ -39,31 +39,31 @@ struct ClockState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClockNote {
     at: Timestamp,
-    doubted: bool,
+    is_doubted: bool,
 }
 
 impl ClockNote {
     fn parse(text: &str) -> Option<Self> {
         let at = text.strip_prefix(DOUBTED);
-        Some(Self { at: at.unwrap_or(text).parse().ok()?, doubted: at.is_some() })
+        Some(Self { at: at.unwrap_or(text).parse().ok()?, is_doubted: at.is_some() })
     }
 
     /// Why the clock, which says `now`, is not to be believed at a start.
     ///
     /// A machine that was off for months looks like one whose clock runs months ahead: it is
     /// believed after [`CLOCK_TRUST`], like every other one.
-    fn doubt(&self, now: Timestamp) -> Option<&'static str> {
+    fn doubt_reason(&self, now: Timestamp) -> Option<&'static str> {
         let away = now.duration_since(self.at).unsigned_abs();
-        if away >= CLOCK_STRANGE {
+        if away >= CLOCK_SUSPECT_DRIFT {
             return Some("it is far from where it was when the service ran last");
         }
-        self.doubted.then_some("it had just jumped when the service ended")
+        self.is_doubted.then_some("it had just jumped when the service ended")
     }
 }
 
 impl std::fmt::Display for ClockNote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", if self.doubted { DOUBTED } else { "" }, self.at)
+        write!(f, "{}{}", if self.is_doubted { DOUBTED } else { "" }, self.at)
     }
 }
 
@@ -72,9 +72,9 @@ impl ClockGuard {
     /// `node` left; for a node that left none, the last one of any: it may run over a copy of long ago.
     pub fn start(db: &Db, node: Option<&str>) -> Self {
         let now = clock::now();
-        let name = node.map_or_else(|| NAME.to_owned(), |node| format!("{NAME} {node}"));
-        let since = match db.read_blocking(|tx| tx.list_states(NAME)) {
-            Ok(notes) => last_note(&notes, &name).and_then(|note| note.doubt(now)).map(|why| {
+        let name = node.map_or_else(|| CLOCK_NOTE.to_owned(), |node| format!("{CLOCK_NOTE} {node}"));
+        let since = match db.read_blocking(|tx| tx.list_states(CLOCK_NOTE)) {
+            Ok(notes) => last_note(&notes, &name).and_then(|note| note.doubt_reason(now)).map(|why| {
                 metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
                 tracing::error!(
                     "the clock is not believed yet: {why}; nothing that expired is removed for a \
@@ -88,16 +88,16 @@ impl ClockGuard {
             }
         };
         let last = (now, Stopwatch::start());
-        Self { state: Mutex::new(ClockState { last, since, noted: None }), name }
+        Self { state: Mutex::new(ClockState { last, since, last_note: None }), name }
     }
 
     /// Whether the time of day has gone on as time does for [`CLOCK_TRUST`]: what it says is over
     /// may then be removed. A jump of [`CLOCK_JUMP`] is logged and counted.
     pub fn is_trusted(&self) -> bool {
-        !self.look().doubted
+        !self.compare().is_doubted
     }
 
-    fn look(&self) -> ClockNote {
+    fn compare(&self) -> ClockNote {
         let mut state = self.state();
         let now = clock::now();
         let (before, passed) = (state.last.0, state.last.1.elapsed());
@@ -113,22 +113,22 @@ impl ClockGuard {
         }
         state.last = (now, Stopwatch::start());
         let doubted = state.since.is_some_and(|since| since.elapsed() < CLOCK_TRUST);
-        ClockNote { at: now, doubted }
+        ClockNote { at: now, is_doubted: doubted }
     }
 
     /// Looks at the clock, and notes in the database for the next life what it is: at once when it
     /// is doubted or believed again, else every [`CLOCK_NOTED`]. Gives whether a note was due.
-    pub async fn note(&self, db: &Db) -> Result<bool> {
-        let note = self.look();
+    pub async fn write_note(&self, db: &Db) -> Result<bool> {
+        let note = self.compare();
         let is_current = |(noted, since): (ClockNote, Stopwatch)| {
-            noted.doubted == note.doubted && since.elapsed() < CLOCK_NOTED
+            noted.is_doubted == note.is_doubted && since.elapsed() < CLOCK_SAVE_INTERVAL
         };
-        if self.state().noted.is_some_and(is_current) {
+        if self.state().last_note.is_some_and(is_current) {
             return Ok(false);
         }
         let name = self.name.clone();
         db.write(move |tx| tx.write_state(&name, &note.to_string())).await?;
-        self.state().noted = Some((note, Stopwatch::start()));
+        self.state().last_note = Some((note, Stopwatch::start()));
         Ok(true)
     }
 
@@ -154,9 +154,9 @@ mod tests {
     fn a_note_speaks_against_a_clock_that_is_far_away_or_was_doubted() {
         let at = |hours: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(500_000 + hours);
         let check = |doubted: bool, hours: i64, expected: bool| {
-            let note = ClockNote::parse(&ClockNote { at: at(0), doubted }.to_string()).unwrap();
-            assert_eq!(note, ClockNote { at: at(0), doubted });
-            assert_eq!(note.doubt(at(hours)).is_some(), expected, "{note} after {hours} h");
+            let note = ClockNote::parse(&ClockNote { at: at(0), is_doubted: doubted }.to_string()).unwrap();
+            assert_eq!(note, ClockNote { at: at(0), is_doubted: doubted });
+            assert_eq!(note.doubt_reason(at(hours)).is_some(), expected, "{note} after {hours} h");
         };
         check(false, 0, false);
         check(false, 23, false);

@@ -8,7 +8,7 @@ use axum::{
 };
 use serde_json::json;
 
-use crate::cluster::membership::{NodeFault, limits::VACANT};
+use crate::cluster::membership::{NodeFault, limits::LEASE_VACANT_MAX};
 use crate::cluster::readiness::ReadinessVerdict;
 use crate::http::AppState;
 use crate::http::protocol::respond;
@@ -65,7 +65,7 @@ pub(super) async fn search(State(app): State<AppState>) -> Response {
         let faults = app.shared.process.readiness.verdict().faults;
         faults.iter().any(|(fault, _)| *fault == NodeFault::Database)
     };
-    let (status, text) = match search.standing() {
+    let (status, text) = match search.status() {
         _ if app.shared.process.is_draining() => {
             refused("draining", "the service stops".to_owned())
         }
@@ -93,7 +93,7 @@ fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> serde_json::Value {
     if !verdict.faults.is_empty() {
         details.push(verdict.reason());
     }
-    if let Some(unmatched) = app.shared.process.node.unmatched().filter(|time| *time >= VACANT) {
+    if let Some(unmatched) = app.shared.process.node.matching_lag().filter(|time| *time >= LEASE_VACANT_MAX) {
         let seconds = unmatched.as_secs();
         details
             .push(format!("no worker for {seconds} s: notifications, mails and deliveries wait"));
@@ -107,7 +107,7 @@ fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> serde_json::Value {
 /// `GET /metrics`: counters, gauges and histograms in Prometheus' text format.
 pub(super) async fn metrics(State(app): State<AppState>) -> Response {
     // Here, since whoever follows may hang in a question to the database.
-    let behind = app.shared.process.node.behind().as_secs_f64();
+    let behind = app.shared.process.node.log_lag().as_secs_f64();
     metrics::gauge!(telemetry::FOLLOW_BEHIND_SECONDS).set(behind);
     let text = app.shared.process.metrics.render();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -14,7 +14,7 @@ use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::api::credentials;
 use crate::http::api::deliveries;
-use crate::http::protocol::body::body;
+use crate::http::protocol::body::parts_body;
 use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::ETag;
 use crate::http::protocol::conditional::PreconditionOutcome;
@@ -28,7 +28,7 @@ use crate::http::protocol::range::ByteRange;
 use crate::http::protocol::range::MultipartByteranges;
 use crate::http::protocol::range::RangeDecision;
 use crate::http::protocol::range::ranges;
-use crate::http::protocol::range::unsatisfied;
+use crate::http::protocol::range::unsatisfied_range;
 use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::respond;
 use crate::http::protocol::timing;
@@ -59,7 +59,7 @@ use model::{CropSpec, ItemKey};
 /// `/media/…`: GET and HEAD, and the preflight of browsers.
 pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
+    let address = edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     match *method {
         Method::GET | Method::HEAD => {}
         Method::OPTIONS => return preflight(),
@@ -72,8 +72,8 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
         }
     }
     let came = IncomingRequest { method, uri, headers, address };
-    answer(&app, came).await.unwrap_or_else(|error| {
-        let mut response = respond::refused(&error, headers);
+    media_response(&app, came).await.unwrap_or_else(|error| {
+        let mut response = respond::error_for(&error, headers);
         if error.kind() == ErrorKind::NotFound
             && let Ok(path) = MediaPath::parse(path_text(uri))
         {
@@ -81,8 +81,8 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
             // for those who say nothing of themselves: others may see more.
             let keys = CacheKeys::of(path.key(), []);
             let is_own =
-                credentials::are_presented(headers, uri) || session::is_shown(&app, headers);
-            app.shared.edge.surrogate.mark_missing(response.headers_mut(), &keys, is_own);
+                credentials::are_presented(headers, uri) || session::has_session_cookie(&app, headers);
+            app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
         }
         // A script may read why a picture is not there.
         allow_origins(response.headers_mut());
@@ -140,7 +140,7 @@ fn path_text(uri: &Uri) -> &str {
     uri.path().strip_prefix("/media/").unwrap_or_default()
 }
 
-async fn answer(app: &AppState, came: IncomingRequest<'_>) -> Result<Response> {
+async fn media_response(app: &AppState, came: IncomingRequest<'_>) -> Result<Response> {
     let IncomingRequest { method, uri, headers, .. } = came;
     let text = path_text(uri);
     if text.len() > MEDIA_PATH_BYTES_MAX {
@@ -154,9 +154,9 @@ async fn answer(app: &AppState, came: IncomingRequest<'_>) -> Result<Response> {
     if let MediaTarget::Item(crop) = path.target()
         && credentials::query_value(uri, "channel").is_some()
     {
-        return delivery(app, method, uri, path.key(), *crop, principal.as_deref()).await;
+        return delivery_response(app, method, uri, path.key(), *crop, principal.as_deref()).await;
     }
-    let refused = match given(app, came, &path, principal.as_deref()).await {
+    let refused = match response_for(app, came, &path, principal.as_deref()).await {
         Err(error) if !media::access::needs_purchase(&path) => error,
         outcome => return outcome,
     };
@@ -166,7 +166,7 @@ async fn answer(app: &AppState, came: IncomingRequest<'_>) -> Result<Response> {
         return Err(refused);
     }
     let Some(visitor) = cookie_principal(app, uri, headers).await? else { return Err(refused) };
-    let outcome = given(app, came, &path, Some(&visitor)).await;
+    let outcome = response_for(app, came, &path, Some(&visitor)).await;
     if is_hidden { outcome.map_err(|_| refused) } else { outcome }
 }
 
@@ -188,7 +188,7 @@ async fn cookie_principal(
 }
 
 /// What the address gives `principal`.
-async fn given(
+async fn response_for(
     app: &AppState,
     IncomingRequest { method, uri, headers, address }: IncomingRequest<'_>,
     path: &MediaPath,
@@ -198,34 +198,34 @@ async fn given(
     let is_bought = principal.is_some() && media::access::needs_purchase(path);
     // An item's address takes it for deliveries; a bad one is told without a channel too.
     let takes = is_bought || matches!(path.target(), MediaTarget::Item(_));
-    let agr = if takes { agreement(uri)? } else { None };
+    let agr = if takes { agreement_parameter(uri)? } else { None };
     let caller = MediaCaller { principal, agr };
     let client = RateLimitClient::of(principal, address);
     for _ in 0..RESOLVED_MAX {
         let asked = MediaRequest { method, headers, caller, client, now: clock::now() };
-        let answer = resolved(app, uri, path, &asked).await?;
+        let answer = resolve_answer(app, uri, path, &asked).await?;
         let keys = answer.cache_keys();
         let response = match answer {
-            MediaAnswer::Page(key, crop) => Some(redirect(&page(&app.shared.site.url, &key, crop))),
-            MediaAnswer::Text(answer) => Some(document(app, &asked, &answer).await?),
-            MediaAnswer::Rendition(answer) => rendition(app, &asked, &answer).await?,
-            MediaAnswer::File(answer) => file(app, &asked, &answer).await?,
+            MediaAnswer::Page(key, crop) => Some(redirect(&page_url(&app.shared.site.url, &key, crop))),
+            MediaAnswer::Text(answer) => Some(document_response(app, &asked, &answer).await?),
+            MediaAnswer::Rendition(answer) => rendition_response(app, &asked, &answer).await?,
+            MediaAnswer::File(answer) => file_response(app, &asked, &answer).await?,
         };
         if let Some(mut response) = response {
-            app.shared.edge.surrogate.mark(response.headers_mut(), &keys);
+            app.shared.edge.surrogate.add_keys(response.headers_mut(), &keys);
             return Ok(response);
         }
     }
-    Err(restless())
+    Err(unstable_item())
 }
 
 /// An item that changed each time its bytes were there.
-pub(super) fn restless() -> Error {
+pub(super) fn unstable_item() -> Error {
     Error::new(ErrorKind::Unavailable, "The item keeps changing; try again")
 }
 
 /// What the address stands for. With a channel, that chooses what an archive holds.
-async fn resolved(app: &AppState, uri: &Uri, path: &MediaPath, asked: &MediaRequest<'_>) -> Result<MediaAnswer> {
+async fn resolve_answer(app: &AppState, uri: &Uri, path: &MediaPath, asked: &MediaRequest<'_>) -> Result<MediaAnswer> {
     let media = &app.shared.media;
     let is_archive = match path.target() {
         MediaTarget::Document(file) => file.extension() == DocumentExtension::Zip,
@@ -233,7 +233,7 @@ async fn resolved(app: &AppState, uri: &Uri, path: &MediaPath, asked: &MediaRequ
     };
     let caller = asked.caller;
     if is_archive {
-        caller.known()?;
+        caller.require_principal()?;
         if let Some(channel) = deliveries::channel(uri)? {
             let formats =
                 app.shared.distribution.deliveries.formats_of_channel(caller, &channel).await?;
@@ -246,7 +246,7 @@ async fn resolved(app: &AppState, uri: &Uri, path: &MediaPath, asked: &MediaRequ
 }
 
 /// The page of an item on the customer web site; with a crop, the studio that shows it.
-fn page(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
+fn page_url(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
     match crop {
         Some(crop) if has_picture(key.media_type) => {
             let sides = [("w", crop.width()), ("h", crop.height())];
@@ -262,7 +262,7 @@ fn page(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
 
 /// With a channel the item's URL asks for a delivery, which is never open. Somebody unknown is told
 /// so first, whatever else is wrong.
-async fn delivery(
+async fn delivery_response(
     app: &AppState,
     method: &Method,
     uri: &Uri,
@@ -270,11 +270,11 @@ async fn delivery(
     crop: Option<CropSpec>,
     principal: Option<&Principal>,
 ) -> Result<Response> {
-    MediaCaller { principal, agr: None }.known()?;
+    MediaCaller { principal, agr: None }.require_principal()?;
     let Some(channel) = deliveries::channel(uri)? else {
         return Err(Error::internal("a query lost its channel"));
     };
-    let caller = MediaCaller { principal, agr: agreement(uri)? };
+    let caller = MediaCaller { principal, agr: agreement_parameter(uri)? };
     let mut response = deliveries::trigger(app, method, item, crop, &channel, caller).await?;
     allow_origins(response.headers_mut());
     Ok(response)
@@ -288,19 +288,19 @@ pub(super) async fn download(app: &AppState, path: &MediaPath, caller: MediaCall
     for _ in 0..RESOLVED_MAX {
         let asked = MediaRequest { method, headers, caller, client, now: clock::now() };
         let response = match app.shared.media.resolve(path, caller, asked.now).await? {
-            MediaAnswer::Rendition(answer) => rendition(app, &asked, &answer).await?,
-            MediaAnswer::File(answer) => file(app, &asked, &answer).await?,
+            MediaAnswer::Rendition(answer) => rendition_response(app, &asked, &answer).await?,
+            MediaAnswer::File(answer) => file_response(app, &asked, &answer).await?,
             MediaAnswer::Page(..) | MediaAnswer::Text(_) => return Err(media::access::not_available(path)),
         };
         if let Some(response) = response {
             return Ok(response);
         }
     }
-    Err(restless())
+    Err(unstable_item())
 }
 
 /// The agreement that is to pay, from the query parameter `agr`.
-pub(super) fn agreement(uri: &Uri) -> Result<Option<AgreementId>> {
+pub(super) fn agreement_parameter(uri: &Uri) -> Result<Option<AgreementId>> {
     // What is too large for 64 bits is read as the last of them.
     let found = QueryParameters::of(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
     Ok(found.map(AgreementId))
@@ -324,7 +324,7 @@ fn describe(app: &AppState, headers: &mut HeaderMap, validators: &Validators, op
     if let Some(seconds) = validators.last_modified {
         headers.insert(header::LAST_MODIFIED, print_date(seconds));
     }
-    let tuned = app.shared.edge.tuned.get();
+    let tuned = app.shared.edge.live_settings.get();
     let policy = if open { tuned.open_cache_control.as_str() } else { "private, no-cache" };
     if let Ok(policy) = HeaderValue::from_str(policy) {
         headers.insert(header::CACHE_CONTROL, policy);
@@ -344,15 +344,15 @@ fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
 
 /// The end of a request whose preconditions already decide it.
 fn without_body(app: &AppState, status: StatusCode, validators: &Validators, open: bool) -> Response {
-    let mut response = respond::with_room(Body::empty());
+    let mut response = respond::with_header_capacity(Body::empty());
     *response.status_mut() = status;
     describe(app, response.headers_mut(), validators, open);
-    keep_errors_out_of_caches(&mut response);
+    forbid_caching_errors(&mut response);
     response
 }
 
 /// A 412 or 416 answers one client's precondition, nobody else's request.
-fn keep_errors_out_of_caches(response: &mut Response) {
+fn forbid_caching_errors(response: &mut Response) {
     if response.status().is_client_error() {
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -360,7 +360,7 @@ fn keep_errors_out_of_caches(response: &mut Response) {
 }
 
 /// Delivers a document, a text or a list of licences, compressed for clients that accept it.
-async fn document(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
+async fn document_response(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
     let Some(negotiation) = CodingNegotiation::of(app, asked.headers) else {
         return plain_document(app, asked, answer);
     };
@@ -371,43 +371,43 @@ async fn document(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer)
 
 fn plain_document(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
-    if let Some(response) = decided(app, asked, &validators, answer.open) {
+    if let Some(response) = precondition_response(app, asked, &validators, answer.open) {
         return Ok(response);
     }
     let whole = media::RenditionBody::memory(answer.body.clone());
     let decision = ranges(asked.method, asked.headers, &validators, whole.len());
     let kind = HeaderValue::from_static(answer.mime);
-    let mut response = framed(app, &whole, &kind, &validators, &decision);
+    let mut response = range_response(app, &whole, &kind, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
-    keep_errors_out_of_caches(&mut response);
+    forbid_caching_errors(&mut response);
     Ok(response)
 }
 
 /// Delivers a file as it lies in the store, or an archive. Files are never open: graphics, videos
 /// and archives all take credentials. Nothing where an item changed while it was put together.
-pub(super) async fn file(
+pub(super) async fn file_response(
     app: &AppState,
     asked: &MediaRequest<'_>,
     answer: &FileAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
-    if let Some(response) = before_bytes(app, asked, &validators, false, &answer.sale).await? {
+    if let Some(response) = early_response(app, asked, &validators, false, &answer.sale).await? {
         return Ok(Some(response));
     }
     let media = &app.shared.media;
-    let patience = app.shared.edge.tuned.get().patience;
+    let patience = app.shared.edge.live_settings.get().render_timeout;
     let obtained = tokio::time::timeout(patience, media.obtain_file(answer, asked.client)).await;
     let late = |_| Error::new(ErrorKind::Timeout, "The file took too long to put together; try again");
     let whole = obtained.map_err(late)??;
     check_extents(app, &whole).await?;
-    if !media.are_current(answer.seen()).await? {
+    if !media.are_current(answer.source_items()).await? {
         return Ok(None);
     }
-    let decision = sold(app, asked, &whole, &validators, &answer.sale).await?;
+    let decision = purchase_ranges(app, asked, &whole, &validators, &answer.sale).await?;
     let kind = HeaderValue::from_static(answer.mime);
-    let mut response = framed(app, &whole, &kind, &validators, &decision);
+    let mut response = range_response(app, &whole, &kind, &validators, &decision);
     describe(app, response.headers_mut(), &validators, false);
-    keep_errors_out_of_caches(&mut response);
+    forbid_caching_errors(&mut response);
     name_file(&mut response, answer.file_name.as_deref());
     Ok(Some(response))
 }
@@ -420,7 +420,7 @@ fn name_file(response: &mut Response, name: Option<&str>) {
 }
 
 /// The response that the request's preconditions already decide, if they do.
-fn decided(app: &AppState, asked: &MediaRequest<'_>, validators: &Validators, open: bool) -> Option<Response> {
+fn precondition_response(app: &AppState, asked: &MediaRequest<'_>, validators: &Validators, open: bool) -> Option<Response> {
     let status = match evaluate(asked.method, asked.headers, validators) {
         PreconditionOutcome::NotModified => StatusCode::NOT_MODIFIED,
         PreconditionOutcome::Failed => StatusCode::PRECONDITION_FAILED,
@@ -433,14 +433,14 @@ fn decided(app: &AppState, asked: &MediaRequest<'_>, validators: &Validators, op
 ///
 /// What is bought is recorded only when its bytes are at hand and about to be sent, so that no 304,
 /// 412, 416, 503 or HEAD costs anything.
-async fn before_bytes(
+async fn early_response(
     app: &AppState,
     asked: &MediaRequest<'_>,
     validators: &Validators,
     open: bool,
     sale: &Sale,
 ) -> Result<Option<Response>> {
-    let decided = decided(app, asked, validators, open);
+    let decided = precondition_response(app, asked, validators, open);
     if let Some(refusal) = sale.refusal() {
         // A right comes before a precondition: a 304 would say that the caller's copy is good.
         if decided.is_some() || *asked.method == Method::HEAD {
@@ -463,7 +463,7 @@ async fn check_extents(app: &AppState, whole: &media::RenditionBody) -> Result<(
 }
 
 /// Which ranges of `whole` are sent, after what there is to buy was bought.
-async fn sold(
+async fn purchase_ranges(
     app: &AppState,
     asked: &MediaRequest<'_>,
     whole: &media::RenditionBody,
@@ -481,13 +481,13 @@ async fn sold(
 ///
 /// What is given out after a CDN was told that the item is gone would be kept by it for as long as
 /// it may be.
-async fn rendition(
+async fn rendition_response(
     app: &AppState,
     asked: &MediaRequest<'_>,
     answer: &RenditionAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
-    let before = before_bytes(app, asked, &validators, answer.open, &answer.sale).await?;
+    let before = early_response(app, asked, &validators, answer.open, &answer.sale).await?;
     if let Some(response) = before {
         return Ok(Some(response));
     }
@@ -497,35 +497,35 @@ async fn rendition(
             let payer = RenderPayer::of(asked.client);
             app.shared
                 .media
-                .obtain_for(answer, app.shared.edge.tuned.get().patience, payer)
+                .obtain_for(answer, app.shared.edge.live_settings.get().render_timeout, payer)
                 .await?
         }
     };
     check_extents(app, &obtained.body).await?;
-    if !app.shared.media.are_current(answer.seen()).await? {
+    if !app.shared.media.are_current(answer.source_items()).await? {
         return Ok(None);
     }
-    let decision = sold(app, asked, &obtained.body, &validators, &answer.sale).await?;
+    let decision = purchase_ranges(app, asked, &obtained.body, &validators, &answer.sale).await?;
     let mime = HeaderValue::from_static(answer.planned.format.mime_type());
-    let mut response = framed(app, &obtained.body, &mime, &validators, &decision);
+    let mut response = range_response(app, &obtained.body, &mime, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
-    keep_errors_out_of_caches(&mut response);
+    forbid_caching_errors(&mut response);
     name_file(&mut response, answer.file_name.as_deref());
-    if app.shared.edge.tuned.get().work_headers && response.status().is_success() {
+    if app.shared.edge.live_settings.get().work_headers && response.status().is_success() {
         timing::describe(response.headers_mut(), &obtained.source, answer.open);
     }
     response.extensions_mut().insert(RenderSummary {
         cache: Some(obtained.source.as_str()),
-        way: timing::way(&obtained.source),
+        render_path: timing::render_path(&obtained.source),
         operation: Some(answer.planned.operation),
         render_ms: Some(obtained.waited_ms),
-        timing: timing::of(&obtained.source),
+        timing: timing::render_timing(&obtained.source),
     });
     Ok(Some(response))
 }
 
 /// The body in full or in the ranges asked for, with its framing.
-fn framed(
+fn range_response(
     app: &AppState,
     whole: &media::RenditionBody,
     kind: &HeaderValue,
@@ -533,7 +533,7 @@ fn framed(
     decision: &RangeDecision,
 ) -> Response {
     let length = whole.len();
-    let send = |parts: Vec<BodyPart>| body(&app.shared.media, parts);
+    let send = |parts: Vec<BodyPart>| parts_body(&app.shared.media, parts);
     let mut response = match decision {
         RangeDecision::Full => {
             let mut response =
@@ -565,7 +565,7 @@ fn framed(
         RangeDecision::Unsatisfiable => {
             let status = StatusCode::RANGE_NOT_SATISFIABLE;
             let mut response = respond::typed(status, kind.clone(), Body::empty());
-            response.headers_mut().insert(header::CONTENT_RANGE, unsatisfied(length));
+            response.headers_mut().insert(header::CONTENT_RANGE, unsatisfied_range(length));
             response
         }
     };

@@ -44,62 +44,62 @@ pub type WebService = MapRequest<Router, fn(Request) -> Request>;
 /// The service over the addresses that a process of this role has.
 pub fn service(app: AppState) -> WebService {
     let router = match app.shared.process.node.role() {
-        NodeRole::All | NodeRole::Web => whole(app),
+        NodeRole::All | NodeRole::Web => full_router(app),
         NodeRole::Worker => {
-            let routes = compressed(&app, tools(&app));
-            part(app, routes)
+            let routes = compressed(&app, operator_routes(&app));
+            partial_router(app, routes)
         }
         NodeRole::Edge => {
-            let routes = compressed(&app, tools(&app)).merge(pictures());
-            part(app, routes)
+            let routes = compressed(&app, operator_routes(&app)).merge(media_routes());
+            partial_router(app, routes)
         }
     };
-    MapRequest::new(router, protocol::slash::trim)
+    MapRequest::new(router, protocol::slash::trim_request)
 }
 
 /// The routes with their answers compressed for clients that accept it.
 ///
 /// Those of pictures are left out: a cached one must not pass through anything that it has no use for.
 fn compressed(app: &AppState, routes: Router<AppState>) -> Router<AppState> {
-    routes.layer(middleware::from_fn_with_state(app.clone(), protocol::compression::around))
+    routes.layer(middleware::from_fn_with_state(app.clone(), protocol::compression::compress_response))
 }
 
 /// The router of a process that leaves most addresses to others.
-fn part(app: AppState, routes: Router<AppState>) -> Router {
+fn partial_router(app: AppState, routes: Router<AppState>) -> Router {
     routes
-        .fallback(elsewhere)
+        .fallback(not_on_this_node)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn(protocol::cors::allow))
-        .layer(middleware::from_fn_with_state(app.clone(), watch))
+        .layer(middleware::from_fn(protocol::cors::allow_cross_origin))
+        .layer(middleware::from_fn_with_state(app.clone(), observe))
         .with_state(app)
 }
 
 /// The router over all addresses.
-fn whole(app: AppState) -> Router {
-    let apis = apis(&app);
+fn full_router(app: AppState) -> Router {
+    let apis = api_routes(&app);
     // Pages call the APIs by a router of their own, without what stands around every request.
-    let called = ApiRouter(apis.clone().merge(pictures()).with_state(app.clone()));
-    let pages = pages().layer(middleware::from_fn_with_state(app.clone(), site::dress));
+    let called = ApiRouter(apis.clone().merge(media_routes()).with_state(app.clone()));
+    let pages = page_routes().layer(middleware::from_fn_with_state(app.clone(), site::localize));
     compressed(&app, apis.merge(pages.layer(Extension(called))))
-        .merge(pictures())
+        .merge(media_routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn(protocol::cors::allow))
-        .layer(middleware::from_fn_with_state(app.clone(), watch))
+        .layer(middleware::from_fn(protocol::cors::allow_cross_origin))
+        .layer(middleware::from_fn_with_state(app.clone(), observe))
         .with_state(app)
 }
 
 /// The service of the listener for operators' tools alone.
 pub fn admin_service(app: AppState) -> WebService {
-    let routes = compressed(&app, health().merge(measures()));
-    MapRequest::new(part(app, routes), protocol::slash::trim)
+    let routes = compressed(&app, health().merge(metrics_routes()));
+    MapRequest::new(partial_router(app, routes), protocol::slash::trim_request)
 }
 
 /// What operators' tools call at the listener for everybody.
-fn tools(app: &AppState) -> Router<AppState> {
+fn operator_routes(app: &AppState) -> Router<AppState> {
     match app.shared.process.has_admin_listener {
         true => health(),
-        false => health().merge(measures()),
+        false => health().merge(metrics_routes()),
     }
 }
 
@@ -113,18 +113,18 @@ fn health() -> Router<AppState> {
 }
 
 /// What monitoring collects.
-fn measures() -> Router<AppState> {
+fn metrics_routes() -> Router<AppState> {
     Router::new().route("/metrics", get(health::metrics))
 }
 
 /// Media.
-fn pictures() -> Router<AppState> {
+fn media_routes() -> Router<AppState> {
     Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
 }
 
 /// What programs call besides media.
-fn apis(app: &AppState) -> Router<AppState> {
-    tools(app)
+fn api_routes(app: &AppState) -> Router<AppState> {
+    operator_routes(app)
         .route("/o/oauth2/token", post(oauth::token))
         .route("/o/oauth2/revoke", post(oauth::revoke))
         .route("/o/oauth2/keys", get(oauth::keys))
@@ -145,23 +145,23 @@ fn apis(app: &AppState) -> Router<AppState> {
 }
 
 /// What people look at in a browser.
-fn pages() -> Router<AppState> {
+fn page_routes() -> Router<AppState> {
     Router::new()
         .route("/assets/{*path}", get(site::assets::asset))
         .route("/favicon.ico", get(site::assets::favicon))
         .route("/o/oauth2/auth", get(oauth::authorize).post(oauth::authorize))
         .route("/o/login", get(site::login::show).post(site::login::submit))
         .route("/o/password", get(site::passwords::forgotten).post(site::passwords::ask))
-        .route("/o/password/{token}", get(site::passwords::open).post(site::passwords::set))
-        .route("/o/consent", post(oauth::decide))
-        .route("/o/logout", post(site::login::leave))
+        .route("/o/password/{token}", get(site::passwords::show_link).post(site::passwords::set))
+        .route("/o/consent", post(oauth::submit_consent))
+        .route("/o/logout", post(site::login::submit_logout))
         .merge(site::routes())
         .merge(api::unsubscribe::routes())
         .merge(site::mails::routes())
 }
 
-async fn watch(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    protocol::edge::watch(&app, request, next).await
+async fn observe(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    protocol::edge::observe(&app, request, next).await
 }
 
 async fn not_found(State(app): State<AppState>, request: Request) -> Response {
@@ -171,20 +171,20 @@ async fn not_found(State(app): State<AppState>, request: Request) -> Response {
     let path = request.uri().path();
     let error =
         Error::new(ErrorKind::NotFound, format!("no address {}", protocol::respond::shorten(path)));
-    match wants_page(&request) {
-        true => site::ErrorPageRequest::of(&request).stray(app, error).await,
+    match accepts_html(&request) {
+        true => site::ErrorPageRequest::of(&request).into_error_page(app, error).await,
         false => protocol::respond::error(&error),
     }
 }
 
 /// Whether a browser shows the answer as a page: programs do not name HTML.
-fn wants_page(request: &Request) -> bool {
+fn accepts_html(request: &Request) -> bool {
     let accepted = request.headers().get_all(header::ACCEPT).iter();
     let mut accepted = accepted.filter_map(|line| line.to_str().ok());
     accepted.any(|line| line.split(',').any(|one| one.trim().starts_with("text/html")))
 }
 
-async fn elsewhere(State(app): State<AppState>, request: Request) -> Response {
+async fn not_on_this_node(State(app): State<AppState>, request: Request) -> Response {
     let path = protocol::respond::shorten(request.uri().path());
     let what = match app.shared.process.node.role() {
         NodeRole::Edge => "only reads and serves media alone",
@@ -201,8 +201,8 @@ async fn method_not_allowed(State(app): State<AppState>, request: Request) -> Re
         NodeRole::All | NodeRole::Web => true,
         NodeRole::Worker | NodeRole::Edge => false,
     };
-    match serves_pages && wants_page(&request) {
-        true => site::ErrorPageRequest::of(&request).stray(app, error).await,
+    match serves_pages && accepts_html(&request) {
+        true => site::ErrorPageRequest::of(&request).into_error_page(app, error).await,
         false => protocol::respond::error(&error),
     }
 }

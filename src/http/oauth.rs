@@ -37,7 +37,7 @@ pub(super) async fn authorize(State(app): State<AppState>, request: Request) -> 
             let message = "method HEAD is not supported here";
             return respond::error(&Error::new(ErrorKind::Unsupported, message));
         }
-        Method::POST => from_post(request).await,
+        Method::POST => redirect_post_to_get(request).await,
         _ => {
             let (uri, headers) = (request.uri().clone(), request.headers().clone());
             drop(request);
@@ -48,18 +48,18 @@ pub(super) async fn authorize(State(app): State<AppState>, request: Request) -> 
 }
 
 /// A request by POST goes on as GET: cookies do not come along with a form of another site.
-async fn from_post(request: Request) -> Result<Response> {
+async fn redirect_post_to_get(request: Request) -> Result<Response> {
     let (_, form) = form_body(request).await?;
-    Ok(see_other(&format!("/o/oauth2/auth?{}", clean(&form))))
+    Ok(see_other(&format!("/o/oauth2/auth?{}", printable_ascii(&form))))
 }
 
 /// Encoded parameters that can stand in a header and on a page.
-fn clean(encoded: &str) -> String {
+fn printable_ascii(encoded: &str) -> String {
     encoded.chars().filter(|c| c.is_ascii_graphic()).collect()
 }
 
 async fn authorization(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
-    let encoded = clean(uri.query().unwrap_or_default());
+    let encoded = printable_ascii(uri.query().unwrap_or_default());
     let asked = match validate(app, &encoded).await? {
         Ok(asked) => asked,
         Err(response) => return Ok(response),
@@ -79,7 +79,7 @@ async fn authorization(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result
     let Some(visitor) = visitor.filter(fresh) else {
         if silent {
             let refused = oauth.refuse(&asked, OAuthErrorCode::LoginRequired, "login is needed");
-            return Ok(leave_for(&refused));
+            return Ok(redirect_to_client(&refused));
         }
         let return_to =
             format!("/o/oauth2/auth?{}", without_prompt(&encoded, &["login", "select_account"]));
@@ -90,16 +90,16 @@ async fn authorization(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result
     if asked.prompt.has(Prompt::Consent) || !oauth.is_consented(&asked, user.id).await? {
         if silent {
             let code = OAuthErrorCode::ConsentRequired;
-            return Ok(leave_for(&oauth.refuse(&asked, code, "consent is needed")));
+            return Ok(redirect_to_client(&oauth.refuse(&asked, code, "consent is needed")));
         }
         return login::consent(app, &visitor, &asked, &without_prompt(&encoded, &["consent"]));
     }
     let target = oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?;
-    Ok(leave_for(&target))
+    Ok(redirect_to_client(&target))
 }
 
 /// What a login that leads to `return_to` is for; nothing when it is for a page of ours.
-pub(super) async fn purpose(app: &AppState, return_to: &str) -> Option<LoginPurpose> {
+pub(super) async fn login_purpose(app: &AppState, return_to: &str) -> Option<LoginPurpose> {
     let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
     let parameters = OAuthParameters::parse(encoded).ok()?;
     let asked = app.shared.access.oauth.request(&parameters).await.ok()?;
@@ -120,7 +120,7 @@ async fn validate(
         Err(AuthorizationError::Page { title, message: text }) => {
             Ok(Err(message(app, title, &text)?))
         }
-        Err(AuthorizationError::Redirect(target)) => Ok(Err(leave_for(&target))),
+        Err(AuthorizationError::Redirect(target)) => Ok(Err(redirect_to_client(&target))),
         Err(AuthorizationError::Failed(error)) => Err(error),
     }
 }
@@ -131,11 +131,11 @@ fn message(app: &AppState, title: &str, text: &str) -> Result<Response> {
         title => title,
         message => text,
     };
-    pages::private(app, StatusCode::BAD_REQUEST, "message.html", context, pages::FormTargets::Home)
+    pages::private_page(app, StatusCode::BAD_REQUEST, "message.html", context, pages::FormTargets::OwnPages)
 }
 
 /// To the client, with what it was sent for. The address must reach nobody else.
-fn leave_for(target: &str) -> Response {
+fn redirect_to_client(target: &str) -> Response {
     let mut response = see_other(target);
     let no_referrer = HeaderValue::from_static("no-referrer");
     response.headers_mut().insert(header::REFERRER_POLICY, no_referrer);
@@ -164,20 +164,20 @@ fn without_prompt(encoded: &str, done: &[&str]) -> String {
 }
 
 /// `POST /o/consent`: what the visitor decided.
-pub(super) async fn decide(State(app): State<AppState>, request: Request) -> Response {
-    let outcome = decision(&app, request).await;
+pub(super) async fn submit_consent(State(app): State<AppState>, request: Request) -> Response {
+    let outcome = consent_response(&app, request).await;
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
-async fn decision(app: &AppState, request: Request) -> Result<Response> {
+async fn consent_response(app: &AppState, request: Request) -> Result<Response> {
     let (headers, form) = form_body(request).await?;
     let form = login::parse(&form)?;
-    let encoded = clean(form.find("request").unwrap_or_default());
+    let encoded = printable_ascii(form.find("request").unwrap_or_default());
     let Some(visitor) = SiteVisitor::find(app, &headers).await? else {
         return Ok(see_other(&format!("/o/oauth2/auth?{encoded}")));
     };
-    if !visitor.sent(form.find("csrf")) {
-        return Err(login::expired());
+    if !visitor.owns_form_token(form.find("csrf")) {
+        return Err(login::expired_form());
     }
     let asked = match validate(app, &encoded).await? {
         Ok(asked) => asked,
@@ -186,16 +186,16 @@ async fn decision(app: &AppState, request: Request) -> Result<Response> {
     let oauth = &app.shared.access.oauth;
     if form.find("decision") != Some("allow") {
         let code = OAuthErrorCode::AccessDenied;
-        return Ok(leave_for(&oauth.refuse(&asked, code, "the user refused")));
+        return Ok(redirect_to_client(&oauth.refuse(&asked, code, "the user refused")));
     }
     let now = clock::now();
     oauth.consent(&asked, visitor.account.user.id, now).await?;
-    Ok(leave_for(&oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?))
+    Ok(redirect_to_client(&oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?))
 }
 
 /// `POST /o/oauth2/token`: the token endpoint.
 pub(super) async fn token(State(app): State<AppState>, request: Request) -> Response {
-    let client = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
+    let client = edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
@@ -207,13 +207,13 @@ pub(super) async fn token(State(app): State<AppState>, request: Request) -> Resp
             Ok(text) => uncached(respond::json_text(StatusCode::OK, text.into())),
             Err(cause) => respond::error(&Error::internal(cause)),
         },
-        Err(error) => refused(&error),
+        Err(error) => token_error_response(&error),
     }
 }
 
 /// `POST /o/oauth2/revoke`: token revocation (RFC 7009).
 pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Response {
-    let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
+    let address = edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
@@ -221,8 +221,8 @@ pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Res
     };
     let client = client_authentication(&headers);
     match app.shared.access.oauth.revoke(&form, client, address, clock::now()).await {
-        Ok(()) => uncached(login::empty(StatusCode::OK)),
-        Err(error) => refused(&error),
+        Ok(()) => uncached(login::empty_response(StatusCode::OK)),
+        Err(error) => token_error_response(&error),
     }
 }
 
@@ -253,7 +253,7 @@ fn client_authentication(headers: &HeaderMap) -> ClientAuthentication<'_> {
     }
 }
 
-fn refused(error: &TokenError) -> Response {
+fn token_error_response(error: &TokenError) -> Response {
     let status = match error.code {
         OAuthErrorCode::InvalidClient => StatusCode::UNAUTHORIZED,
         OAuthErrorCode::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -272,7 +272,7 @@ fn refused(error: &TokenError) -> Response {
         | OAuthErrorCode::RegistrationNotSupported => StatusCode::BAD_REQUEST,
     };
     match &error.source {
-        Some(busy) if busy.kind() == ErrorKind::Overloaded => respond::note_shed(busy),
+        Some(busy) if busy.kind() == ErrorKind::Overloaded => respond::record_shed(busy),
         Some(cause) => tracing::error!(status = status.as_u16(), "token endpoint: {cause}"),
         None => {}
     }
@@ -301,7 +301,7 @@ fn uncached(mut response: Response) -> Response {
 pub(super) async fn user(State(app): State<AppState>, request: Request) -> Response {
     let headers = request.headers().clone();
     let outcome = user_info(&app, &headers).await;
-    outcome.unwrap_or_else(|error| respond::refused(&error, &headers))
+    outcome.unwrap_or_else(|error| respond::error_for(&error, &headers))
 }
 
 async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {
@@ -309,7 +309,7 @@ async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let line = lines.next().filter(|_| lines.next().is_none()).ok_or_else(unauthorized)?;
     let line = line.to_str().map_err(|_| unauthorized())?;
-    let PresentedCredentials::Bearer(token) = credentials::from_header(line) else {
+    let PresentedCredentials::Bearer(token) = credentials::parse_authorization(line) else {
         return Err(unauthorized());
     };
     let found = app.shared.access.oauth.user_info(token, clock::now()).await?;

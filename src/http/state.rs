@@ -118,7 +118,7 @@ pub struct SiteState {
 /// Requests and answers of every route.
 pub struct EdgeState {
     /// The settings that change while the service runs.
-    pub tuned: HotSwap<LiveSettings>,
+    pub live_settings: HotSwap<LiveSettings>,
     /// How answers name to a CDN what they show.
     pub surrogate: SurrogateHeaders,
     /// Content coding of answers.
@@ -177,7 +177,7 @@ pub struct LiveSettings {
     /// Whether texts are compressed for clients that accept it.
     pub compression: bool,
     /// How long a request waits for its rendition.
-    pub patience: Duration,
+    pub render_timeout: Duration,
     /// Time between readiness turning false and the end of new connections.
-    pub unready: Duration,
+    pub drain_delay: Duration,
 }

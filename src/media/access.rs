@@ -23,12 +23,12 @@ impl<'a> MediaCaller<'a> {
     /// The caller as what is open knows it: credentials that may not be used here count as none.
     #[must_use]
     pub fn visitor(self) -> Option<&'a Principal> {
-        self.principal.filter(|known| known.scopes().has(Scope::Roles))
+        self.principal.filter(|known| known.scopes().contains(Scope::Roles))
     }
 
     /// The caller, who must be known and whose token must carry at least the scope `roles`
     /// (Spec §5).
-    pub fn known(self) -> Result<&'a Principal> {
+    pub fn require_principal(self) -> Result<&'a Principal> {
         let known = self.principal.ok_or_else(unauthenticated)?;
         known.require_scope(Scope::Roles)?;
         Ok(known)
@@ -113,7 +113,7 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
 /// bought. These are documents, text formats, licences and Previews of everything but photographs,
 /// and small renditions of associated objects.
 #[must_use]
-pub fn needs_reading(path: &MediaPath) -> bool {
+pub fn needs_read_agreement(path: &MediaPath) -> bool {
     !is_open(path) && !needs_purchase(path)
 }
 

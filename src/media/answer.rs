@@ -80,7 +80,7 @@ pub struct RenditionAnswer {
     pub keys: CacheKeys,
     pub(super) entry: Arc<CatalogEntry>,
     /// The item of the address, where that is another one.
-    pub(super) named: Option<Arc<CatalogEntry>>,
+    pub(super) requested_entry: Option<Arc<CatalogEntry>>,
     /// The associated object of `entry` that it shows.
     pub(super) association: Option<AssociationKey>,
 }
@@ -102,20 +102,20 @@ pub struct FileAnswer {
     pub keys: CacheKeys,
     pub(super) content: FileContent,
     /// The items that it was made of.
-    pub(super) seen: Vec<Arc<CatalogEntry>>,
+    pub(super) source_items: Vec<Arc<CatalogEntry>>,
 }
 
 impl RenditionAnswer {
     /// The items that it was made of.
-    pub fn seen(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
-        std::iter::once(&self.entry).chain(&self.named)
+    pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
+        std::iter::once(&self.entry).chain(&self.requested_entry)
     }
 }
 
 impl FileAnswer {
     /// The items that it was made of.
-    pub fn seen(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
-        self.seen.iter()
+    pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
+        self.source_items.iter()
     }
 }
 
@@ -136,20 +136,20 @@ pub(super) enum FileContent {
 pub struct Sale {
     pub(super) entries: Vec<(Arc<CatalogEntry>, CoverageDecision)>,
     /// Whether all of it is bought or nothing.
-    pub(super) together: bool,
+    pub(super) all_or_nothing: bool,
 }
 
 impl Sale {
     /// The sale of one item, if it is one.
-    pub(super) fn of(entry: &Arc<CatalogEntry>, decision: Option<CoverageDecision>) -> Self {
+    pub(super) fn of_item(entry: &Arc<CatalogEntry>, decision: Option<CoverageDecision>) -> Self {
         let entries = decision.map(|decision| (Arc::clone(entry), decision));
-        Self { entries: entries.into_iter().collect(), together: false }
+        Self { entries: entries.into_iter().collect(), all_or_nothing: false }
     }
 
     /// What stands against it, if anything does.
     #[must_use]
     pub fn refusal(&self) -> Option<Error> {
-        self.entries.iter().find_map(|(_, decision)| decision.granted().err())
+        self.entries.iter().find_map(|(_, decision)| decision.require_delivery().err())
     }
 
     /// Whether nothing is sold.

@@ -44,18 +44,18 @@ impl RateLimitClient {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderPayer {
     /// Nobody: it is our own work.
-    Nobody,
+    Server,
     /// A client, as far as its reserve goes.
     Client(RateLimitClient),
     /// A client whose archive is under way, also beyond its reserve.
-    Owing(RateLimitClient),
+    ClientOnCredit(RateLimitClient),
 }
 
 impl RenderPayer {
     /// Whoever sent a request for one rendition.
     #[must_use]
     pub fn of(client: Option<RateLimitClient>) -> Self {
-        client.map_or(Self::Nobody, Self::Client)
+        client.map_or(Self::Server, Self::Client)
     }
 }
 
@@ -74,8 +74,8 @@ pub(super) struct RenderRateLimiter {
     /// Megapixels a second, which are pixels a microsecond; 0: nothing is counted.
     rate: i64,
     burst: i64,
-    watch: Stopwatch,
-    reserves: Mutex<HashMap<RateLimitClient, PixelBucket>>,
+    stopwatch: Stopwatch,
+    buckets: Mutex<HashMap<RateLimitClient, PixelBucket>>,
 }
 
 impl RenderRateLimiter {
@@ -85,8 +85,8 @@ impl RenderRateLimiter {
         Self {
             rate: i64::from(megapixels_s),
             burst: i64::from(burst).saturating_mul(MILLION),
-            watch: Stopwatch::start(),
-            reserves: Mutex::default(),
+            stopwatch: Stopwatch::start(),
+            buckets: Mutex::default(),
         }
     }
 
@@ -94,50 +94,50 @@ impl RenderRateLimiter {
     ///
     /// A render beyond the whole reserve needs a full one and leaves a debt. Fails with
     /// [`crate::runtime::error::Kind::Overloaded`] and the time until the reserve suffices.
-    pub(super) fn take(&self, payer: RenderPayer, pixels: u64) -> Result<()> {
+    pub(super) fn acquire(&self, payer: RenderPayer, pixels: u64) -> Result<()> {
         let (client, may_owe) = match payer {
-            RenderPayer::Nobody => return Ok(()),
+            RenderPayer::Server => return Ok(()),
             RenderPayer::Client(client) => (client, false),
-            RenderPayer::Owing(client) => (client, true),
+            RenderPayer::ClientOnCredit(client) => (client, true),
         };
         if self.rate == 0 || pixels == 0 {
             return Ok(());
         }
         let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
-        self.take_at(client, pixels, may_owe, self.now_us()).map_err(refusal)
+        self.acquire_at(client, pixels, may_owe, self.now_us()).map_err(overloaded_error)
     }
 
     /// Whether the client owes nothing: only then an archive is begun for it.
-    pub(super) fn begin(&self, client: RateLimitClient) -> Result<()> {
+    pub(super) fn check_balance(&self, client: RateLimitClient) -> Result<()> {
         if self.rate == 0 {
             return Ok(());
         }
-        self.take_at(client, 0, false, self.now_us()).map_err(refusal)
+        self.acquire_at(client, 0, false, self.now_us()).map_err(overloaded_error)
     }
 
     /// Gives back what was taken for a render that no queue took.
-    pub(super) fn give_back(&self, payer: RenderPayer, pixels: u64) {
-        let (RenderPayer::Client(client) | RenderPayer::Owing(client)) = payer else { return };
-        if let Some(reserve) = self.reserves.lock().get_mut(&client) {
+    pub(super) fn refund(&self, payer: RenderPayer, pixels: u64) {
+        let (RenderPayer::Client(client) | RenderPayer::ClientOnCredit(client)) = payer else { return };
+        if let Some(reserve) = self.buckets.lock().get_mut(&client) {
             let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
             reserve.pixels = reserve.pixels.saturating_add(pixels).min(self.burst);
         }
     }
 
     fn now_us(&self) -> i64 {
-        i64::try_from(self.watch.elapsed().as_micros()).unwrap_or(i64::MAX)
+        i64::try_from(self.stopwatch.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 
     /// What of a reserve is there at `now_us`.
-    fn filled(&self, reserve: PixelBucket, now_us: i64) -> i64 {
+    fn refilled(&self, reserve: PixelBucket, now_us: i64) -> i64 {
         let passed = now_us.saturating_sub(reserve.at_us).max(0);
         reserve.pixels.saturating_add(passed.saturating_mul(self.rate)).min(self.burst)
     }
 
     /// Fails with the seconds until it could be taken.
-    fn take_at(&self, client: RateLimitClient, pixels: i64, may_owe: bool, now_us: i64) -> Result<(), u32> {
-        let mut reserves = self.reserves.lock();
-        let left = reserves.get(&client).map_or(self.burst, |known| self.filled(*known, now_us));
+    fn acquire_at(&self, client: RateLimitClient, pixels: i64, may_owe: bool, now_us: i64) -> Result<(), u32> {
+        let mut reserves = self.buckets.lock();
+        let left = reserves.get(&client).map_or(self.burst, |known| self.refilled(*known, now_us));
         let needed = pixels.min(self.burst);
         if left < needed && !may_owe {
             // Pixels by pixels a microsecond.
@@ -145,7 +145,7 @@ impl RenderRateLimiter {
             return Err(u32::try_from(wait_s).unwrap_or(u32::MAX).min(BUDGET_WAIT_S_MAX));
         }
         if reserves.len() >= BUDGET_CLIENTS_MAX && !reserves.contains_key(&client) {
-            self.forget(&mut reserves, now_us);
+            self.evict(&mut reserves, now_us);
         }
         // Nobody owes more than what the longest wait fills.
         let owed_max = i64::from(BUDGET_WAIT_S_MAX) * MILLION * self.rate;
@@ -155,10 +155,10 @@ impl RenderRateLimiter {
     }
 
     /// Makes room: a full reserve says nothing, and one that is not used up says little.
-    fn forget(&self, reserves: &mut HashMap<RateLimitClient, PixelBucket>, now_us: i64) {
-        reserves.retain(|_, reserve| self.filled(*reserve, now_us) < self.burst);
+    fn evict(&self, reserves: &mut HashMap<RateLimitClient, PixelBucket>, now_us: i64) {
+        reserves.retain(|_, reserve| self.refilled(*reserve, now_us) < self.burst);
         if reserves.len() >= BUDGET_CLIENTS_MAX {
-            reserves.retain(|_, reserve| self.filled(*reserve, now_us) <= 0);
+            reserves.retain(|_, reserve| self.refilled(*reserve, now_us) <= 0);
         }
         if reserves.len() >= BUDGET_CLIENTS_MAX {
             reserves.clear();
@@ -167,7 +167,7 @@ impl RenderRateLimiter {
 }
 
 /// What a client is told whose reserve does not suffice.
-fn refusal(wait_s: u32) -> Error {
+fn overloaded_error(wait_s: u32) -> Error {
     let message = format!(
         "This client's budget of megapixels to render is used up; try again in {wait_s} s"
     );
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn take(budget: &RenderRateLimiter, client: RateLimitClient, megapixels: i64, second: i64) -> Result<(), u32> {
-        budget.take_at(client, megapixels * MILLION, false, second * MILLION)
+        budget.acquire_at(client, megapixels * MILLION, false, second * MILLION)
     }
 
     #[test]
@@ -215,26 +215,26 @@ mod tests {
     #[test]
     fn an_archive_goes_into_debt_and_the_next_one_waits() {
         let budget = budget();
-        assert!(budget.begin(A).is_ok());
+        assert!(budget.check_balance(A).is_ok());
         for _ in 0..5 {
-            assert!(budget.take(RenderPayer::Owing(A), 100_000_000).is_ok());
+            assert!(budget.acquire(RenderPayer::ClientOnCredit(A), 100_000_000).is_ok());
         }
-        let refused = budget.begin(A).unwrap_err();
+        let refused = budget.check_balance(A).unwrap_err();
         let wait_s = refused.retry_after_s().unwrap();
         assert!((39..=41).contains(&wait_s), "{wait_s}");
-        assert!(budget.take(RenderPayer::Client(B), 1).is_ok());
+        assert!(budget.acquire(RenderPayer::Client(B), 1).is_ok());
         // However much it was, nobody waits for longer than this.
-        budget.take_at(A, i64::MAX, true, 0).unwrap();
-        assert_eq!(budget.begin(A).unwrap_err().retry_after_s(), Some(BUDGET_WAIT_S_MAX));
+        budget.acquire_at(A, i64::MAX, true, 0).unwrap();
+        assert_eq!(budget.check_balance(A).unwrap_err().retry_after_s(), Some(BUDGET_WAIT_S_MAX));
     }
 
     #[test]
     fn what_no_queue_took_is_given_back() {
         let budget = budget();
-        budget.take(RenderPayer::Client(A), 100_000_000).unwrap();
-        assert!(budget.take(RenderPayer::Client(A), 100_000_000).is_err());
-        budget.give_back(RenderPayer::Client(A), 100_000_000);
-        budget.take(RenderPayer::Client(A), 100_000_000).unwrap();
+        budget.acquire(RenderPayer::Client(A), 100_000_000).unwrap();
+        assert!(budget.acquire(RenderPayer::Client(A), 100_000_000).is_err());
+        budget.refund(RenderPayer::Client(A), 100_000_000);
+        budget.acquire(RenderPayer::Client(A), 100_000_000).unwrap();
     }
 
     #[test]
@@ -242,8 +242,8 @@ mod tests {
         let none = RenderRateLimiter::new(0, 1);
         for budget in [&budget(), &none] {
             for _ in 0..3 {
-                assert!(budget.take(RenderPayer::Nobody, u64::MAX).is_ok());
-                assert!(none.take(RenderPayer::Client(A), u64::MAX).is_ok());
+                assert!(budget.acquire(RenderPayer::Server, u64::MAX).is_ok());
+                assert!(none.acquire(RenderPayer::Client(A), u64::MAX).is_ok());
             }
         }
     }
@@ -255,7 +255,7 @@ mod tests {
         for user in 0..i64::try_from(BUDGET_CLIENTS_MAX).unwrap() + 10 {
             take(&budget, RateLimitClient::User(UserId(100 + user)), 1, 0).unwrap();
         }
-        assert!(budget.reserves.lock().len() <= BUDGET_CLIENTS_MAX);
+        assert!(budget.buckets.lock().len() <= BUDGET_CLIENTS_MAX);
         assert!(take(&budget, A, 1, 1).is_err());
     }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{
     MediaCaller, CatalogEntry, FileAnswer, Media,
     answer::{FileContent, Sale},
-    collect::{ArchiveMember, FileSelection, defaults, seen},
+    collect::{ArchiveMember, FileSelection, defaults, source_items},
     facts,
     keys::CacheKeys,
 };
@@ -35,7 +35,7 @@ pub enum BundleNaming {
     /// As each item's own archive calls them.
     ById,
     /// With the place of the item in front, so that folders show the order: `01_`, `02_`.
-    ByPlace,
+    ByPosition,
 }
 
 /// What an archive of several items and the files in it are called.
@@ -52,7 +52,7 @@ impl BundleNaming {
     fn prefix(self, place: usize, count: usize) -> String {
         match self {
             Self::ById => String::new(),
-            Self::ByPlace => {
+            Self::ByPosition => {
                 let digits = count.to_string().len().max(2);
                 format!("{:0digits$}_", place + 1)
             }
@@ -69,18 +69,18 @@ struct BundleItem {
 
 /// What became of an item.
 enum BundleOutcome {
-    In(BundleItem),
-    Out(String),
+    Included(BundleItem),
+    Excluded(String),
 }
 
 impl BundleOutcome {
     /// Leaves the item out for a reason that the caller may know.
     ///
     /// Fails with what is no reason but a fault.
-    fn out(cause: Error) -> Result<Self> {
+    fn exclude(cause: Error) -> Result<Self> {
         match cause.kind() {
-            ErrorKind::Forbidden => Ok(Self::Out(cause.message().to_owned())),
-            ErrorKind::NotFound => Ok(Self::Out("There is nothing to download".to_owned())),
+            ErrorKind::Forbidden => Ok(Self::Excluded(cause.message().to_owned())),
+            ErrorKind::NotFound => Ok(Self::Excluded("There is nothing to download".to_owned())),
             ErrorKind::InvalidArgument
             | ErrorKind::Unauthenticated
             | ErrorKind::Conflict
@@ -108,24 +108,24 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<FileAnswer> {
-        caller.known()?;
+        caller.require_principal()?;
         let naming = names.files;
         let found = self.find_readable(keys, caller, now).await?;
         let mut fates = Vec::new();
         for entry in found {
-            fates.push(self.pick(entry, &fates, caller, now).await?);
+            fates.push(self.select_item(entry, &fates, caller, now).await?);
         }
-        self.share_out(&mut fates, caller, now).await?;
+        self.enforce_prepaid_limits(&mut fates, caller, now).await?;
         let (mut members, mut known) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
         let mut entries = Vec::new();
-        let (mut sale, mut left_out) = (Sale { together: true, ..Sale::default() }, String::new());
+        let (mut sale, mut left_out) = (Sale { all_or_nothing: true, ..Sale::default() }, String::new());
         for (place, (key, fate)) in keys.iter().zip(fates).enumerate() {
             match fate {
-                BundleOutcome::Out(reason) => {
+                BundleOutcome::Excluded(reason) => {
                     left_out.push_str(&format!("{}: {reason}\n", self.links().item(key)));
                 }
-                BundleOutcome::In(picked) => {
-                    entries.extend(seen(&picked.entry, &picked.members));
+                BundleOutcome::Included(picked) => {
+                    entries.extend(source_items(&picked.entry, &picked.members));
                     let prefix = naming.prefix(place, keys.len());
                     let files = renamed(key, picked.members, &mut known).into_iter();
                     members.extend(files.map(|file| file.prefixed(&prefix)));
@@ -146,7 +146,7 @@ impl Media {
         if !left_out.is_empty() {
             members.push(ArchiveMember::text(LEFT_OUT, left_out, dated));
         }
-        let lines: String = members.iter().map(ArchiveMember::line).collect();
+        let lines: String = members.iter().map(ArchiveMember::manifest_line).collect();
         Ok(FileAnswer {
             mime: DocumentExtension::Zip.mime_type(),
             etag: ContentHash::of(lines.as_bytes()).short(),
@@ -155,13 +155,13 @@ impl Media {
             file_name: Some(format!("{}.zip", names.archive)),
             keys,
             content: FileContent::Archive(members),
-            seen: entries,
+            source_items: entries,
         })
     }
 
     /// What becomes of an item behind those that were looked at; without an entry the caller cannot
     /// find it.
-    async fn pick(
+    async fn select_item(
         &self,
         entry: Option<Arc<CatalogEntry>>,
         before: &[BundleOutcome],
@@ -169,32 +169,32 @@ impl Media {
         now: Timestamp,
     ) -> Result<BundleOutcome> {
         let files = |fate: &BundleOutcome| match fate {
-            BundleOutcome::In(picked) => Some(picked.members.len()),
-            BundleOutcome::Out(_) => None,
+            BundleOutcome::Included(picked) => Some(picked.members.len()),
+            BundleOutcome::Excluded(_) => None,
         };
         let (items, count) = before
             .iter()
             .filter_map(files)
             .fold((0, 0), |(items, sum), one| (items + 1, sum + one));
         if items >= BUNDLE_ITEMS_MAX {
-            return Ok(BundleOutcome::Out(format!("An archive has {BUNDLE_ITEMS_MAX} items at most")));
+            return Ok(BundleOutcome::Excluded(format!("An archive has {BUNDLE_ITEMS_MAX} items at most")));
         }
-        let Some(entry) = entry else { return Ok(BundleOutcome::Out(NOT_AVAILABLE.to_owned())) };
+        let Some(entry) = entry else { return Ok(BundleOutcome::Excluded(NOT_AVAILABLE.to_owned())) };
         let media_type = entry.key.media_type;
         if defaults(media_type).is_none() {
-            return Ok(BundleOutcome::Out(format!("Items of the type {media_type} have no files")));
+            return Ok(BundleOutcome::Excluded(format!("Items of the type {media_type} have no files")));
         }
         let (members, sale) = match self.list(&entry, FileSelection::Default, caller, now).await {
             Ok(listed) => listed,
-            Err(cause) => return BundleOutcome::out(cause),
+            Err(cause) => return BundleOutcome::exclude(cause),
         };
         if let Some(refusal) = sale.refusal() {
-            return BundleOutcome::out(refusal);
+            return BundleOutcome::exclude(refusal);
         }
         if count + members.len() > BUNDLE_FILES_MAX {
-            return Ok(BundleOutcome::Out(format!("An archive has {BUNDLE_FILES_MAX} files at most")));
+            return Ok(BundleOutcome::Excluded(format!("An archive has {BUNDLE_FILES_MAX} files at most")));
         }
-        Ok(BundleOutcome::In(BundleItem { entry, members, sale }))
+        Ok(BundleOutcome::Included(BundleItem { entry, members, sale }))
     }
 
     /// The items `keys` in their order, where a search of `caller` finds them or one of its orders
@@ -218,7 +218,7 @@ impl Media {
         }
         let items: Vec<_> = found.iter().flatten().map(|entry| facts(entry)).collect();
         let mut may_read =
-            self.inner.orders.may_read(caller.known()?, &items, now).await?.into_iter();
+            self.inner.orders.may_read(caller.require_principal()?, &items, now).await?.into_iter();
         Ok(found
             .into_iter()
             .map(|entry| entry.filter(|_| may_read.next() == Some(true)))
@@ -226,7 +226,7 @@ impl Media {
     }
 
     /// Leaves out what prepaid downloads do not reach for once those before it are taken.
-    async fn share_out(
+    async fn enforce_prepaid_limits(
         &self,
         fates: &mut [BundleOutcome],
         caller: MediaCaller<'_>,
@@ -235,21 +235,21 @@ impl Media {
         let entries: Vec<Arc<CatalogEntry>> = fates
             .iter()
             .filter_map(|fate| match fate {
-                BundleOutcome::In(picked) => Some(Arc::clone(&picked.entry)),
-                BundleOutcome::Out(_) => None,
+                BundleOutcome::Included(picked) => Some(Arc::clone(&picked.entry)),
+                BundleOutcome::Excluded(_) => None,
             })
             .collect();
         let items: Vec<_> = entries.iter().map(|entry| facts(entry)).collect();
         let orders = &self.inner.orders;
-        let decisions = orders.check_all(caller.known()?, &items, caller.agr, now).await?;
+        let decisions = orders.check_all(caller.require_principal()?, &items, caller.agr, now).await?;
         let mut decisions = decisions.into_iter();
         for fate in fates {
-            if matches!(fate, BundleOutcome::Out(_)) {
+            if matches!(fate, BundleOutcome::Excluded(_)) {
                 continue;
             }
             let decision = decisions.next().unwrap_or_else(|| Err(Error::internal("no decision")));
-            if let Err(refusal) = decision.and_then(CoverageDecision::granted) {
-                *fate = BundleOutcome::out(refusal)?;
+            if let Err(refusal) = decision.and_then(CoverageDecision::require_delivery) {
+                *fate = BundleOutcome::exclude(refusal)?;
             }
         }
         Ok(())
@@ -291,8 +291,8 @@ mod tests {
 
     #[test]
     fn the_place_of_an_item_has_as_many_digits_as_the_last_one() {
-        assert_eq!(BundleNaming::ByPlace.prefix(0, 3), "01_");
-        assert_eq!(BundleNaming::ByPlace.prefix(8, 200), "009_");
+        assert_eq!(BundleNaming::ByPosition.prefix(0, 3), "01_");
+        assert_eq!(BundleNaming::ByPosition.prefix(8, 200), "009_");
         assert_eq!(BundleNaming::ById.prefix(8, 200), "");
     }
 

@@ -165,7 +165,7 @@ impl ItemCatalog {
     }
 
     /// Forgets `keys`.
-    pub(super) fn changed(&self, keys: &[ItemKey]) {
+    pub(super) fn invalidate(&self, keys: &[ItemKey]) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         for key in keys {
             self.entries.invalidate(key);
@@ -173,7 +173,7 @@ impl ItemCatalog {
     }
 
     /// Forgets all items.
-    pub(super) fn forget_everything(&self) {
+    pub(super) fn invalidate_all(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.entries.invalidate_all();
     }

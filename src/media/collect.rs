@@ -97,12 +97,12 @@ impl ArchiveMember {
     }
 
     /// What names its bytes together with its name and date.
-    pub(super) fn line(&self) -> String {
-        format!("{} {} {}\n", self.name, self.tag(), self.dated)
+    pub(super) fn manifest_line(&self) -> String {
+        format!("{} {} {}\n", self.name, self.content_tag(), self.dated)
     }
 
     /// What names its bytes.
-    fn tag(&self) -> String {
+    fn content_tag(&self) -> String {
         match &self.source {
             MemberSource::Text(text) => ContentHash::of(text).short(),
             MemberSource::Rendition(answer) => answer.etag.clone(),
@@ -114,7 +114,7 @@ impl ArchiveMember {
 /// A name for exactly the bytes of `members`.
 fn version(members: &[ArchiveMember]) -> String {
     let lines: Vec<String> =
-        members.iter().map(|member| format!("{} {}\n", member.name, member.tag())).collect();
+        members.iter().map(|member| format!("{} {}\n", member.name, member.content_tag())).collect();
     ContentHash::of(lines.concat().as_bytes()).short()
 }
 
@@ -130,7 +130,7 @@ impl Media {
         now: Timestamp,
     ) -> Result<MediaAnswer> {
         let path = MediaPath::document(key.clone(), DocumentExtension::Zip);
-        let entry = self.item(key, Some(caller.known()?), now).await?;
+        let entry = self.item(key, Some(caller.require_principal()?), now).await?;
         if matches!(wanted, FileSelection::Default) && defaults(key.media_type).is_none() {
             return Err(access::not_available(&path));
         }
@@ -144,7 +144,7 @@ impl Media {
             sale,
             file_name: Some(format!("{}.zip", key.id)),
             keys: CacheKeys::of(key, &entry.document.linked_items(DocumentLayout::Full)),
-            seen: seen(&entry, &members),
+            source_items: source_items(&entry, &members),
             content: FileContent::Archive(members),
         })))
     }
@@ -161,13 +161,13 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<DeliveryFiles> {
-        let entry = self.item(key, Some(caller.known()?), now).await?;
+        let entry = self.item(key, Some(caller.require_principal()?), now).await?;
         let (members, sale) = self.list(&entry, wanted, caller, now).await?;
-        let seen = seen(&entry, &members);
-        let files = self.obtain_all(members, RenderPayer::Nobody).await?;
+        let seen = source_items(&entry, &members);
+        let files = self.obtain_all(members, RenderPayer::Server).await?;
         if !self.are_current(seen.iter()).await? {
             // It says so where the item is gone.
-            self.item(key, Some(caller.known()?), now).await?;
+            self.item(key, Some(caller.require_principal()?), now).await?;
             let message = format!("{key} changed while its files were made");
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
@@ -184,10 +184,10 @@ impl Media {
             FileContent::Archive(members) => members.clone(),
         };
         if let Some(client) = client {
-            self.inner.budget.begin(client)?;
+            self.inner.rate_limiter.check_balance(client)?;
         }
-        let place = self.inner.packing.begin(client)?;
-        let payer = client.map_or(RenderPayer::Nobody, RenderPayer::Owing);
+        let place = self.inner.archive_limiter.acquire(client)?;
+        let payer = client.map_or(RenderPayer::Server, RenderPayer::ClientOnCredit);
         let files = self.obtain_all(members, payer).await?;
         let media = self.clone();
         let packed = tokio::task::spawn_blocking(move || {
@@ -228,7 +228,7 @@ impl Media {
                 ArchivePiece::Content { entry, range } => parts.extend(contents[entry].slice(range)),
             }
         }
-        Ok(RenditionBody::joined(parts))
+        Ok(RenditionBody::new_unbounded(parts))
     }
 
     fn crc32(&self, body: &RenditionBody) -> Result<u32> {
@@ -257,7 +257,7 @@ impl Media {
         now: Timestamp,
     ) -> Result<(Vec<ArchiveMember>, Sale)> {
         let whole = MediaPath::document(entry.key.clone(), DocumentExtension::Zip);
-        let sale = Sale::of(entry, self.decide(&whole, entry, caller, now).await?);
+        let sale = Sale::of_item(entry, self.decide_purchase(&whole, entry, caller, now).await?);
         let mut list = MemberListing { media: self, entry, caller, now, members: Vec::new(), sale };
         match wanted {
             FileSelection::Default => {
@@ -296,13 +296,13 @@ impl Media {
                 (text.mime, MemberSource::Text(text.body))
             }
             MediaTarget::Rendition(file) if file.extension().is_image() => {
-                let Some(answer) = found(self.rendition(entry, path, false))? else {
+                let Some(answer) = not_found_as_none(self.rendition(entry, path, false))? else {
                     return Ok(None);
                 };
                 (file.extension().mime_type(), MemberSource::Rendition(Arc::new(answer)))
             }
             MediaTarget::Rendition(file) => {
-                let Some(asset) = self.stored(entry, path) else { return Ok(None) };
+                let Some(asset) = self.stored_file(entry, path) else { return Ok(None) };
                 let body = stored_body(asset);
                 (file.extension().mime_type(), MemberSource::Stored(body, asset.blob().short()))
             }
@@ -312,7 +312,7 @@ impl Media {
     }
 
     async fn obtain_all(&self, members: Vec<ArchiveMember>, payer: RenderPayer) -> Result<Vec<CollectedFile>> {
-        let patience = *self.inner.settings.patience.get();
+        let patience = *self.inner.settings.rendition_timeout.get();
         let obtained = members.into_iter().map(|member| async move {
             let ArchiveMember { name, mime, url, source, dated } = member;
             let body = match source {
@@ -342,21 +342,21 @@ impl Media {
     /// How many files [`Media::collect`] would give; nothing is rendered.
     ///
     /// Fails as it does, with [`ErrorKind::NotFound`] when there is none.
-    pub async fn count_wanted(
+    pub async fn count_files(
         &self,
         key: &ItemKey,
         wanted: FileSelection<'_>,
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<usize> {
-        let entry = self.item(key, Some(caller.known()?), now).await?;
+        let entry = self.item(key, Some(caller.require_principal()?), now).await?;
         let (members, _) = self.list(&entry, wanted, caller, now).await?;
         Ok(members.len())
     }
 }
 
 /// The items that members of an archive of `entry` were made of.
-pub(super) fn seen(entry: &Arc<CatalogEntry>, members: &[ArchiveMember]) -> Vec<Arc<CatalogEntry>> {
+pub(super) fn source_items(entry: &Arc<CatalogEntry>, members: &[ArchiveMember]) -> Vec<Arc<CatalogEntry>> {
     let mut seen = vec![Arc::clone(entry)];
     for member in members {
         if let MemberSource::Rendition(answer) = &member.source
@@ -383,7 +383,7 @@ pub(super) fn defaults(media_type: MediaType) -> Option<Vec<MediaFormat>> {
 }
 
 /// What there is, and nothing for what is not there.
-fn found<T>(result: Result<T>) -> Result<Option<T>> {
+fn not_found_as_none<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(missing) if missing.kind() == ErrorKind::NotFound => Ok(None),
@@ -411,12 +411,12 @@ impl MemberListing<'_> {
             if texts::is_text(entry.key.media_type) && is_image(&path) {
                 for (key, _) in entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
                     if let Some(path) = of_association(&path, &key) {
-                        let member = self.associated(&path).await?;
+                        let member = self.association_file(&path).await?;
                         self.members.extend(member);
                     }
                 }
             } else {
-                let member = self.own(path, crop).await?;
+                let member = self.item_file(path, crop).await?;
                 self.members.extend(member);
             }
         }
@@ -424,9 +424,9 @@ impl MemberListing<'_> {
     }
 
     /// A file of the item itself, framed by `crop`.
-    async fn own(&self, path: MediaPath, crop: Option<CropSpec>) -> Result<Option<ArchiveMember>> {
+    async fn item_file(&self, path: MediaPath, crop: Option<CropSpec>) -> Result<Option<ArchiveMember>> {
         let settings = &self.media.inner.settings;
-        let framed = framing::framed(self.entry, path.clone(), crop, settings)?;
+        let framed = framing::apply_crop(self.entry, path.clone(), crop, settings)?;
         // As it is called, the crop is in pixels of the hires image.
         let cropped = crop.map(PictureOperation::Crop).filter(|_| framed != path);
         let named = cropped.and_then(|crop| path.clone().with_operation(crop).ok());
@@ -439,7 +439,7 @@ impl MemberListing<'_> {
             for name in [RenditionName::NORMAL_HIRES, RenditionName::NORMAL_PREVIEW] {
                 let (item, jpeg) = (self.entry.key.clone(), RenditionExtension::JPEG);
                 let path = MediaPath::association(item, key.clone(), name, jpeg);
-                if let Some(member) = self.associated(&path).await? {
+                if let Some(member) = self.association_file(&path).await? {
                     self.members.push(member);
                     break;
                 }
@@ -452,15 +452,15 @@ impl MemberListing<'_> {
     ///
     /// One that is an item of its own is bought by itself, under a subscription. A Hires that none
     /// covers is left out, and so is a Preview that the caller may not read at its own address.
-    async fn associated(&mut self, path: &MediaPath) -> Result<Option<ArchiveMember>> {
+    async fn association_file(&mut self, path: &MediaPath) -> Result<Option<ArchiveMember>> {
         let (media, caller, now) = (self.media, self.caller, self.now);
-        let shown = media.shown(self.entry, path, caller.principal, now).await;
-        let Some((shown, own_path)) = found(shown)? else { return Ok(None) };
+        let shown = media.shown_item(self.entry, path, caller.principal, now).await;
+        let Some((shown, own_path)) = not_found_as_none(shown)? else { return Ok(None) };
         if shown.key == self.entry.key {
             return media.member(&shown, &own_path, path).await;
         }
         let allowed = match media.check_reading(&own_path, &shown, caller, now).await {
-            Ok(()) => media.decide(&own_path, &shown, caller, now).await,
+            Ok(()) => media.decide_purchase(&own_path, &shown, caller, now).await,
             Err(refused) => Err(refused),
         };
         let decision = match allowed {
@@ -471,7 +471,7 @@ impl MemberListing<'_> {
         // What is bundled with a text never uses up prepaid downloads, and places no orders.
         let orders = &media.inner.orders;
         if decision.is_some()
-            && !orders.is_subscribed(caller.known()?, facts(&shown), caller.agr, now)
+            && !orders.is_subscribed(caller.require_principal()?, facts(&shown), caller.agr, now)
         {
             return Ok(None);
         }

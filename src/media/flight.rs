@@ -66,7 +66,7 @@ impl RenderWaiter {
 
 impl RenderTask {
     /// Whether somebody still waits. False ends the render for good: nobody can join it any more.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(super) fn has_waiters(&self) -> bool {
         if self.slot.receiver_count() > 0 {
             return true;
         }
@@ -106,7 +106,7 @@ mod tests {
 
     fn made() -> Arc<RenderedBody> {
         let body = RenditionBody::memory(&b"picture"[..]);
-        Arc::new(RenderedBody { body, way: RenderPath::Whole, timing: RenderTiming::default() })
+        Arc::new(RenderedBody { body, render_path: RenderPath::Whole, timing: RenderTiming::default() })
     }
 
     fn join(flight: &InFlightRenders, key: ContentHash) -> (RenderWaiter, Option<RenderTask>) {
@@ -122,7 +122,7 @@ mod tests {
         assert!(none.is_none());
         let task = task.expect("the first runs it");
         drop(first);
-        assert!(task.is_wanted(), "the second still waits");
+        assert!(task.has_waiters(), "the second still waits");
         task.finish(Ok(made()));
         assert_eq!(second.wait().await.expect("rendered"), made());
         assert!(join(&flight, key).1.is_some(), "a later request starts anew");
@@ -135,7 +135,7 @@ mod tests {
         let (first, task) = join(&flight, key);
         drop(first);
         let task = task.expect("the first runs it");
-        assert!(!task.is_wanted());
+        assert!(!task.has_waiters());
         assert!(join(&flight, key).1.is_some());
     }
 

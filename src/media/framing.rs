@@ -14,7 +14,7 @@ use model::{CropSpec, Rect, RenditionUsage, scale_crop};
 ///
 /// Fails with [`Kind::InvalidArgument`](crate::runtime::error::Kind::InvalidArgument) for a crop of `path` that leaves
 /// the piece.
-pub(super) fn framed(
+pub(super) fn apply_crop(
     entry: &CatalogEntry,
     path: MediaPath,
     crop: Option<CropSpec>,
@@ -23,12 +23,12 @@ pub(super) fn framed(
     let Some(crop) = crop else { return Ok(path) };
     match path.target() {
         MediaTarget::Rendition(file) if file.extension().is_image() => {
-            match frame(entry, file, crop, settings) {
-                Some(frame) => within(entry, file, frame),
+            match crop_rect(entry, file, crop, settings) {
+                Some(frame) => crop_rendition(entry, file, frame),
                 None => Ok(path),
             }
         }
-        MediaTarget::Document(file) if file.extension().takes_crop() => {
+        MediaTarget::Document(file) if file.extension().accepts_crop() => {
             Ok(path.clone().with_operation(PictureOperation::Crop(crop)).unwrap_or(path))
         }
         MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) | MediaTarget::Rendition(_) => {
@@ -38,7 +38,7 @@ pub(super) fn framed(
 }
 
 /// The piece in pixels of the rendition `file`.
-fn frame(
+fn crop_rect(
     entry: &CatalogEntry,
     file: &RenditionFile,
     crop: CropSpec,
@@ -46,13 +46,13 @@ fn frame(
 ) -> Option<Rect> {
     let files = AssetGroup::of_item(&entry.assets);
     let hires = files.picture(RenditionUsage::Hires)?.upright();
-    let size = settings.sizes.of(files, file.name())?;
+    let size = settings.sizes.rendition_size(files, file.name())?;
     scale_crop(crop.resolve(hires).ok()?, hires, size).ok()
 }
 
 /// The same rendition within `frame`, with the operations of `file`. A mark is drawn on what is left of the
 /// picture, wherever it stands among them.
-fn within(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Result<MediaPath> {
+fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Result<MediaPath> {
     let (mut cut, mut mark) = (frame, None);
     for operation in file.operations() {
         match operation {

@@ -24,9 +24,9 @@ pub fn key_of(item: &ItemKey) -> String {
 /// The keys of one answer; copies share their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheKeys {
-    spaced: Bytes,
-    listed: Bytes,
-    whole: bool,
+    space_separated: Bytes,
+    comma_separated: Bytes,
+    is_complete: bool,
 }
 
 impl CacheKeys {
@@ -50,26 +50,26 @@ impl CacheKeys {
             keys.truncate(1);
         }
         keys.extend(common.map(str::to_owned));
-        Self { spaced: keys.join(" ").into(), listed: keys.join(",").into(), whole }
+        Self { space_separated: keys.join(" ").into(), comma_separated: keys.join(",").into(), is_complete: whole }
     }
 
     /// The keys separated by spaces; ASCII.
     #[must_use]
-    pub fn spaced(&self) -> &Bytes {
-        &self.spaced
+    pub fn space_separated(&self) -> &Bytes {
+        &self.space_separated
     }
 
     /// The keys separated by commas; ASCII.
     #[must_use]
-    pub fn listed(&self) -> &Bytes {
-        &self.listed
+    pub fn comma_separated(&self) -> &Bytes {
+        &self.comma_separated
     }
 
     /// Whether every item that the answer shows has its key here. What is not must not be kept by a
     /// cache that is told of changes by keys.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.whole
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 }
 
@@ -85,9 +85,9 @@ mod tests {
     fn an_answer_has_the_keys_of_its_items_its_media_type_and_of_everything() {
         let (text, picture) = (key("text/a_B-1"), key("image/c"));
         let keys = CacheKeys::of(&text, [&picture, &picture, &text]);
-        assert_eq!(keys.spaced(), "text.a_B-1 image.c text wirephoto");
-        assert_eq!(keys.listed(), "text.a_B-1,image.c,text,wirephoto");
-        assert!(keys.is_whole());
+        assert_eq!(keys.space_separated(), "text.a_B-1 image.c text wirephoto");
+        assert_eq!(keys.comma_separated(), "text.a_B-1,image.c,text,wirephoto");
+        assert!(keys.is_complete());
     }
 
     #[test]
@@ -96,14 +96,14 @@ mod tests {
         let pictures: Vec<_> = (0..1000).map(|at| key(&format!("image/{at}"))).collect();
         let keys = CacheKeys::of(&text, &pictures);
         assert_eq!(
-            (keys.spaced().as_ref(), keys.is_whole()),
+            (keys.space_separated().as_ref(), keys.is_complete()),
             (&b"text.a text wirephoto"[..], false)
         );
         let longest = key(&format!("stockfoto/{}", "x".repeat(128)));
-        assert!(CacheKeys::of(&longest, []).is_whole());
+        assert!(CacheKeys::of(&longest, []).is_complete());
         for count in 0..200 {
             let keys = CacheKeys::of(&longest, &pictures[..count]);
-            assert!(keys.spaced().len() <= CACHE_KEYS_BYTES_MAX, "{count}");
+            assert!(keys.space_separated().len() <= CACHE_KEYS_BYTES_MAX, "{count}");
         }
     }
 }

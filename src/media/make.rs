@@ -28,7 +28,7 @@ pub(super) struct RenderHooks<'a> {
     /// Told when a stage begins or goes on; false ends the render.
     pub(super) begin: &'a dyn Fn(RenderStage) -> bool,
     /// The same question inside the long loops of a stage, on all threads.
-    pub(super) go_on: ShouldContinue<'a>,
+    pub(super) should_continue: ShouldContinue<'a>,
 }
 
 /// What is known while a rendition is made.
@@ -36,7 +36,7 @@ struct RenditionMaker<'a> {
     inner: &'a MediaState,
     plan: &'a RenditionPlan,
     caption: &'a Caption,
-    watched: RenderHooks<'a>,
+    hooks: RenderHooks<'a>,
     original: &'a OpenOriginal,
     head: &'a JpegHead,
     icc: Option<&'a [u8]>,
@@ -56,7 +56,7 @@ impl MediaState {
             {
                 tracing::warn!("{cause}");
                 let asset = &plan.source;
-                self.originals.rebuild_files(asset.blob, asset.length, &compute::spread)?;
+                self.originals.rebuild_files(asset.blob, asset.length, &compute::run_parallel)?;
                 self.make_once(plan, caption, watched)
             }
             other => other,
@@ -73,22 +73,22 @@ impl MediaState {
             return Err(RenderError::Abandoned);
         }
         let asset = &plan.source;
-        let original = self.originals.open(asset.blob, asset.length, &compute::spread)?;
+        let original = self.originals.open(asset.blob, asset.length, &compute::run_parallel)?;
         let head = original.head()?;
         let icc = head.header.icc(&head.bytes).value;
         let making = RenditionMaker {
             inner: self,
             plan,
             caption,
-            watched,
+            hooks: watched,
             original: &original,
             head: &head,
             icc: icc.as_deref(),
         };
-        let Some(output) = plan.output else { return Ok((making.untouched(), RenderPath::Original)) };
+        let Some(output) = plan.output else { return Ok((making.original_body(), RenderPath::Original)) };
         let picture = original.picture(&head)?;
-        if let Some(reason) = original.only_whole() {
-            metrics::counter!(telemetry::WAYS_LEFT, "reason" => "not-indexed").increment(1);
+        if let Some(reason) = original.whole_decode_reason() {
+            metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => "not-indexed").increment(1);
             tracing::info!(original = %original.hash(), "is decoded as a whole: {reason}");
         }
         if let Some(picture) = &picture
@@ -96,7 +96,7 @@ impl MediaState {
         {
             return Ok(made);
         }
-        making.decoded(picture.as_ref(), output)
+        making.decode_and_render(picture.as_ref(), output)
     }
 }
 
@@ -106,7 +106,7 @@ impl RenditionMaker<'_> {
         let keep = WriteOptions { orientation, gps: self.plan.keep_gps };
         match self.plan.caption {
             Some(_) => {
-                metadata::embedded(self.caption, &self.head.header.exif(&self.head.bytes), keep)
+                metadata::build_embedded(self.caption, &self.head.header.exif(&self.head.bytes), keep)
             }
             None => EmbeddedMetadata::default(),
         }
@@ -123,7 +123,7 @@ impl RenditionMaker<'_> {
     }
 
     /// The original's own picture data behind new metadata.
-    fn untouched(&self) -> RenditionBody {
+    fn original_body(&self) -> RenditionBody {
         let JpegHead { bytes, header } = self.head;
         let (head, scans) = rewrite_metadata(bytes, header, &self.segments(), self.icc);
         let scans = scans.start as u64..scans.end as u64;
@@ -142,18 +142,18 @@ impl RenditionMaker<'_> {
             scan: picture.scan(),
             index: picture.index(),
             colour: &colour,
-            orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
+            orientation: Orientation::from_tag(u32::from(self.plan.source.orientation)),
         };
-        let Some(direct) = DirectPlan::choose(&indexed, &self.plan.steps, output) else {
+        let Some(direct) = DirectPlan::plan(&indexed, &self.plan.steps, output) else {
             return Ok(None);
         };
         let marker = &self.inner.settings.marker;
         let limits = &self.inner.settings.limits.header;
-        let done = direct.needs(&indexed, marker).map_err(DirectError::from);
+        let done = direct.byte_ranges(&indexed, marker).map_err(DirectError::from);
         let done = match done {
             Ok(ranges) => {
-                let bytes = picture.read(&ranges)?.watched(self.watched.go_on);
-                let begin = self.watched.begin;
+                let bytes = picture.read(&ranges)?.with_cancellation(self.hooks.should_continue);
+                let begin = self.hooks.begin;
                 direct.run(&indexed, &bytes, marker, output.quality, limits, begin)
             }
             Err(error) => Err(error),
@@ -163,20 +163,20 @@ impl RenditionMaker<'_> {
                 count_pixels(size.pixels());
                 let channels = picture.scan().components.len();
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
-                Ok(Some((self.finished(&jpeg, output.format, icc)?, way)))
+                Ok(Some((self.finish_file(&jpeg, output.format, icc)?, way)))
             }
-            Ok(DirectOutput::Part(small)) => self.part(&direct, &small, output).map(Some),
+            Ok(DirectOutput::Part(small)) => self.finish_crop(&direct, &small, output).map(Some),
             Ok(DirectOutput::Patched(patched)) => {
-                Ok(Some((self.patched(picture, patched)?, RenderPath::LocalMark)))
+                Ok(Some((self.patched_body(picture, patched)?, RenderPath::LocalMark)))
             }
             Err(DirectError::Raster(cause)) => Err(cause.into()),
             Err(DirectError::Scan(ScanError::Stopped)) => Err(RenderError::Abandoned),
             Err(DirectError::Scan(error @ (ScanError::Damaged { .. } | ScanError::Bytes))) => {
                 // The bytes are what they were, so the index is wrong.
-                Err(picture.contradicted(error).into())
+                Err(picture.index_mismatch(error).into())
             }
             Err(DirectError::Scan(error)) => {
-                metrics::counter!(telemetry::WAYS_LEFT, "reason" => error.word()).increment(1);
+                metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => error.as_str()).increment(1);
                 tracing::debug!(original = %self.original.hash(), "decoded whole: {error}");
                 Ok(None)
             }
@@ -184,7 +184,7 @@ impl RenditionMaker<'_> {
     }
 
     /// Goes on with a small file that holds the crop.
-    fn part(
+    fn finish_crop(
         &self,
         direct: &DirectPlan,
         small: &[u8],
@@ -198,14 +198,14 @@ impl RenditionMaker<'_> {
         };
         let mut steps = vec![RenderStep::Crop(crop)];
         steps.extend(marked.then_some(RenderStep::Watermark));
-        let source = self.source(small, shows.size(), shows.size(), None);
+        let source = self.render_source(small, shows.size(), shows.size(), None);
         let rendered = self.render(source, &steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
-        Ok((self.finished(&rendered.file, output.format, icc)?, RenderPath::Region))
+        Ok((self.finish_file(&rendered.file, output.format, icc)?, RenderPath::Region))
     }
 
     /// The picture with the changed rows between its own bytes.
-    fn patched(&self, picture: &IndexedPicture<'_>, patched: PatchedScan) -> Result<RenditionBody, RenderError> {
+    fn patched_body(&self, picture: &IndexedPicture<'_>, patched: PatchedScan) -> Result<RenditionBody, RenderError> {
         let JpegHead { bytes, header } = picture.head(self.head);
         let (mut head, scans) =
             rewrite_with_tables(bytes, header, &self.segments(), self.icc, &patched.tables);
@@ -231,17 +231,17 @@ impl RenditionMaker<'_> {
     }
 
     /// Decodes the picture, whole or at a part of its size.
-    fn decoded(
+    fn decode_and_render(
         &self,
         picture: Option<&IndexedPicture<'_>>,
         output: OutputOptions,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let asset = &self.plan.source;
-        let (jpeg, shows) = match self.level()? {
+        let (jpeg, shows) = match self.read_level()? {
             Some(level) => level,
             None => match picture {
-                Some(picture) if !picture.is_original() => (picture.whole()?, asset.stored),
-                Some(_) | None => (self.original.whole()?, asset.stored),
+                Some(picture) if !picture.is_original() => (picture.read_whole()?, asset.stored),
+                Some(_) | None => (self.original.read_whole()?, asset.stored),
             },
         };
         let colour = picture.map(|picture| {
@@ -253,24 +253,24 @@ impl RenditionMaker<'_> {
             scan: picture.scan(),
             index: picture.index(),
             colour,
-            spread: &compute::spread,
-            go_on: self.watched.go_on,
+            parallel_map: &compute::run_parallel,
+            should_continue: self.hooks.should_continue,
         });
-        let source = self.source(&jpeg, asset.stored, shows, bands);
+        let source = self.render_source(&jpeg, asset.stored, shows, bands);
         let rendered = self.render(source, &self.plan.steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
-        Ok((self.finished(&rendered.file, output.format, icc)?, rendered.way))
+        Ok((self.finish_file(&rendered.file, output.format, icc)?, rendered.render_path))
     }
 
     /// The level, if there is one and it is large enough for what is asked.
-    fn level(&self) -> Result<Option<(Vec<u8>, Size)>, RenderError> {
+    fn read_level(&self) -> Result<Option<(Vec<u8>, Size)>, RenderError> {
         match self.original.level_size() {
             Some(size) if self.plan.is_enough(size) => Ok(Some((self.original.level()?, size))),
             Some(_) | None => Ok(None),
         }
     }
 
-    fn source<'b>(
+    fn render_source<'b>(
         &'b self,
         file: &'b [u8],
         stored: Size,
@@ -280,7 +280,7 @@ impl RenditionMaker<'_> {
         imaging::RenderSource {
             format: ImageFormat::JPEG,
             file,
-            orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
+            orientation: Orientation::from_tag(u32::from(self.plan.source.orientation)),
             icc: self.icc,
             adobe: self.head.header.adobe_transform.is_some(),
             stored,
@@ -297,7 +297,7 @@ impl RenditionMaker<'_> {
     ) -> Result<RenderOutput, RenderError> {
         let limits = RenderLimits { pixels_max: self.inner.settings.limits.pixels_max };
         let job = RenderJob { source, steps, output, limits };
-        let rendered = imaging::render(&job, &self.inner.settings.marker, self.watched.begin)?;
+        let rendered = imaging::render(&job, &self.inner.settings.marker, self.hooks.begin)?;
         count_pixels(rendered.decoded_pixels);
         if let Some(warning) = &rendered.warning {
             tracing::warn!(blob = %self.plan.source.blob, "picture data is damaged: {warning}");
@@ -306,7 +306,7 @@ impl RenditionMaker<'_> {
     }
 
     /// A rendered file, which is upright, with its metadata.
-    fn finished(
+    fn finish_file(
         &self,
         file: &[u8],
         format: ImageFormat,

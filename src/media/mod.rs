@@ -70,10 +70,10 @@ struct MediaState {
     orders: Orders,
     originals: OriginalStore,
     cache: cache::RenditionCache,
-    flight: flight::InFlightRenders,
+    in_flight: flight::InFlightRenders,
     compute: ComputePool,
-    budget: budget::RenderRateLimiter,
-    packing: packing::ArchiveLimiter,
+    rate_limiter: budget::RenderRateLimiter,
+    archive_limiter: packing::ArchiveLimiter,
 }
 
 impl Media {
@@ -95,10 +95,10 @@ impl Media {
             orders,
             originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
-            flight: flight::InFlightRenders::default(),
+            in_flight: flight::InFlightRenders::default(),
             compute,
-            budget: budget::RenderRateLimiter::new(settings.client_megapixels_s, settings.client_burst),
-            packing: packing::ArchiveLimiter::new(settings.archives, settings.client_archives),
+            rate_limiter: budget::RenderRateLimiter::new(settings.client_megapixels_s, settings.client_burst),
+            archive_limiter: packing::ArchiveLimiter::new(settings.archives, settings.client_archives),
             settings,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -106,13 +106,13 @@ impl Media {
 
     /// Forgets what is cached of an item that changed.
     pub fn item_changed(&self, keys: &[ItemKey]) {
-        self.inner.catalog.changed(keys);
+        self.inner.catalog.invalidate(keys);
     }
 
     /// Forgets what is known of all items and of what was bought.
-    pub fn forget_everything(&self) {
-        self.inner.catalog.forget_everything();
-        self.inner.orders.forget_everything();
+    pub fn invalidate_all(&self) {
+        self.inner.catalog.invalidate_all();
+        self.inner.orders.clear_cache();
     }
 
     /// Writes the sizes of the cache tiers to the metrics.
@@ -161,7 +161,7 @@ impl Media {
 
     /// The document of the item `key` as it is served, also where nobody may see it now: for
     /// whoever sent it.
-    pub async fn document_sent(&self, key: &ItemKey) -> Result<Option<Bytes>> {
+    pub async fn document_json(&self, key: &ItemKey) -> Result<Option<Bytes>> {
         let Some(entry) = self.inner.catalog.find(key).await? else { return Ok(None) };
         let json = self.text(&entry, DocumentExtension::Json, None, false).await?;
         Ok(Some(json.body))
@@ -187,7 +187,7 @@ impl Media {
                 self.archive(path.key(), FileSelection::Default, caller, now).await
             }
             MediaTarget::Document(file) => {
-                let entry = self.addressed(path, caller, now).await?;
+                let entry = self.readable_entry(path, caller, now).await?;
                 // Only some callers see an item under embargo: no shared cache may store it.
                 let open = access::is_open(path) && access::is_public(&entry, now);
                 let (extension, is_text) = (file.extension(), is_text(entry.key.media_type));
@@ -205,7 +205,7 @@ impl Media {
                 }
             }
             MediaTarget::Rendition(file) => {
-                let entry = self.addressed(path, caller, now).await?;
+                let entry = self.readable_entry(path, caller, now).await?;
                 self.resolve_rendition(entry, path, file, caller, now).await
             }
         }
@@ -213,7 +213,7 @@ impl Media {
 
     /// The item that `path` names, where `caller` sees it and may read what the path names. A
     /// purchase is decided later, by [`Media::decide`].
-    async fn addressed(
+    async fn readable_entry(
         &self,
         path: &MediaPath,
         caller: MediaCaller<'_>,
@@ -222,7 +222,7 @@ impl Media {
         if access::is_open(path) {
             return self.item(path.key(), caller.visitor(), now).await;
         }
-        let entry = self.item(path.key(), Some(caller.known()?), now).await?;
+        let entry = self.item(path.key(), Some(caller.require_principal()?), now).await?;
         self.check_reading(path, &entry, caller, now).await?;
         Ok(entry)
     }
@@ -236,10 +236,10 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        if !access::needs_reading(path) || self.inner.settings.uncovered_documents {
+        if !access::needs_read_agreement(path) || self.inner.settings.uncovered_documents {
             return Ok(());
         }
-        self.inner.orders.check_reading(caller.known()?, facts(entry), now).await
+        self.inner.orders.check_reading(caller.require_principal()?, facts(entry), now).await
     }
 
     /// The answer to an address of a rendition of `entry`, or of one of its associated objects.
@@ -257,10 +257,10 @@ impl Media {
         let (entry, path) = match file.association() {
             None => (entry, Cow::Borrowed(path)),
             Some(_) => {
-                let shown = self.shown(&entry, path, principal, now).await;
+                let shown = self.shown_item(&entry, path, principal, now).await;
                 if shown.is_err() {
                     // The refusal of a purchase does not tell whether the rendition exists.
-                    self.decide(path, &entry, caller, now).await?;
+                    self.decide_purchase(path, &entry, caller, now).await?;
                 }
                 let (entry, path) = shown?;
                 // An associated item of its own is read as at its own address.
@@ -272,14 +272,14 @@ impl Media {
         let keys = entry.cache_keys_within(&of_address.key);
         // Another object may take the place of an associated one, stored long ago.
         let modified = file.association().is_none().then_some(entry.stored);
-        let sale = Sale::of(&entry, self.decide(&path, &entry, caller, now).await?);
+        let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller, now).await?);
         if file.extension().is_image() {
             let answer = self.rendition(&entry, &path, open)?;
             let other = (entry.key != of_address.key).then_some(of_address);
-            let answer = RenditionAnswer { sale, modified, keys, named: other, ..answer };
+            let answer = RenditionAnswer { sale, modified, keys, requested_entry: other, ..answer };
             return Ok(MediaAnswer::Rendition(Box::new(answer)));
         }
-        let asset = self.stored(&entry, &path);
+        let asset = self.stored_file(&entry, &path);
         let asset = asset.ok_or_else(|| access::not_available(&path))?;
         Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime: file.extension().mime_type(),
@@ -289,7 +289,7 @@ impl Media {
             file_name: access::file_name(&path),
             keys,
             content: FileContent::Stored(stored_body(asset)),
-            seen: vec![Arc::clone(&entry), of_address],
+            source_items: vec![Arc::clone(&entry), of_address],
         })))
     }
 
@@ -298,7 +298,7 @@ impl Media {
     ///
     /// Fails with [`ErrorKind::NotFound`] when the item has no such associated object, or when its own
     /// item may not be seen.
-    async fn shown(
+    async fn shown_item(
         &self,
         entry: &Arc<CatalogEntry>,
         path: &MediaPath,
@@ -329,12 +329,12 @@ impl Media {
         let own = file.operations().iter().try_fold(own, |own, operation| {
             own.with_operation(*operation).map_err(|_| missing())
         })?;
-        let own = framing::framed(&item, own, named.crop, &self.inner.settings)?;
+        let own = framing::apply_crop(&item, own, named.crop, &self.inner.settings)?;
         Ok((item, own))
     }
 
     /// The file that `path` names of `entry`, as it lies in the store.
-    fn stored<'a>(&self, entry: &'a CatalogEntry, path: &'a MediaPath) -> Option<&'a Asset> {
+    fn stored_file<'a>(&self, entry: &'a CatalogEntry, path: &'a MediaPath) -> Option<&'a Asset> {
         let MediaTarget::Rendition(file) = path.target() else { return None };
         let files = match file.association() {
             None => AssetGroup::of_item(&entry.assets),
@@ -344,7 +344,7 @@ impl Media {
     }
 
     /// What the caller's agreements say where `path` is bought.
-    async fn decide(
+    async fn decide_purchase(
         &self,
         path: &MediaPath,
         entry: &CatalogEntry,
@@ -355,7 +355,7 @@ impl Media {
             return Ok(None);
         }
         let decision =
-            self.inner.orders.check(caller.known()?, facts(entry), caller.agr, now).await?;
+            self.inner.orders.check(caller.require_principal()?, facts(entry), caller.agr, now).await?;
         Ok(Some(decision))
     }
 
@@ -363,12 +363,12 @@ impl Media {
     ///
     /// Fails as [`Orders::purchase`] does; then nothing of it may be delivered.
     pub async fn purchase(&self, sale: &Sale, caller: MediaCaller<'_>, now: Timestamp) -> Result<()> {
-        if sale.together {
+        if sale.all_or_nothing {
             let items: Vec<_> = sale.entries.iter().map(|(entry, _)| facts(entry)).collect();
-            return self.inner.orders.purchase_all(caller.known()?, &items, caller.agr, now).await;
+            return self.inner.orders.purchase_all(caller.require_principal()?, &items, caller.agr, now).await;
         }
         for (entry, _) in &sale.entries {
-            self.inner.orders.purchase(caller.known()?, facts(entry), caller.agr, now).await?;
+            self.inner.orders.purchase(caller.require_principal()?, facts(entry), caller.agr, now).await?;
         }
         Ok(())
     }
@@ -382,10 +382,10 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<TextAnswer> {
-        let (principal, orders) = (caller.known()?, &self.inner.orders);
+        let (principal, orders) = (caller.require_principal()?, &self.inner.orders);
         let ordered = orders.codes_to_report(principal, path.key()).await?;
         let entry = match ordered.is_empty() {
-            true => Some(self.addressed(path, caller, now).await?),
+            true => Some(self.readable_entry(path, caller, now).await?),
             false => self.inner.catalog.find(path.key()).await?,
         };
         let codes = entry.map(|entry| facts(&entry).codes()).unwrap_or_default();
@@ -424,7 +424,7 @@ impl Media {
             sale: Sale::default(),
             keys: entry.cache_keys().clone(),
             entry: Arc::clone(entry),
-            named: None,
+            requested_entry: None,
             association: match path.target() {
                 MediaTarget::Rendition(file) => file.association().cloned(),
                 MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) => None,

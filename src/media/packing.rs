@@ -48,7 +48,7 @@ impl ArchiveLimiter {
     ///
     /// Fails with [`crate::runtime::error::Kind::Overloaded`] when the client, or all together, have as
     /// many as they may.
-    pub(super) fn begin(&self, client: Option<RateLimitClient>) -> Result<ArchivePermit> {
+    pub(super) fn acquire(&self, client: Option<RateLimitClient>) -> Result<ArchivePermit> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
         let own = client.and_then(|client| state.clients.get(&client)).copied().unwrap_or(0);
@@ -90,7 +90,7 @@ mod tests {
     fn a_client_has_some_archives_and_all_of_them_a_few_more() {
         let packing = ArchiveLimiter::new(3, 2);
         let begin = |user| {
-            let begun = packing.begin(Some(RateLimitClient::User(UserId(user))));
+            let begun = packing.acquire(Some(RateLimitClient::User(UserId(user))));
             begun.map_err(|error| error.details()[0].error_code.clone())
         };
         let first = begin(1).unwrap();

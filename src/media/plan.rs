@@ -109,7 +109,7 @@ impl RenditionPlan {
     fn memory_bytes_whole(&self, first: &RenderStep, enters: bool) -> u64 {
         let PictureFile { stored, length, orientation, .. } = self.source;
         let components = u64::from(self.source.components);
-        let orientation = Orientation::of_tag(u32::from(orientation));
+        let orientation = Orientation::from_tag(u32::from(orientation));
         let samples = |size: Size| size.pixels().saturating_mul(components);
         let decoded = samples(decoded_size(stored, orientation, first));
         // A picture of several scans is held as coefficients, two bytes each, until the last of them.
@@ -126,8 +126,8 @@ impl RenditionPlan {
     pub fn is_enough(&self, level: Size) -> bool {
         let upright = self.source.upright();
         let wanted = self.steps.first().and_then(|step| scaled_size(upright, step));
-        let orientation = Orientation::of_tag(u32::from(self.source.orientation));
-        let level = orientation.turn_size(level);
+        let orientation = Orientation::from_tag(u32::from(self.source.orientation));
+        let level = orientation.oriented_size(level);
         wanted.is_some_and(|wanted| wanted.width <= level.width && wanted.height <= level.height)
     }
 }

@@ -16,7 +16,7 @@ use super::{
     timing::{StageClock, RenderTiming},
 };
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::compute::{QueueFull, MemoryLease, give_way};
+use crate::runtime::compute::{QueueFull, MemoryLease, yield_to_waiting};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SLOW_RETRY_AFTER_S;
 use crate::runtime::telemetry;
@@ -66,7 +66,7 @@ pub struct ObtainedRendition {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RenderedBody {
     pub(super) body: RenditionBody,
-    pub(super) way: RenderPath,
+    pub(super) render_path: RenderPath,
     pub(super) timing: RenderTiming,
 }
 
@@ -98,7 +98,7 @@ impl From<RenderError> for Error {
                 let message = format!(
                     "Making this rendition took more than {limit:?} of work, so it was stopped"
                 );
-                Self::new(ErrorKind::Timeout, message).retry_after(SLOW_RETRY_AFTER_S).because(cause)
+                Self::new(ErrorKind::Timeout, message).retry_after(SLOW_RETRY_AFTER_S).with_source(cause)
             }
             RenderError::Abandoned
             | RenderError::Panicked
@@ -110,7 +110,7 @@ impl From<RenderError> for Error {
 
 /// The failure of a disk that has an original.
 fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::new(ErrorKind::Unavailable, "The original cannot be read now").because(cause)
+    Error::new(ErrorKind::Unavailable, "The original cannot be read now").with_source(cause)
 }
 
 /// Counts an original that a request found to be damaged. Each answer that fails because of one, and each
@@ -185,7 +185,7 @@ impl Media {
     /// `patience` ends first, with [`ErrorKind::Unavailable`] when the disk fails and with
     /// [`ErrorKind::Internal`] when the original is missing or damaged.
     pub async fn obtain(&self, answer: &RenditionAnswer, patience: Duration) -> Result<ObtainedRendition> {
-        self.obtain_for(answer, patience, RenderPayer::Nobody).await
+        self.obtain_for(answer, patience, RenderPayer::Server).await
     }
 
     /// The rendition's bytes for somebody who pays for a render that is begun.
@@ -223,24 +223,24 @@ impl Media {
                 return Ok((body, RenditionSource::Disk));
             }
         }
-        let known = self.inner.originals.known(planned.plan.source.blob);
+        let known = self.inner.originals.cached_summary(planned.plan.source.blob);
         let pixels = planned.plan.decoded_pixels(known);
-        let pay = || self.inner.budget.take(payer, pixels);
-        let (waiting, task) = self.inner.flight.join(planned.key, pay)?;
+        let pay = || self.inner.rate_limiter.acquire(payer, pixels);
+        let (waiting, task) = self.inner.in_flight.join(planned.key, pay)?;
         if let Some(task) = task
             && self.start_render(answer, task).is_err()
         {
-            self.inner.budget.give_back(payer, pixels);
+            self.inner.rate_limiter.refund(payer, pixels);
         }
         let made = waiting.wait().await?;
-        let RenderedBody { ref body, way, timing } = *made;
+        let RenderedBody { ref body, render_path: way, timing } = *made;
         Ok((body.clone(), RenditionSource::Rendered { way, timing }))
     }
 
     /// Queues a render. Where the queue is full, everybody who waits for it is refused.
     fn start_render(&self, answer: &RenditionAnswer, task: RenderTask) -> Result<(), QueueFull> {
         let plan = &answer.planned.plan;
-        let memory = plan.memory_bytes(self.inner.originals.known(plan.source.blob));
+        let memory = plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob));
         let task = Arc::new(task);
         let render = RenderRun {
             inner: Arc::clone(&self.inner),
@@ -250,7 +250,7 @@ impl Media {
             queued: Stopwatch::start(),
         };
         let queued = Arc::clone(&task);
-        let is_wanted = move || queued.is_wanted();
+        let is_wanted = move || queued.has_waiters();
         self.inner.compute.submit(memory, is_wanted, move |lease| render.run(lease)).inspect_err(
             |QueueFull| {
                 count_outcome("refused");
@@ -263,7 +263,7 @@ impl Media {
 impl RenderedBody {
     /// Adds the render to the metrics.
     fn count(&self) {
-        metrics::counter!(telemetry::RENDER_PATHS, "path" => self.way.as_str()).increment(1);
+        metrics::counter!(telemetry::RENDER_PATHS, "path" => self.render_path.as_str()).increment(1);
         for (stage, ms) in self.timing.stages() {
             metrics::histogram!(telemetry::STAGE_SECONDS, "stage" => stage).record(ms / 1000.0);
         }
@@ -282,7 +282,7 @@ struct RenderRun {
 impl RenderRun {
     /// Renders on a worker thread, publishes the outcome to the requests that wait, and fills the cache.
     fn run(&self, lease: &MemoryLease) {
-        if !self.task.is_wanted() {
+        if !self.task.has_waiters() {
             count_outcome("abandoned");
             return;
         }
@@ -290,7 +290,7 @@ impl RenderRun {
         let stages = StageClock::start(self.queued.elapsed_ms());
         let rendered = self.make(&work, &stages, lease);
         let timing = stages.finish();
-        let outcome = rendered.map(|(body, way)| Arc::new(RenderedBody { body, way, timing }));
+        let outcome = rendered.map(|(body, way)| Arc::new(RenderedBody { body, render_path: way, timing }));
         count_outcome(match &outcome {
             Ok(_) => "done",
             Err(RenderError::Abandoned) => "abandoned",
@@ -314,12 +314,12 @@ impl RenderRun {
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let time_max = self.inner.settings.render_time;
         let in_time = || {
-            give_way();
+            yield_to_waiting();
             work.elapsed() <= time_max
         };
         let is_stopped = |made: &Result<_, _>| matches!(made, Err(RenderError::Abandoned));
-        let mut made = self.attempt(&|| in_time() && self.task.is_wanted(), stages, lease);
-        if is_stopped(&made) && in_time() && self.task.is_wanted() {
+        let mut made = self.attempt(&|| in_time() && self.task.has_waiters(), stages, lease);
+        if is_stopped(&made) && in_time() && self.task.has_waiters() {
             // A request joined between the decision to drop the work and its end.
             made = self.attempt(&in_time, stages, lease);
         }
@@ -341,11 +341,11 @@ impl RenderRun {
             stages.begin(stage);
             if stage == RenderStage::Decode {
                 // Now that the original is open, the exact need for memory is known.
-                lease.shrink(plan.memory_bytes(self.inner.originals.known(plan.source.blob)));
+                lease.shrink(plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob)));
             }
             should_continue()
         };
-        let watched = RenderHooks { begin: &begin, go_on: should_continue };
+        let watched = RenderHooks { begin: &begin, should_continue };
         self.inner.make(plan, &self.caption, watched)
     }
 

@@ -58,7 +58,7 @@ pub struct MediaSettings {
     /// Work that one render may take before it is stopped.
     pub render_time: Duration,
     /// How long one rendition of an archive or a delivery is waited for.
-    pub patience: HotSwap<Duration>,
+    pub rendition_timeout: HotSwap<Duration>,
     /// Megapixels a second that one client may have rendered; 0 bounds nobody.
     pub client_megapixels_s: u32,
     /// Megapixels that it may have at once.
@@ -128,7 +128,7 @@ impl MediaSettings {
             },
             limits: DecodeLimits::of(config),
             sender: media.sender.clone(),
-            patience: HotSwap::new(Duration::from_secs(u64::from(config.server.request_timeout_s))),
+            rendition_timeout: HotSwap::new(Duration::from_secs(u64::from(config.server.request_timeout_s))),
             client_megapixels_s: media.client_megapixels_s,
             client_burst: media.client_megapixels_burst,
             archives: media.archives,

@@ -16,7 +16,7 @@ impl Media {
         &self,
         parts: Vec<BodyPart>,
     ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-        let ahead = if self.inner.originals.store().is_far() { STREAM_CHUNKS_AHEAD } else { 1 };
+        let ahead = if self.inner.originals.store().is_remote() { STREAM_CHUNKS_AHEAD } else { 1 };
         let media = self.clone();
         let read = move |part| {
             let media = media.clone();

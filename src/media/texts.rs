@@ -121,7 +121,7 @@ impl Media {
     ) -> Result<Value> {
         let (sizes, layout) = (self.inner.settings.sizes, DocumentLayout::Full);
         let served = DocumentRequest { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
-        let held = |key: &ItemKey| held.get(key).copied().unwrap_or(ItemPresence::Nothing);
+        let held = |key: &ItemKey| held.get(key).copied().unwrap_or(ItemPresence::Absent);
         let document = served.document(entry.document.clone(), &self.inner.links, &held);
         document.map_err(|error| plan::bad_crop(&error))
     }

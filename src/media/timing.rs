@@ -53,7 +53,7 @@ struct StageProgress {
 
 impl StageProgress {
     /// Ends the running stage at `at_ms` and starts `next`.
-    fn turn(mut self, next: Option<RenderStage>, at_ms: f64) -> Self {
+    fn switch_stage(mut self, next: Option<RenderStage>, at_ms: f64) -> Self {
         if let Some((stage, since_ms)) = self.running {
             self.timing.add(stage, at_ms - since_ms);
         }
@@ -64,8 +64,8 @@ impl StageProgress {
 
 /// Measures the stages of one render.
 pub(super) struct StageClock {
-    watch: Stopwatch,
-    course: Cell<StageProgress>,
+    stopwatch: Stopwatch,
+    progress: Cell<StageProgress>,
 }
 
 impl StageClock {
@@ -73,18 +73,18 @@ impl StageClock {
     pub(super) fn start(queue_ms: f64) -> Self {
         let timing = RenderTiming { queue_ms, ..RenderTiming::default() };
         let course = Cell::new(StageProgress { timing, running: None });
-        Self { watch: Stopwatch::start(), course }
+        Self { stopwatch: Stopwatch::start(), progress: course }
     }
 
     /// A stage begins, or goes on; the one before it ends.
     pub(super) fn begin(&self, stage: RenderStage) {
-        self.course.set(self.course.get().turn(Some(stage), self.watch.elapsed_ms()));
+        self.progress.set(self.progress.get().switch_stage(Some(stage), self.stopwatch.elapsed_ms()));
     }
 
     /// The last stage ends.
     pub(super) fn finish(&self) -> RenderTiming {
-        self.course.set(self.course.get().turn(None, self.watch.elapsed_ms()));
-        self.course.get().timing
+        self.progress.set(self.progress.get().switch_stage(None, self.stopwatch.elapsed_ms()));
+        self.progress.get().timing
     }
 }
 
@@ -103,12 +103,12 @@ mod tests {
             (Some(RenderStage::Decode), 31.0),
             (None, 63.0),
         ] {
-            course = course.turn(stage, at_ms);
+            course = course.switch_stage(stage, at_ms);
         }
         let found: Vec<_> = course.timing.stages().collect();
         let expected = [("queue", 0.0), ("read", 2.0), ("decode", 44.0), ("encode", 16.0)];
         assert_eq!(found, expected);
-        assert_eq!(course.turn(None, 99.0).timing, course.timing, "nothing runs any more");
+        assert_eq!(course.switch_stage(None, 99.0).timing, course.timing, "nothing runs any more");
     }
 
     #[test]

@@ -13,14 +13,14 @@ use model::{ItemKey, RenditionExtension, RenditionName};
 const NAMES: [RenditionName; 3] =
     [RenditionName::NORMAL_PREVIEW, RenditionName::NORMAL_THUMBNAIL, RenditionName::WEB_PREVIEW];
 /// Time that one rendition may take, queue and all.
-const PATIENCE: Duration = Duration::from_secs(60);
+const RENDER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Makes the standard renditions of the items that `wanted` names, one after the other, so that
 /// requests find workers free. Ends when the sender is gone.
 pub async fn run(media: Media, mut wanted: Receiver<ItemKey>) {
     while let Some(key) = wanted.recv().await {
         for name in NAMES {
-            media.warm(&key, name).await;
+            media.prerender(&key, name).await;
         }
     }
 }
@@ -29,15 +29,15 @@ impl Media {
     /// Makes a rendition if everybody may see the item and no cache has it.
     ///
     /// What fails here fails again, and is answered, when somebody asks.
-    async fn warm(&self, key: &ItemKey, name: RenditionName) {
-        if !self.inner.cache.keeps() {
+    async fn prerender(&self, key: &ItemKey, name: RenditionName) {
+        if !self.inner.cache.is_enabled() {
             return;
         }
         let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
         let answer = self.resolve(&path, MediaCaller::default(), clock::now()).await;
         if let Ok(MediaAnswer::Rendition(answer)) = answer
             && self.find_cached(&answer).is_none()
-            && let Err(cause) = self.obtain(&answer, PATIENCE).await
+            && let Err(cause) = self.obtain(&answer, RENDER_TIMEOUT).await
         {
             tracing::debug!(item = %key, "{name} is not made ahead: {cause}");
         }

@@ -34,7 +34,7 @@ use thread_priority::{
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Error;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{BYPASS_MAX, RENDER_REST, RENDER_STALL, RENDER_STRETCH, SWEEP_PART};
+use crate::runtime::limits::{RENDER_BYPASS_MAX, RENDER_PAUSE_FACTOR, RENDER_STALL, RENDER_YIELD_INTERVAL, SWEEP_PART};
 use crate::runtime::telemetry;
 
 /// Memory that work on threads of its own takes together.
@@ -72,7 +72,7 @@ impl MemoryBudget {
 
     /// Waits for `bytes`. Blocks.
     #[must_use]
-    pub fn take(&self, bytes: u64) -> MemoryShare<'_> {
+    pub fn acquire(&self, bytes: u64) -> MemoryShare<'_> {
         self.wait(self.state.lock(), bytes);
         MemoryShare { memory: self, bytes }
     }
@@ -117,7 +117,7 @@ impl Drop for MemoryShare<'_> {
 
 /// Runs `work(0)` … `work(count - 1)` on the threads of the pool that it is called from, or of a
 /// common one outside; returns when all are done.
-pub fn spread(count: usize, work: &(dyn Fn(usize) + Sync)) {
+pub fn run_parallel(count: usize, work: &(dyn Fn(usize) + Sync)) {
     use rayon::iter::{IntoParallelIterator, ParallelIterator};
     (0..count).into_par_iter().for_each(work);
 }
@@ -132,7 +132,7 @@ pub struct QueueFull;
 struct PoolJob {
     since: Stopwatch,
     memory_bytes: u64,
-    wanted: Box<dyn Fn() -> bool + Send>,
+    is_wanted: Box<dyn Fn() -> bool + Send>,
     work: Work,
 }
 
@@ -141,7 +141,7 @@ struct PoolJob {
 enum ThreadKind {
     Worker,
     /// By the thread for work that no worker gets to take.
-    Beside,
+    Overflow,
 }
 
 #[derive(Default)]
@@ -152,24 +152,24 @@ struct PoolState {
     /// How often in a row the piece at the front was overtaken.
     bypassed: usize,
     /// Pieces that run besides those of the workers.
-    besides: usize,
+    overflow_jobs: usize,
     /// Since when no worker took work.
-    taken: Option<Stopwatch>,
+    last_taken: Option<Stopwatch>,
     /// Refusals until a full queue is looked through again.
-    unswept: usize,
+    refusals_since_sweep: usize,
 }
 
 impl PoolState {
     /// Drops what nobody wants any more. Looking through a queue of `waiting_max` takes time, so in
     /// a flood not every refusal does it.
-    fn sweep(&mut self, waiting_max: usize) {
-        if self.unswept > 0 {
-            self.unswept -= 1;
+    fn drop_abandoned(&mut self, waiting_max: usize) {
+        if self.refusals_since_sweep > 0 {
+            self.refusals_since_sweep -= 1;
             return;
         }
-        self.waiting.retain(|job| (job.wanted)());
+        self.waiting.retain(|job| (job.is_wanted)());
         if self.waiting.len() >= waiting_max {
-            self.unswept = waiting_max / SWEEP_PART;
+            self.refusals_since_sweep = waiting_max / SWEEP_PART;
         }
     }
 }
@@ -189,7 +189,7 @@ impl MemoryLease {
         let less = memory_bytes.min(held);
         self.memory_bytes.store(less, Ordering::Relaxed);
         state.memory_bytes = state.memory_bytes.saturating_sub(held - less);
-        ComputeShared::pump(&self.shared, &mut state);
+        ComputeShared::dispatch_waiting(&self.shared, &mut state);
     }
 }
 
@@ -216,7 +216,7 @@ impl ComputePool {
         let pool = ThreadPoolBuilder::new()
             .num_threads(workers)
             .thread_name(|index| format!("render-{index}"))
-            .start_handler(|_| step_back())
+            .start_handler(|_| lower_priority())
             .build()
             .map_err(Error::internal)?;
         let state = Mutex::new(PoolState::default());
@@ -241,14 +241,14 @@ impl ComputePool {
     ) -> Result<(), QueueFull> {
         let mut state = self.shared.state.lock();
         if state.waiting.len() >= self.shared.waiting_max {
-            state.sweep(self.shared.waiting_max);
+            state.drop_abandoned(self.shared.waiting_max);
         }
         if state.waiting.len() >= self.shared.waiting_max {
             return Err(QueueFull);
         }
         let (wanted, work) = (Box::new(wanted), Box::new(work));
-        state.waiting.push_back(PoolJob { since: Stopwatch::start(), memory_bytes, wanted, work });
-        ComputeShared::pump(&self.shared, &mut state);
+        state.waiting.push_back(PoolJob { since: Stopwatch::start(), memory_bytes, is_wanted: wanted, work });
+        ComputeShared::dispatch_waiting(&self.shared, &mut state);
         Ok(())
     }
 }
@@ -257,7 +257,7 @@ impl ComputePool {
 const NICE: u8 = 34;
 
 /// Lets the thread that calls it, and those that it starts, yield to those that answer.
-pub fn step_back() {
+pub fn lower_priority() {
     let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
     let thread = thread_priority::thread_native_id();
     let Ok(nice) = ThreadPriorityValue::try_from(NICE) else { return };
@@ -269,15 +269,15 @@ pub fn step_back() {
 
 thread_local! {
     /// When this thread last gave way.
-    static GAVE_WAY: Cell<Stopwatch> = Cell::new(Stopwatch::start());
+    static LAST_YIELD: Cell<Stopwatch> = Cell::new(Stopwatch::start());
 }
 
 /// Lets threads that wait for this core go first, once every [`RENDER_STRETCH`] at most. Work calls it
 /// between its steps.
-pub fn give_way() {
-    if GAVE_WAY.get().elapsed() >= RENDER_STRETCH {
+pub fn yield_to_waiting() {
+    if LAST_YIELD.get().elapsed() >= RENDER_YIELD_INTERVAL {
         std::thread::yield_now();
-        GAVE_WAY.set(Stopwatch::start());
+        LAST_YIELD.set(Stopwatch::start());
     }
 }
 
@@ -290,21 +290,21 @@ fn watch_for_stalls(shared: &Arc<ComputeShared>) -> Result<()> {
         .build()
         .map_err(Error::internal)?;
     let shared = Arc::downgrade(shared);
-    pool.spawn(move || take_what_stalls(&shared));
+    pool.spawn(move || run_stalled_jobs(&shared));
     Ok(())
 }
 
-fn take_what_stalls(shared: &Weak<ComputeShared>) {
+fn run_stalled_jobs(shared: &Weak<ComputeShared>) {
     // Nothing ever comes through here: waiting for it is the rest.
     let (_kept, rest) = mpsc::channel::<()>();
     let mut pause = RENDER_STALL / 4;
     while rest.recv_timeout(pause).is_err() {
         let Some(shared) = shared.upgrade() else { return };
         pause = RENDER_STALL / 4;
-        if let Some(run) = ComputeShared::take_stalled(&shared) {
+        if let Some(run) = ComputeShared::take_stalled_job(&shared) {
             let watch = Stopwatch::start();
-            run(ThreadKind::Beside);
-            pause = watch.elapsed() * RENDER_REST;
+            run(ThreadKind::Overflow);
+            pause = watch.elapsed() * RENDER_PAUSE_FACTOR;
         }
     }
 }
@@ -317,34 +317,34 @@ impl ComputeShared {
     }
 
     /// Hands waiting work to free workers.
-    fn pump(shared: &Arc<Self>, state: &mut PoolState) {
-        while state.running < shared.workers + state.besides {
-            let Some(run) = Self::take(shared, state) else { break };
-            state.taken = Some(Stopwatch::start());
+    fn dispatch_waiting(shared: &Arc<Self>, state: &mut PoolState) {
+        while state.running < shared.workers + state.overflow_jobs {
+            let Some(run) = Self::take_next_job(shared, state) else { break };
+            state.last_taken = Some(Stopwatch::start());
             shared.pool.spawn(move || run(ThreadKind::Worker));
         }
         shared.report(state);
     }
 
     /// Work that waits while no worker gets to take any.
-    fn take_stalled(shared: &Arc<Self>) -> Option<impl FnOnce(ThreadKind) + use<>> {
+    fn take_stalled_job(shared: &Arc<Self>) -> Option<impl FnOnce(ThreadKind) + use<>> {
         let mut state = shared.state.lock();
         let stalls = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
         // Workers that are busy with long renders took none for a while either: the piece itself
         // must have waited.
         let waited = state.waiting.front().is_some_and(|job| stalls(job.since));
-        if !waited || !state.taken.is_some_and(stalls) {
+        if !waited || !state.last_taken.is_some_and(stalls) {
             return None;
         }
-        let run = Self::take(shared, &mut state)?;
-        state.besides = 1;
+        let run = Self::take_next_job(shared, &mut state)?;
+        state.overflow_jobs = 1;
         metrics::counter!(telemetry::RENDERS_STALLED).increment(1);
         Some(run)
     }
 
     /// The next work that fits into the memory, which counts as running from here on; what is given
     /// does it and says when it is done.
-    fn take(
+    fn take_next_job(
         shared: &Arc<Self>,
         state: &mut PoolState,
     ) -> Option<impl FnOnce(ThreadKind) + Send + 'static + use<>> {
@@ -353,7 +353,7 @@ impl ComputeShared {
                 || state.memory_bytes.saturating_add(job.memory_bytes) <= shared.memory_bytes_max
         };
         // What needs less memory may pass what needs more, but not for ever.
-        let window = if state.bypassed < BYPASS_MAX { state.waiting.len() } else { 1 };
+        let window = if state.bypassed < RENDER_BYPASS_MAX { state.waiting.len() } else { 1 };
         let index = state.waiting.iter().take(window).position(fits)?;
         state.bypassed = if index == 0 { 0 } else { state.bypassed + 1 };
         let PoolJob { memory_bytes, work, .. } = state.waiting.remove(index)?;
@@ -370,11 +370,11 @@ impl ComputeShared {
             state.running -= 1;
             match place {
                 ThreadKind::Worker => {}
-                ThreadKind::Beside => state.besides = 0,
+                ThreadKind::Overflow => state.overflow_jobs = 0,
             }
             let held = lease.memory_bytes.load(Ordering::Relaxed);
             state.memory_bytes = state.memory_bytes.saturating_sub(held);
-            Self::pump(&lease.shared, &mut state);
+            Self::dispatch_waiting(&lease.shared, &mut state);
         })
     }
 }
@@ -447,7 +447,7 @@ mod tests {
         for n in 0..3 {
             let done = done.clone();
             let work = move |_: &MemoryLease| {
-                spread(2, &|_| ());
+                run_parallel(2, &|_| ());
                 done.send(n).expect("the test listens");
             };
             compute.submit(1, || true, work).expect("room");
@@ -466,7 +466,7 @@ mod tests {
         assert!(finished.recv_timeout(RENDER_STALL).is_err(), "the worker is busy for long");
         compute.submit(1, || true, move |_| drop(done)).expect("room");
         let waited = compute.shared.state.lock().waiting.front().map(|job| job.since);
-        let taken = ComputeShared::take_stalled(&compute.shared).is_some();
+        let taken = ComputeShared::take_stalled_job(&compute.shared).is_some();
         // A machine that was asleep in between shows nothing.
         assert!(!taken || waited.is_none_or(|since| since.elapsed() >= RENDER_STALL));
         drop(release);
@@ -530,13 +530,13 @@ mod tests {
     #[test]
     fn shares_of_memory_wait_for_each_other_and_one_alone_may_exceed_it() {
         let memory = MemoryBudget::new(100);
-        let alone = memory.take(500);
+        let alone = memory.acquire(500);
         drop(alone);
         let (said, heard) = mpsc::channel();
         std::thread::scope(|scope| {
-            let first = memory.take(60);
+            let first = memory.acquire(60);
             scope.spawn(|| {
-                let second = memory.take(60);
+                let second = memory.acquire(60);
                 said.send(()).expect("heard");
                 drop(second);
             });
@@ -555,7 +555,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let mut share = memory.take(30);
+                        let mut share = memory.acquire(30);
                         share.grow(90);
                         // It has more than there is, so all others wait.
                         assert_eq!(beyond.fetch_add(1, Ordering::SeqCst), 0);
@@ -580,7 +580,7 @@ mod tests {
             std::thread::scope(|scope| {
                 for _ in 0..6 {
                     scope.spawn(|| {
-                        let _share = memory.take(40);
+                        let _share = memory.acquire(40);
                         let count = now.fetch_add(1, Ordering::SeqCst) + 1;
                         most.fetch_max(count, Ordering::SeqCst);
                         both.wait();

@@ -102,14 +102,14 @@ impl Error {
         let message = message.into();
         Self {
             message: "Request validation failed".to_owned(),
-            ..Self::at(location, path, code, message)
+            ..Self::invalid_with_code(location, path, code, message)
         }
     }
 
     /// A well-formed part `path` at `location` that the state of things does not allow; `code`
     /// says why, `order_already_reported` for instance.
     #[must_use]
-    pub fn at(
+    pub fn invalid_with_code(
         location: &'static str,
         path: impl Into<String>,
         code: impl Into<String>,
@@ -163,7 +163,7 @@ impl Error {
     /// Our own mistake or a failing resource; the client learns nothing of `source`.
     #[must_use]
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::new(ErrorKind::Internal, "Internal error").because(source)
+        Self::new(ErrorKind::Internal, "Internal error").with_source(source)
     }
 
     /// A failed validation of one or more parts of a request, each with its own entry.
@@ -174,7 +174,7 @@ impl Error {
 
     /// The same error with its private cause.
     #[must_use]
-    pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }

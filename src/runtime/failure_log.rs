@@ -18,12 +18,12 @@ impl FailureLog {
 
     /// The same, of work whose failure was logged before.
     #[must_use]
-    pub const fn failing(self, failing: bool) -> Self {
+    pub const fn with_failing(self, failing: bool) -> Self {
         Self { failing, ..self }
     }
 
     /// Logs the outcome of a run where it differs from that of the run before.
-    pub fn note<T, E: Display>(&mut self, outcome: &Result<T, E>) {
+    pub fn record<T, E: Display>(&mut self, outcome: &Result<T, E>) {
         let name = self.name;
         match (outcome, self.failing) {
             (Err(cause), false) => tracing::error!("job {name}: failed, retrying: {cause}"),

@@ -15,9 +15,9 @@ pub enum FieldFault {
     /// Nothing reads a field of that name.
     Unknown,
     /// It is not what the text says, such as "a number from 1 to 65535".
-    Unfit(String),
+    Mismatch(String),
     /// It breaks a rule; the text is a predicate, such as "is above the total".
-    Refused(String),
+    RuleViolation(String),
 }
 
 /// A field that cannot be taken, with its place.
@@ -45,8 +45,8 @@ impl fmt::Display for FieldProblem {
         match &self.fault {
             FieldFault::Missing => f.write_str("is missing"),
             FieldFault::Unknown => f.write_str("is unknown"),
-            FieldFault::Unfit(expected) => write!(f, "is not {expected}"),
-            FieldFault::Refused(why) => f.write_str(why),
+            FieldFault::Mismatch(expected) => write!(f, "is not {expected}"),
+            FieldFault::RuleViolation(why) => f.write_str(why),
         }
     }
 }
@@ -97,7 +97,7 @@ impl<'a> ObjectReader<'a> {
         let Some(value) = self.find(name).filter(|value| !value.is_null()) else {
             return Ok(None);
         };
-        read(value).map(Some).ok_or_else(|| self.unfit(name, expected))
+        read(value).map(Some).ok_or_else(|| self.mismatch(name, expected))
     }
 
     /// The same for a field that must be there.
@@ -108,11 +108,11 @@ impl<'a> ObjectReader<'a> {
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<T, FieldProblem> {
         let value = self.read(name, expected, read)?;
-        self.need(name, value)
+        self.require(name, value)
     }
 
     /// The value of the field `name`. Fails when the field is absent.
-    pub fn need<T>(&self, name: &str, value: Option<T>) -> Result<T, FieldProblem> {
+    pub fn require<T>(&self, name: &str, value: Option<T>) -> Result<T, FieldProblem> {
         value.ok_or_else(|| self.problem(name, FieldFault::Missing))
     }
 
@@ -140,7 +140,7 @@ impl<'a> ObjectReader<'a> {
     ) -> FieldValue<Vec<T>> {
         let Some(values) = self.read(name, "a list", Value::as_array)? else { return Ok(None) };
         let element = |(index, value)| {
-            read(value).ok_or_else(|| self.unfit(&format!("{name}[{index}]"), expected))
+            read(value).ok_or_else(|| self.mismatch(&format!("{name}[{index}]"), expected))
         };
         values.iter().enumerate().map(element).collect::<Result<_, _>>().map(Some)
     }
@@ -180,14 +180,14 @@ impl<'a> ObjectReader<'a> {
 
     /// A problem of the field `name`: it is not what `expected` says.
     #[must_use]
-    pub fn unfit(&self, name: &str, expected: &str) -> FieldProblem {
-        self.problem(name, FieldFault::Unfit(expected.to_owned()))
+    pub fn mismatch(&self, name: &str, expected: &str) -> FieldProblem {
+        self.problem(name, FieldFault::Mismatch(expected.to_owned()))
     }
 
     /// A problem of the field `name`: it breaks a rule, as the predicate `why` says.
     #[must_use]
-    pub fn refuse(&self, name: &str, why: &str) -> FieldProblem {
-        self.problem(name, FieldFault::Refused(why.to_owned()))
+    pub fn violation(&self, name: &str, why: &str) -> FieldProblem {
+        self.problem(name, FieldFault::RuleViolation(why.to_owned()))
     }
 
     fn problem(&self, name: &str, fault: FieldFault) -> FieldProblem {

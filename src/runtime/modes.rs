@@ -15,37 +15,37 @@ use std::{
 use rustix::fs::Mode;
 
 /// The mode bits that group and others have of what is open to them.
-const OPEN: u32 = 0o077;
+const GROUP_AND_OTHERS: u32 = 0o077;
 
 /// The mode bits that the umask of the start leaves; unset until [`make_private`].
-static ALLOWED: OnceLock<u32> = OnceLock::new();
+static MODE_ALLOWED: OnceLock<u32> = OnceLock::new();
 
 /// Makes every file and folder that this process creates from now on private to its user.
 ///
 /// Called once, before threads start: the umask belongs to the whole process.
 pub fn make_private() {
-    let before = rustix::process::umask(Mode::from_raw_mode(OPEN));
-    ALLOWED.get_or_init(|| 0o777 & !before.bits());
+    let before = rustix::process::umask(Mode::from_raw_mode(GROUP_AND_OTHERS));
+    MODE_ALLOWED.get_or_init(|| 0o777 & !before.bits());
 }
 
 /// Returns `mode` as the umask of the start allows it, for files that others are meant to read;
 /// nothing while the umask was not changed.
 #[must_use]
-pub fn shared(mode: u32) -> Option<u32> {
-    ALLOWED.get().map(|allowed| mode & allowed)
+pub fn shared_mode(mode: u32) -> Option<u32> {
+    MODE_ALLOWED.get().map(|allowed| mode & allowed)
 }
 
 /// Gives the file at `path` the mode `mode`, as far as the umask of the start allows it.
 fn share(path: &Path, mode: u32) -> io::Result<()> {
-    match shared(mode) {
+    match shared_mode(mode) {
         Some(mode) => fs::set_permissions(path, Permissions::from_mode(mode)),
         None => Ok(()),
     }
 }
 
 /// The same for a file that is open.
-pub fn share_file(file: &File, mode: u32) -> io::Result<()> {
-    match shared(mode) {
+pub fn set_shared_file_mode(file: &File, mode: u32) -> io::Result<()> {
+    match shared_mode(mode) {
         Some(mode) => file.set_permissions(Permissions::from_mode(mode)),
         None => Ok(()),
     }
@@ -89,7 +89,7 @@ pub fn create_private_folder(dir: &Path) -> io::Result<()> {
 /// Writes a new file that others may read as far as the umask of the start allows.
 pub fn write_shared(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
-    share_file(&file, 0o666)?;
+    set_shared_file_mode(&file, 0o666)?;
     file.write_all(bytes)
 }
 
@@ -115,9 +115,9 @@ pub fn user_id() -> u32 {
 
 /// The mode of the file or folder at `path` if group or others have any right to it.
 #[must_use]
-pub fn open_to_others(path: &Path) -> Option<u32> {
+pub fn find_open_mode(path: &Path) -> Option<u32> {
     let mode = fs::metadata(path).ok()?.mode() & 0o777;
-    (mode & OPEN != 0).then_some(mode)
+    (mode & GROUP_AND_OTHERS != 0).then_some(mode)
 }
 
 /// Bytes that a process without special rights may still write to the file system of `dir`.
@@ -134,9 +134,9 @@ mod tests {
     fn a_folder_that_others_may_enter_is_told_apart_from_a_private_one() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
-        assert_eq!(open_to_others(dir.path()), None);
+        assert_eq!(find_open_mode(dir.path()), None);
         fs::set_permissions(dir.path(), Permissions::from_mode(0o750)).unwrap();
-        assert_eq!(open_to_others(dir.path()), Some(0o750));
+        assert_eq!(find_open_mode(dir.path()), Some(0o750));
     }
 
     #[test]

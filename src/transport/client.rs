@@ -33,9 +33,9 @@ pub(super) fn client(authority: &CustomAuthority, waits: TransportTimeouts, reac
 pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await? {
-        let room = limits::OUTBOUND_ANSWER_BYTES_MAX - body.len();
+        let room = limits::TRANSPORT_ANSWER_BYTES_MAX - body.len();
         body.extend_from_slice(&piece[..piece.len().min(room)]);
-        if body.len() == limits::OUTBOUND_ANSWER_BYTES_MAX {
+        if body.len() == limits::TRANSPORT_ANSWER_BYTES_MAX {
             break;
         }
     }

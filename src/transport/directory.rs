@@ -46,25 +46,25 @@ impl DirectoryTarget {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = format!("folder {}", self.path.parts.join("/"));
-        let stage = RemoteConversation { place, waits, secrets: Vec::new() };
+        let stage = RemoteConversation { place, timeouts: waits, secrets: Vec::new() };
         let root = root.ok_or_else(|| stage.fail(SendStep::Folder, SendRefusal::NoRoot))?.to_owned();
         let parts = self.path.parts.clone();
-        let folder = stage.answer(SendStep::Folder, apart(move || open_folder(&root, &parts))).await?;
+        let folder = stage.await_answer(SendStep::Folder, run_blocking(move || open_folder(&root, &parts))).await?;
         for file in files {
             let temporary = format!(".{}.{id}.part", file.name());
             let limit = waits.transfer(file.size_bytes());
             let written = write(&folder, file, &temporary, waits);
-            if let Err(error) = stage.within(limit, SendStep::Upload, written).await {
+            if let Err(error) = stage.run_within(limit, SendStep::Upload, written).await {
                 // What is left of a full disk or of a file that broke off.
                 let _gone = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
                 return Err(error);
             }
             let (folder, name) = (duplicate(&folder, &stage)?, file.name().to_owned());
-            let named = apart(move || {
+            let named = run_blocking(move || {
                 rustix::fs::renameat(&folder, &temporary, &folder, &name)?;
                 Ok(rustix::fs::fsync(&folder)?)
             });
-            stage.answer(SendStep::Rename, named).await?;
+            stage.await_answer(SendStep::Rename, named).await?;
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ fn duplicate(folder: &OwnedFd, stage: &RemoteConversation<'_>) -> Result<OwnedFd
 }
 
 /// Runs calls that wait for a disk on a thread of their own.
-async fn apart<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SendFault> + Send + 'static,
 ) -> Result<T, SendFault> {
     let joined = tokio::task::spawn_blocking(work).await;
@@ -133,7 +133,7 @@ fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, SendFault> {
 /// Gives what was created the mode `mode`, as far as the umask of the start allows it: files of
 /// deliveries are for others to read, unlike all else that the process creates.
 fn share(file: impl AsFd, mode: u32) -> Result<(), SendFault> {
-    if let Some(mode) = modes::shared(mode) {
+    if let Some(mode) = modes::shared_mode(mode) {
         rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
     }
     Ok(())
@@ -141,7 +141,7 @@ fn share(file: impl AsFd, mode: u32) -> Result<(), SendFault> {
 
 async fn write(folder: &OwnedFd, file: &OutgoingFile, name: &str, waits: TransportTimeouts) -> Result<(), SendFault> {
     let (folder, name) = (folder.try_clone().map_err(SendFault::Local)?, name.to_owned());
-    let made = apart(move || create(folder, &name)).await?;
+    let made = run_blocking(move || create(folder, &name)).await?;
     let mut target = tokio::fs::File::from_std(std::fs::File::from(made));
     let mut reader = OutgoingReader::open(file, waits.answer).await?;
     while let Some(piece) = reader.next().await? {
@@ -195,7 +195,7 @@ mod tests {
         let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(outside.path(), root.path().join("out")).unwrap();
         let error = send(root.path(), "out", &files("x")).await.unwrap_err();
-        assert!(!error.temporary());
+        assert!(!error.is_temporary());
         assert_eq!(
             error.to_string(),
             "folder out, finding the folder: out is no folder; links are not followed"
@@ -219,7 +219,7 @@ mod tests {
             Ok(Box::pin(pieces) as crate::transport::Content)
         });
         let error = send(root.path(), "in", &[short.unwrap()]).await.unwrap_err();
-        assert!(matches!(error.fault(), SendFault::Length { .. }) && error.temporary());
+        assert!(matches!(error.fault(), SendFault::Length { .. }) && error.is_temporary());
         assert!(names(&root.path().join("in")).is_empty());
     }
 
@@ -227,9 +227,9 @@ mod tests {
     async fn a_missing_root_is_temporary_and_an_unset_one_is_not() {
         let root = tempfile::tempdir().unwrap();
         let error = send(&root.path().join("unmounted"), "a", &files("x")).await.unwrap_err();
-        assert!(error.temporary() && !root.path().join("unmounted").exists(), "{error}");
+        assert!(error.is_temporary() && !root.path().join("unmounted").exists(), "{error}");
         let sent = directory("a").send(None, TransportTimeouts::default(), "d1", &files("x")).await;
         let error = sent.unwrap_err();
-        assert!(!error.temporary() && error.to_string().contains("delivery.directory_root"));
+        assert!(!error.is_temporary() && error.to_string().contains("delivery.directory_root"));
     }
 }

@@ -38,14 +38,14 @@ impl EmailTarget {
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let stage = RemoteConversation { place: "e-mail".to_owned(), waits, secrets: Vec::new() };
+        let stage = RemoteConversation { place: "e-mail".to_owned(), timeouts: waits, secrets: Vec::new() };
         let sizes = files.iter().map(OutgoingFile::size_bytes);
         let total = sizes.fold(0_u64, u64::saturating_add);
         let mut attachments = Vec::new();
         if total <= mailer.settings().attachments_bytes_max {
             for file in files {
                 let limit = waits.transfer(file.size_bytes());
-                let read = stage.within(limit, SendStep::Prepare, read(file, waits)).await?;
+                let read = stage.run_within(limit, SendStep::Prepare, read(file, waits)).await?;
                 attachments.push(read);
             }
         }
@@ -148,7 +148,7 @@ mod tests {
         };
         let to = ["v1@x.example", "known@x.example", "v2@x.example"].map(address).to_vec();
         let sent = EmailTarget { to }.send(&mailer, TransportTimeouts::default(), &parcel, &[]).await;
-        assert!(sent.is_err_and(|error| error.temporary()));
+        assert!(sent.is_err_and(|error| error.is_temporary()));
         let told = parcel.introductions.iter().map(|introduction| introduction.sent.is_set());
         assert_eq!(told.collect::<Vec<_>>(), [true, false]);
         let first = std::fs::read_to_string(dir.path().join("d-1.0.eml")).unwrap();

@@ -164,7 +164,7 @@ fn after_colon(text: &str) -> String {
 
 impl SendFault {
     /// Whether a later try may help.
-    fn temporary(&self) -> bool {
+    fn is_temporary(&self) -> bool {
         match self {
             Self::Network(_)
             | Self::TimedOut(_)
@@ -184,7 +184,7 @@ impl SendFault {
     }
 
     /// The same without what another system must not make us repeat.
-    fn cleaned(self, secrets: &[&str]) -> Self {
+    fn redacted(self, secrets: &[&str]) -> Self {
         match self {
             Self::Certificate(text) => Self::Certificate(clean(&text, secrets)),
             Self::Tls(text) => Self::Tls(clean(&text, secrets)),
@@ -280,7 +280,7 @@ fn clean(text: &str, secrets: &[&str]) -> String {
         .filter(|w| !w.is_empty())
         .collect();
     let line = words.join(" ");
-    match line.char_indices().nth(limits::OUTBOUND_SAID_CHARS_MAX) {
+    match line.char_indices().nth(limits::TRANSPORT_ERROR_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
@@ -300,15 +300,15 @@ pub struct SendError {
 
 impl SendError {
     pub(super) fn new(place: &str, step: SendStep, fault: SendFault, secrets: &[&str]) -> Self {
-        Self { place: place.to_owned(), step, fault: Box::new(fault.cleaned(secrets)) }
+        Self { place: place.to_owned(), step, fault: Box::new(fault.redacted(secrets)) }
     }
 
     /// Whether a later try may help: the other side is down, slow or busy. Refused credentials, an
     /// unknown key, a missing permission and what cannot be sent at all stay as they are until
     /// somebody changes something.
     #[must_use]
-    pub fn temporary(&self) -> bool {
-        self.fault.temporary()
+    pub fn is_temporary(&self) -> bool {
+        self.fault.is_temporary()
     }
 
     /// What was being done.
@@ -345,7 +345,7 @@ mod tests {
         let fault = SendFault::from(io::Error::new(io::ErrorKind::InvalidData, inner));
         assert!(matches!(fault, SendFault::Certificate(_)), "{fault:?}");
         let fault = SendFault::from(io::Error::from(io::ErrorKind::ConnectionRefused));
-        assert!(matches!(fault, SendFault::Network(_)) && fault.temporary());
+        assert!(matches!(fault, SendFault::Network(_)) && fault.is_temporary());
     }
 
     #[test]

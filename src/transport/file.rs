@@ -43,8 +43,8 @@ impl OutgoingFile {
         F: Fn() -> O + Send + Sync + 'static,
         O: Future<Output = io::Result<Content>> + Send + 'static,
     {
-        if !is_name(name, limits::OUTBOUND_NAME_CHARS_MAX) {
-            return Err(NameError(name.chars().take(limits::OUTBOUND_NAME_CHARS_MAX).collect()));
+        if !is_name(name, limits::TRANSPORT_NAME_CHARS_MAX) {
+            return Err(NameError(name.chars().take(limits::TRANSPORT_NAME_CHARS_MAX).collect()));
         }
         let open = Box::new(move || -> Opening { Box::pin(open()) });
         Ok(Self { name: name.to_owned(), mime: mime.to_owned(), size_bytes, url: None, open })
@@ -110,7 +110,7 @@ pub(super) fn is_name(text: &str, chars_max: usize) -> bool {
 
 /// The id of a delivery or a mail, which becomes part of names.
 pub(super) fn check_id(id: &str) -> Result<(), SendRefusal> {
-    if is_name(id, limits::OUTBOUND_ID_CHARS_MAX) { Ok(()) } else { Err(SendRefusal::Id) }
+    if is_name(id, limits::TRANSPORT_ID_CHARS_MAX) { Ok(()) } else { Err(SendRefusal::Id) }
 }
 
 /// A file's content under way, with its length checked.

@@ -83,14 +83,14 @@ impl FtpTarget {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = place(&self.host, self.port);
-        let stage = RemoteConversation { place, waits, secrets: vec![self.password.reveal()] };
-        let mut session = FtpSession { ftp: self.connect(&stage, reach).await?, stage };
+        let stage = RemoteConversation { place, timeouts: waits, secrets: vec![self.password.reveal()] };
+        let mut session = FtpSession { ftp: self.connect(&stage, reach).await?, conversation: stage };
         session.log_in(self).await?;
         session.enter(&self.path).await?;
         for file in files {
             session.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
-        let _said = tokio::time::timeout(limits::OUTBOUND_FAREWELL, session.ftp.quit()).await;
+        let _said = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, session.ftp.quit()).await;
         Ok(())
     }
 
@@ -108,34 +108,34 @@ impl FtpTarget {
         let connector = || self.connector().map_err(|fault| stage.fail(SendStep::Secure, fault));
         if self.security == FtpSecurity::Implicit {
             let found =
-                stage.connect(SendStep::Connect, NetworkReach::resolve(reach, host, self.port)).await?;
+                stage.await_connection(SendStep::Connect, NetworkReach::resolve(reach, host, self.port)).await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
                 found.as_slice(),
                 connector()?,
                 host,
             );
-            let mut ftp = stage.connect(SendStep::Connect, connected).await?;
+            let mut ftp = stage.await_connection(SendStep::Connect, connected).await?;
             // The library leaves the data connection's protection to the server's default.
             for command in ["PBSZ 0", "PROT P"] {
                 let agreed = ftp.custom_command(command, &[suppaftp::Status::CommandOk]);
-                stage.answer(SendStep::Secure, agreed).await?;
+                stage.await_answer(SendStep::Secure, agreed).await?;
             }
             return Ok(ftp);
         }
-        let tcp = stage.connect(SendStep::Connect, reach.connect(host, self.port)).await?;
+        let tcp = stage.await_connection(SendStep::Connect, reach.connect(host, self.port)).await?;
         let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
-        let ftp = stage.answer(SendStep::Connect, greeted).await?;
+        let ftp = stage.await_answer(SendStep::Connect, greeted).await?;
         if self.security == FtpSecurity::None {
             return Ok(ftp);
         }
-        stage.answer(SendStep::Secure, ftp.into_secure(connector()?, host)).await
+        stage.await_answer(SendStep::Secure, ftp.into_secure(connector()?, host)).await
     }
 }
 
 /// A connection with its conversation.
 struct FtpSession<'a> {
     ftp: AsyncRustlsFtpStream,
-    stage: RemoteConversation<'a>,
+    conversation: RemoteConversation<'a>,
 }
 
 impl FtpSession<'_> {
@@ -144,11 +144,11 @@ impl FtpSession<'_> {
         let login = async {
             self.ftp.login(username, password).await.map_err(|e| SendFault::from(e).of_login())
         };
-        self.stage.answer(SendStep::LogIn, login).await?;
+        self.conversation.await_answer(SendStep::LogIn, login).await?;
         let binary = self.ftp.transfer_type(FileType::Binary);
-        self.stage.answer(SendStep::LogIn, binary).await?;
+        self.conversation.await_answer(SendStep::LogIn, binary).await?;
         let peer = self.ftp.get_ref().await.peer_addr();
-        let peer = peer.map_err(|error| self.stage.fail(SendStep::Connect, error))?;
+        let peer = peer.map_err(|error| self.conversation.fail(SendStep::Connect, error))?;
         if peer.is_ipv6() {
             self.ftp.set_mode(Mode::ExtendedPassive);
         } else {
@@ -163,19 +163,19 @@ impl FtpSession<'_> {
     /// Changes into a folder and makes what is missing of it.
     async fn enter(&mut self, path: &FolderPath) -> Result<(), SendError> {
         if path.absolute {
-            self.stage.answer(SendStep::Folder, self.ftp.cwd("/")).await?;
+            self.conversation.await_answer(SendStep::Folder, self.ftp.cwd("/")).await?;
         }
         for part in &path.parts {
             // A name that begins with a dash or a space is safe: it is one argument to the line's end.
-            let entered = self.stage.answer(SendStep::Folder, self.ftp.cwd(part)).await;
+            let entered = self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
             match entered {
                 Ok(()) => continue,
                 Err(error) if is_final_answer(&error) => {}
                 Err(error) => return Err(error),
             }
             // Another delivery may make it at the same moment: what counts is whether it is there.
-            let made = self.stage.answer(SendStep::Folder, self.ftp.mkdir(part)).await;
-            let entered = self.stage.answer(SendStep::Folder, self.ftp.cwd(part)).await;
+            let made = self.conversation.await_answer(SendStep::Folder, self.ftp.mkdir(part)).await;
+            let entered = self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
             match (made, entered) {
                 (_, Ok(())) => {}
                 (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
@@ -185,17 +185,17 @@ impl FtpSession<'_> {
     }
 
     async fn upload(&mut self, file: &OutgoingFile, temporary: &str) -> Result<(), SendError> {
-        let waits = self.stage.waits;
+        let waits = self.conversation.timeouts;
         let limit = waits.transfer(file.size_bytes());
         let sent = store(&mut self.ftp, file, temporary, waits);
-        self.stage.within(limit, SendStep::Upload, sent).await?;
-        let named = self.stage.answer(SendStep::Rename, self.ftp.rename(temporary, file.name())).await;
+        self.conversation.run_within(limit, SendStep::Upload, sent).await?;
+        let named = self.conversation.await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name())).await;
         match named {
             Ok(()) => Ok(()),
             // Some servers do not rename over a file that exists.
             Err(error) if is_final_answer(&error) => {
-                let _gone = self.stage.answer(SendStep::Rename, self.ftp.rm(file.name())).await;
-                self.stage.answer(SendStep::Rename, self.ftp.rename(temporary, file.name())).await
+                let _gone = self.conversation.await_answer(SendStep::Rename, self.ftp.rm(file.name())).await;
+                self.conversation.await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name())).await
             }
             Err(error) => Err(error),
         }

@@ -242,7 +242,7 @@ fn inline(picture: &InlineImage) -> Result<SinglePart, SendFault> {
 
 fn part(attachment: &Attachment) -> Result<SinglePart, SendFault> {
     let refused = || SendRefusal::Header("attachment's name".into());
-    if !is_name(&attachment.name, limits::OUTBOUND_NAME_CHARS_MAX) {
+    if !is_name(&attachment.name, limits::TRANSPORT_NAME_CHARS_MAX) {
         return Err(refused().into());
     }
     check_value("attachment's media type", &attachment.mime)?;

@@ -75,14 +75,14 @@ pub struct MailSettings {
 #[derive(Clone, Debug)]
 pub struct Mailer {
     settings: MailSettings,
-    waits: TransportTimeouts,
+    timeouts: TransportTimeouts,
 }
 
 impl Mailer {
     /// Takes the settings in.
     #[must_use]
     pub fn new(settings: MailSettings, waits: TransportTimeouts) -> Self {
-        Self { settings, waits }
+        Self { settings, timeouts: waits }
     }
 
     /// The settings.
@@ -104,7 +104,7 @@ impl Mailer {
         // As it is now: it may have been rotated.
         let password = account.map(|(_, password)| password.read()).transpose();
         let read = password.as_ref().ok().and_then(Option::as_deref);
-        let stage = RemoteConversation { place, waits: self.waits, secrets: read.into_iter().collect() };
+        let stage = RemoteConversation { place, timeouts: self.timeouts, secrets: read.into_iter().collect() };
         let login = account.map(|(user, _)| user.clone()).zip(read.map(str::to_owned));
         if let Err(cause) = &password {
             let cause = io::Error::other(cause.to_string());
@@ -116,9 +116,9 @@ impl Mailer {
             MailTransport::Outbox { folder, is_shared } => {
                 let (folder, is_shared, id) = (folder.clone(), *is_shared, mail.id.clone());
                 let kept =
-                    tokio::task::spawn_blocking(move || keep(&folder, is_shared, &id, &composed));
+                    tokio::task::spawn_blocking(move || write_to_outbox(&folder, is_shared, &id, &composed));
                 let kept = async { kept.await.map_err(io::Error::other)?.map_err(SendFault::Local) };
-                stage.answer(SendStep::Post, kept).await
+                stage.await_answer(SendStep::Post, kept).await
             }
             MailTransport::Smtp(smtp) => self.post(&stage, smtp, login, &composed).await,
         }
@@ -141,12 +141,12 @@ impl Mailer {
         let early = tls.clone().filter(|_| smtp.security == SmtpSecurity::Tls);
         let address = (smtp.host.as_str(), smtp.port);
         let opened = AsyncSmtpConnection::connect_tokio1(address, None, &name, early, None);
-        let mut server = stage.connect(SendStep::Connect, opened).await?;
+        let mut server = stage.await_connection(SendStep::Connect, opened).await?;
         if let (SmtpSecurity::StartTls, Some(tls)) = (smtp.security, tls) {
             if !server.can_starttls() {
                 return Err(stage.fail(SendStep::Secure, SendRefusal::NoStartTls));
             }
-            stage.answer(SendStep::Secure, server.starttls(tls, &name)).await?;
+            stage.await_answer(SendStep::Secure, server.starttls(tls, &name)).await?;
         }
         if let Some((user, password)) = login {
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
@@ -158,12 +158,12 @@ impl Mailer {
                 let answer = server.auth(&mechanisms, &credentials).await;
                 answer.map(drop).map_err(|error| SendFault::from(error).of_login())
             };
-            stage.answer(SendStep::LogIn, login).await?;
+            stage.await_answer(SendStep::LogIn, login).await?;
         }
         let bytes = u64::try_from(mail.bytes.len()).unwrap_or(u64::MAX);
         let sent = server.send(&mail.envelope, &mail.bytes);
-        stage.within(self.waits.transfer(bytes), SendStep::Post, sent).await?;
-        let _said = tokio::time::timeout(limits::OUTBOUND_FAREWELL, server.quit()).await;
+        stage.run_within(self.timeouts.transfer(bytes), SendStep::Post, sent).await?;
+        let _said = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, server.quit()).await;
         Ok(())
     }
 }
@@ -181,7 +181,7 @@ impl SmtpServer {
 }
 
 /// Writes a mail into the outbox: whole or not at all, also after a crash.
-fn keep(folder: &std::path::Path, is_shared: bool, id: &str, mail: &ComposedMail) -> io::Result<()> {
+fn write_to_outbox(folder: &std::path::Path, is_shared: bool, id: &str, mail: &ComposedMail) -> io::Result<()> {
     if is_shared {
         modes::create_shared_folder(folder)?;
     } else {
@@ -190,7 +190,7 @@ fn keep(folder: &std::path::Path, is_shared: bool, id: &str, mail: &ComposedMail
     let temporary = folder.join(format!(".{id}.part"));
     let mut file = std::fs::File::create(&temporary)?;
     if is_shared {
-        modes::share_file(&file, 0o666)?;
+        modes::set_shared_file_mode(&file, 0o666)?;
     }
     io::Write::write_all(&mut file, &mail.bytes)?;
     file.sync_all()?;

@@ -66,7 +66,7 @@ pub struct DeliveryParcel {
 #[derive(Clone, Debug)]
 pub struct ChannelTransports {
     directory_root: Option<PathBuf>,
-    waits: TransportTimeouts,
+    timeouts: TransportTimeouts,
     mailer: Mailer,
 }
 
@@ -75,7 +75,7 @@ impl ChannelTransports {
     /// it they fail.
     #[must_use]
     pub fn new(directory_root: Option<PathBuf>, waits: TransportTimeouts, mailer: Mailer) -> Self {
-        Self { directory_root, waits, mailer }
+        Self { directory_root, timeouts: waits, mailer }
     }
 
     /// The way out for other mails.
@@ -95,7 +95,7 @@ impl ChannelTransports {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         self.check(destination, parcel, files)?;
-        let (waits, reach, id) = (self.waits, destination.reach, parcel.id.as_str());
+        let (waits, reach, id) = (self.timeouts, destination.reach, parcel.id.as_str());
         match &destination.target {
             MethodSettings::Directory(directory) => {
                 directory.send(self.directory_root.as_deref(), waits, id, files).await
@@ -115,9 +115,9 @@ impl ChannelTransports {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = destination.method().as_str().to_owned();
-        let stage = RemoteConversation { place, waits: self.waits, secrets: Vec::new() };
+        let stage = RemoteConversation { place, timeouts: self.timeouts, secrets: Vec::new() };
         file::check_id(&parcel.id).map_err(|refusal| stage.fail(SendStep::Prepare, refusal))?;
-        if files.len() > limits::OUTBOUND_FILES_MAX {
+        if files.len() > limits::TRANSPORT_FILES_MAX {
             return Err(stage.fail(SendStep::Prepare, SendRefusal::Files(files.len())));
         }
         Ok(())

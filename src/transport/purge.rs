@@ -41,14 +41,14 @@ pub struct PurgeError {
     place: String,
     said: String,
     /// Whether the same call would be answered the same for ever.
-    for_good: bool,
+    is_permanent: bool,
 }
 
 /// What became of keys.
 #[derive(Debug, Default)]
 pub struct PurgeResult {
     /// Those that the cache took.
-    pub told: Vec<String>,
+    pub purged: Vec<String>,
     /// How many of them it said that it has nothing of.
     pub absent: usize,
     /// Those that it refused, each by itself.
@@ -133,8 +133,8 @@ impl CachePurger {
         let mut told = PurgeResult::default();
         if !by_key && keys.len() > 1 {
             match self.call(&self.url, keys).await {
-                Ok(_) => return PurgeResult { told: keys.to_vec(), ..told },
-                Err(refusal) if refusal.for_good => {}
+                Ok(_) => return PurgeResult { purged: keys.to_vec(), ..told },
+                Err(refusal) if refusal.is_permanent => {}
                 Err(failure) => return PurgeResult { failed: Some(failure), ..told },
             }
         }
@@ -142,10 +142,10 @@ impl CachePurger {
             let url = self.url.replace(KEY, key);
             match self.call(&url, std::slice::from_ref(key)).await {
                 Ok(is_absent) => {
-                    told.told.push(key.clone());
+                    told.purged.push(key.clone());
                     told.absent += usize::from(is_absent);
                 }
-                Err(refusal) if refusal.for_good => told.refused.push((key.clone(), refusal)),
+                Err(refusal) if refusal.is_permanent => told.refused.push((key.clone(), refusal)),
                 Err(failure) => return PurgeResult { failed: Some(failure), ..told },
             }
         }
@@ -157,7 +157,7 @@ impl CachePurger {
         let failed = |place: &str, said: String| PurgeError {
             place: place.to_owned(),
             said,
-            for_good: false,
+            is_permanent: false,
         };
         let url = Url::parse(url).map_err(|error| failed("purge_url", error.to_string()))?;
         let place = place_of(&url);
@@ -174,7 +174,7 @@ impl CachePurger {
             return Ok(is_absent);
         }
         let refusal = failed(&place, format!("answered {status}"));
-        Err(PurgeError { for_good: is_for_good(status), ..refusal })
+        Err(PurgeError { is_permanent: is_for_good(status), ..refusal })
     }
 
     fn request(&self, request: RequestBuilder, keys: &[String]) -> RequestBuilder {
@@ -239,7 +239,7 @@ fn authorization(text: &str) -> Result<Option<(String, String)>> {
         return Err(wrong("purge_authorization", "holds what no header can"));
     }
     Ok(Some(match text.split_once(':') {
-        Some((name, value)) if FieldName::is_one(name) => (name.into(), value.trim().into()),
+        Some((name, value)) if FieldName::is_token(name) => (name.into(), value.trim().into()),
         Some(_) | None => ("authorization".into(), text.into()),
     }))
 }

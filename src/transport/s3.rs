@@ -86,7 +86,7 @@ impl S3Target {
             None => format!("s3.{}.amazonaws.com", self.region),
         };
         let place = format!("{host} bucket {}", self.bucket);
-        let stage = RemoteConversation { place, waits, secrets: vec![self.key.reveal()] };
+        let stage = RemoteConversation { place, timeouts: waits, secrets: vec![self.key.reveal()] };
         let answers = LastRefusal::default();
         let store = self.open(waits, reach, &answers);
         let store = store.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
@@ -95,8 +95,8 @@ impl S3Target {
             parts.push(file.name().to_owned());
             let key = Path::from_iter(parts);
             let limit = waits.transfer(file.size_bytes());
-            let upload = BucketUpload { store: &store, key, file, answers: &answers, waits };
-            stage.within(limit, SendStep::Upload, upload.run()).await?;
+            let upload = BucketUpload { store: &store, key, file, answers: &answers, timeouts: waits };
+            stage.run_within(limit, SendStep::Upload, upload.run()).await?;
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ impl S3Target {
     fn open(&self, waits: TransportTimeouts, reach: NetworkReach, answers: &LastRefusal) -> Result<AmazonS3, SendFault> {
         let client = client::client(&self.authority, waits, reach)?;
         let (answers, answer) = (answers.clone(), waits.answer);
-        let connector = ReachConnector { client, reach, answers, answer };
+        let connector = ReachConnector { client, reach, answers, answer_timeout: answer };
         let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
@@ -140,13 +140,13 @@ struct BucketUpload<'a> {
     key: Path,
     file: &'a OutgoingFile,
     answers: &'a LastRefusal,
-    waits: TransportTimeouts,
+    timeouts: TransportTimeouts,
 }
 
 impl BucketUpload<'_> {
     /// S3 shows an object when all of it is there, so that no temporary name is needed.
     async fn run(&self) -> Result<(), SendFault> {
-        let mut reader = OutgoingReader::open(self.file, self.waits.answer).await?;
+        let mut reader = OutgoingReader::open(self.file, self.timeouts.answer).await?;
         let mime = self.file.mime().to_owned();
         let attributes = Attributes::from_iter([(Attribute::ContentType, mime)]);
         let part_bytes = u64::try_from(limits::S3_PART_BYTES).unwrap_or(u64::MAX);
@@ -162,7 +162,7 @@ impl BucketUpload<'_> {
         let sent = self.send_parts(&mut reader, &mut parts).await;
         if sent.is_err() {
             // Parts that belong to nothing cost the bucket's owner money.
-            let gone = tokio::time::timeout(limits::OUTBOUND_FAREWELL, parts.abort());
+            let gone = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, parts.abort());
             let _ignored = gone.await;
         }
         sent
@@ -249,7 +249,7 @@ struct ReachConnector {
     client: reqwest::Client,
     reach: NetworkReach,
     answers: LastRefusal,
-    answer: Duration,
+    answer_timeout: Duration,
 }
 
 impl fmt::Debug for ReachConnector {
@@ -261,18 +261,18 @@ impl fmt::Debug for ReachConnector {
 impl HttpConnector for ReachConnector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
         let (client, answers) = (self.client.clone(), self.answers.clone());
-        let (reach, answer) = (self.reach, self.answer);
-        Ok(HttpClient::new(Self { client, reach, answers, answer }))
+        let (reach, answer) = (self.reach, self.answer_timeout);
+        Ok(HttpClient::new(Self { client, reach, answers, answer_timeout: answer }))
     }
 }
 
 impl ReachConnector {
-    async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    async fn send_request(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let failed =
             |error: reqwest::Error| HttpError::new(HttpErrorKind::Unknown, error.without_url());
         let (parts, body) = request.into_parts();
         let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
-        let limit = TransportTimeouts { answer: self.answer, ..TransportTimeouts::default() }.transfer(bytes);
+        let limit = TransportTimeouts { answer: self.answer_timeout, ..TransportTimeouts::default() }.transfer(bytes);
         let refused = |refusal| HttpError::new(HttpErrorKind::Connect, refusal);
         let url = reqwest::Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
@@ -300,6 +300,6 @@ impl HttpService for ReachConnector {
         'service: 'future,
         Self: 'future,
     {
-        Box::pin(self.ask(request))
+        Box::pin(self.send_request(request))
     }
 }

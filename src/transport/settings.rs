@@ -20,7 +20,7 @@ const ECHO_CHARS_MAX: usize = 64;
 
 /// A problem of the setting `name`, which is not what `expected` says.
 pub(super) fn unfit(name: &str, expected: impl Into<String>) -> FieldProblem {
-    problem(name, FieldFault::Unfit(expected.into()))
+    problem(name, FieldFault::Mismatch(expected.into()))
 }
 
 /// A problem of the setting `name`, which the method needs.
@@ -71,7 +71,7 @@ impl<'a> SettingsReader<'a> {
     }
 
     fn read_text(&mut self, name: &'static str) -> FieldValue<&'a str> {
-        let fits = |text: &&str| (1..=limits::OUTBOUND_SETTING_CHARS_MAX).contains(&text.len());
+        let fits = |text: &&str| (1..=limits::TRANSPORT_SETTING_CHARS_MAX).contains(&text.len());
         let expected = "a text of at least one character";
         self.settings.read(name, expected, |value| value.as_str().filter(fits))
     }
@@ -227,7 +227,7 @@ impl FolderPath {
         let safe = |part: &String| {
             !matches!(part.as_str(), "" | "." | "..") && part.len() <= 255 && !part.contains('\\')
         };
-        let fits = parts.len() <= limits::OUTBOUND_FOLDERS_MAX && parts.iter().all(safe);
+        let fits = parts.len() <= limits::TRANSPORT_FOLDERS_MAX && parts.iter().all(safe);
         fits.then_some(Self { absolute, parts })
     }
 }

@@ -134,16 +134,16 @@ impl SftpTarget {
             SshProof::Password(password) => vec![password.reveal()],
             SshProof::Key(_) => Vec::new(),
         };
-        let stage = RemoteConversation { place, waits, secrets };
+        let stage = RemoteConversation { place, timeouts: waits, secrets };
         let mut ssh = self.connect(&stage, reach).await?;
-        stage.answer(SendStep::LogIn, self.log_in(&mut ssh)).await?;
-        let session = stage.answer(SendStep::Folder, open_sftp(&ssh, waits)).await?;
+        stage.await_answer(SendStep::LogIn, self.log_in(&mut ssh)).await?;
+        let session = stage.await_answer(SendStep::Folder, open_sftp(&ssh, waits)).await?;
         let mut folder = RemoteFolder::open(&stage, session, &self.path).await?;
         for file in files {
             folder.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
         let farewell = ssh.disconnect(russh::Disconnect::ByApplication, "", "en");
-        let _said = tokio::time::timeout(limits::OUTBOUND_FAREWELL, farewell).await;
+        let _said = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, farewell).await;
         Ok(())
     }
 
@@ -153,9 +153,9 @@ impl SftpTarget {
         reach: NetworkReach,
     ) -> Result<Handle<HostKeyCheck>, SendError> {
         let connected = reach.connect(&self.host, self.port);
-        let tcp = stage.connect(SendStep::Connect, connected).await?;
+        let tcp = stage.await_connection(SendStep::Connect, connected).await?;
         let mut config = client::Config {
-            inactivity_timeout: Some(stage.waits.answer),
+            inactivity_timeout: Some(stage.timeouts.answer),
             nodelay: true,
             ..client::Config::default()
         };
@@ -173,7 +173,7 @@ impl SftpTarget {
                 Some(_) | None => error.into(),
             })
         };
-        stage.connect(SendStep::Secure, secured).await
+        stage.await_connection(SendStep::Secure, secured).await
     }
 
     async fn log_in(&self, ssh: &mut Handle<HostKeyCheck>) -> Result<(), SendFault> {

@@ -21,7 +21,7 @@ const FSYNC: &str = "fsync@openssh.com";
 
 /// The folder of a channel.
 pub(super) struct RemoteFolder<'a> {
-    stage: &'a RemoteConversation<'a>,
+    conversation: &'a RemoteConversation<'a>,
     session: RawSftpSession,
     /// The way to it, with a slash at its end; empty where a login leads.
     prefix: String,
@@ -36,41 +36,41 @@ impl<'a> RemoteFolder<'a> {
         session: RawSftpSession,
         path: &FolderPath,
     ) -> Result<Self, SendError> {
-        let version = stage.answer(SendStep::Folder, session.init()).await?;
+        let version = stage.await_answer(SendStep::Folder, session.init()).await?;
         let knows = |name: &str| version.extensions.contains_key(name);
         let (renames_over, syncs) = (knows(POSIX_RENAME), knows(FSYNC));
         let mut prefix = if path.absolute { "/" } else { "" }.to_owned();
         for part in &path.parts {
             prefix.push_str(part);
-            if stage.answer(SendStep::Folder, session.stat(&prefix)).await.is_err() {
+            if stage.await_answer(SendStep::Folder, session.stat(&prefix)).await.is_err() {
                 // Another delivery may make it at the same moment: what counts is whether it is
                 // there.
                 let made = session.mkdir(&prefix, FileAttributes::empty());
-                let made = stage.answer(SendStep::Folder, made).await;
+                let made = stage.await_answer(SendStep::Folder, made).await;
                 if let Err(error) = made
-                    && stage.answer(SendStep::Folder, session.stat(&prefix)).await.is_err()
+                    && stage.await_answer(SendStep::Folder, session.stat(&prefix)).await.is_err()
                 {
                     return Err(error);
                 }
             }
             prefix.push('/');
         }
-        Ok(Self { stage, session, prefix, renames_over, syncs })
+        Ok(Self { conversation: stage, session, prefix, renames_over, syncs })
     }
 
     /// Sends a file under the name `temporary` and then gives it its own.
     pub(super) async fn upload(&mut self, file: &OutgoingFile, temporary: &str) -> Result<(), SendError> {
         let (from, to) = (self.path(temporary), self.path(file.name()));
-        let limit = self.stage.waits.transfer(file.size_bytes());
-        self.stage.within(limit, SendStep::Upload, self.write(file, &from)).await?;
+        let limit = self.conversation.timeouts.transfer(file.size_bytes());
+        self.conversation.run_within(limit, SendStep::Upload, self.write(file, &from)).await?;
         if self.renames_over {
-            return self.stage.answer(SendStep::Rename, self.rename_over(&from, &to)).await;
+            return self.conversation.await_answer(SendStep::Rename, self.rename_over(&from, &to)).await;
         }
-        if self.stage.answer(SendStep::Rename, self.session.rename(&from, &to)).await.is_ok() {
+        if self.conversation.await_answer(SendStep::Rename, self.session.rename(&from, &to)).await.is_ok() {
             return Ok(());
         }
-        let _gone = self.stage.answer(SendStep::Rename, self.session.remove(&to)).await;
-        self.stage.answer(SendStep::Rename, self.session.rename(&from, &to)).await.map(drop)
+        let _gone = self.conversation.await_answer(SendStep::Rename, self.session.remove(&to)).await;
+        self.conversation.await_answer(SendStep::Rename, self.session.rename(&from, &to)).await.map(drop)
     }
 
     fn path(&self, name: &str) -> String {
@@ -78,7 +78,7 @@ impl<'a> RemoteFolder<'a> {
     }
 
     async fn write(&self, file: &OutgoingFile, path: &str) -> Result<(), SendFault> {
-        let mut reader = OutgoingReader::open(file, self.stage.waits.answer).await?;
+        let mut reader = OutgoingReader::open(file, self.conversation.timeouts.answer).await?;
         let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
         let handle = self.session.open(path, flags, FileAttributes::empty()).await?.handle;
         let mut under_way = FuturesUnordered::new();

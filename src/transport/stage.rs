@@ -16,14 +16,14 @@ pub struct TransportTimeouts {
 
 impl Default for TransportTimeouts {
     fn default() -> Self {
-        Self { connect: limits::OUTBOUND_CONNECT, answer: limits::OUTBOUND_ANSWER }
+        Self { connect: limits::TRANSPORT_CONNECT_TIMEOUT, answer: limits::TRANSPORT_ANSWER_TIMEOUT }
     }
 }
 
 impl TransportTimeouts {
     /// For a transfer of `bytes` bytes at the slowest rate that is put up with.
     pub(super) fn transfer(&self, bytes: u64) -> Duration {
-        self.answer.saturating_add(Duration::from_secs(bytes / limits::OUTBOUND_BYTES_S_MIN))
+        self.answer.saturating_add(Duration::from_secs(bytes / limits::TRANSPORT_BYTES_S_MIN))
     }
 }
 
@@ -31,7 +31,7 @@ impl TransportTimeouts {
 pub(super) struct RemoteConversation<'a> {
     /// The system, as errors name it: `host:port` or a folder.
     pub(super) place: String,
-    pub(super) waits: TransportTimeouts,
+    pub(super) timeouts: TransportTimeouts,
     /// Texts that must not come back in an error.
     pub(super) secrets: Vec<&'a str>,
 }
@@ -43,25 +43,25 @@ impl RemoteConversation<'_> {
     }
 
     /// Waits for `work`, an answer's time at most.
-    pub(super) async fn answer<T, E: Into<SendFault>>(
+    pub(super) async fn await_answer<T, E: Into<SendFault>>(
         &self,
         step: SendStep,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, SendError> {
-        self.within(self.waits.answer, step, work).await
+        self.run_within(self.timeouts.answer, step, work).await
     }
 
     /// Waits for `work`, a connection's time at most.
-    pub(super) async fn connect<T, E: Into<SendFault>>(
+    pub(super) async fn await_connection<T, E: Into<SendFault>>(
         &self,
         step: SendStep,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, SendError> {
-        self.within(self.waits.connect, step, work).await
+        self.run_within(self.timeouts.connect, step, work).await
     }
 
     /// Waits for `work`, `limit` at most.
-    pub(super) async fn within<T, E: Into<SendFault>>(
+    pub(super) async fn run_within<T, E: Into<SendFault>>(
         &self,
         limit: Duration,
         step: SendStep,

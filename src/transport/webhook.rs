@@ -108,18 +108,18 @@ impl WebhookTarget {
         let mut secrets = vec![self.secret.reveal()];
         secrets.extend([self.url.path(), self.url.query().unwrap_or_default()]);
         secrets.retain(|secret| secret.len() > 1);
-        let stage = RemoteConversation { place: place_of(&self.url), waits, secrets };
+        let stage = RemoteConversation { place: place_of(&self.url), timeouts: waits, secrets };
         reach.check(&self.url).map_err(|refusal| stage.fail(SendStep::Connect, refusal))?;
         let client = client::client(&self.authority, waits, reach);
         let client = client.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
         match self.mode {
-            WebhookMode::Notify => stage.answer(SendStep::Post, self.notify(&client, parcel, files)).await,
+            WebhookMode::Notify => stage.await_answer(SendStep::Post, self.notify(&client, parcel, files)).await,
             WebhookMode::Files => {
                 for index in 0..files.len() {
                     // Read twice: for its sum, and to be sent.
                     let limit = waits.transfer(files[index].size_bytes().saturating_mul(2));
                     let posted = self.post_file(&client, waits, parcel, files, index);
-                    stage.within(limit, SendStep::Post, posted).await?;
+                    stage.run_within(limit, SendStep::Post, posted).await?;
                 }
                 Ok(())
             }

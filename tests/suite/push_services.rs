@@ -122,10 +122,10 @@ async fn fate(push: &Push, device: DeviceKind, token: &str) -> &'static str {
     assert!(!said.contains(token) && !said.contains("ya29."), "{said}");
     match sent {
         Ok(()) => "sent",
-        Err(PushError::Dead { .. }) => "dead",
-        Err(PushError::Never { .. }) => "never",
-        Err(PushError::Later { after: None, .. }) => "later",
-        Err(PushError::Later { after: Some(wait), .. }) => {
+        Err(PushError::InvalidToken { .. }) => "dead",
+        Err(PushError::Permanent { .. }) => "never",
+        Err(PushError::Retry { after: None, .. }) => "later",
+        Err(PushError::Retry { after: Some(wait), .. }) => {
             assert_eq!(wait, Duration::from_secs(1), "{said}");
             "later, after a second"
         }

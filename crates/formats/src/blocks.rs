@@ -77,19 +77,19 @@ pub(super) struct BodyText {
 }
 
 /// Reads an HTML body. Linear in its length.
-pub(super) fn read(html: &str) -> BodyText {
+pub(super) fn parse_html(html: &str) -> BodyText {
     let mut reader = BodyReader::default();
     html::walk(html, &mut |event| match event {
         HtmlEvent::Open(element, attributes) => reader.open(element, attributes),
         HtmlEvent::Close(element) => reader.close(element),
-        HtmlEvent::Text(text) => reader.text(text),
+        HtmlEvent::Text(text) => reader.push_text(text),
     });
     reader.flush();
     reader.blocks
 }
 
 /// Splits untagged text: each line is a paragraph of `style`.
-pub(super) fn read_lines(text: &str, style: ParagraphStyle) -> Vec<Paragraph> {
+pub(super) fn parse_lines(text: &str, style: ParagraphStyle) -> Vec<Paragraph> {
     let lines = text.split(['\n', '\r', '\u{2028}', '\u{2029}', '\u{85}']).map(one_line);
     lines.filter(|line| !line.is_empty()).map(|line| Paragraph::plain(style, line)).collect()
 }
@@ -97,7 +97,7 @@ pub(super) fn read_lines(text: &str, style: ParagraphStyle) -> Vec<Paragraph> {
 /// The text with each white space as one space, trimmed, without control characters.
 pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
-    for word in text.split(is_space) {
+    for word in text.split(is_collapsible_space) {
         let start = line.len();
         if start > 0 {
             line.push(' ');
@@ -112,7 +112,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// White space that collapses. A space that must not break is a letter.
-fn is_space(c: char) -> bool {
+fn is_collapsible_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
@@ -144,7 +144,7 @@ struct BodyReader {
     cells: usize,
     tabs: usize,
     /// The sign of a list's entry, written before its first letter.
-    sign: Option<String>,
+    list_marker: Option<String>,
     linked: HashSet<String>,
 }
 
@@ -161,7 +161,7 @@ impl BodyReader {
     }
 
     fn open(&mut self, element: HtmlElement, attributes: &[Attribute]) {
-        self.at_edge(element);
+        self.break_paragraph_at(element);
         if element.role == ElementRole::Void {
             if element.name == "br" {
                 self.space = Some('\n');
@@ -178,8 +178,8 @@ impl BodyReader {
             ElementRole::List => {
                 self.lists.push((element.name == "ol").then(|| first_number(attributes)));
             }
-            ElementRole::Item => self.sign = Some(self.next_sign()),
-            ElementRole::Link => self.link(attributes),
+            ElementRole::Item => self.list_marker = Some(self.next_list_marker()),
+            ElementRole::Link => self.add_link(attributes),
             ElementRole::Cell => {
                 self.tabs += usize::from(self.cells > 0);
                 self.cells += 1;
@@ -199,18 +199,18 @@ impl BodyReader {
     }
 
     fn close(&mut self, element: HtmlElement) {
-        self.at_edge(element);
+        self.break_paragraph_at(element);
         if element.role == ElementRole::List {
             self.lists.pop();
         }
         if element.role == ElementRole::Item {
-            self.sign = None;
+            self.list_marker = None;
         }
         self.contexts.pop();
     }
 
     /// Ends the paragraph where an element starts or ends that is not part of a line.
-    fn at_edge(&mut self, element: HtmlElement) {
+    fn break_paragraph_at(&mut self, element: HtmlElement) {
         let within_line = match element.role {
             ElementRole::Inline | ElementRole::Link => true,
             ElementRole::Void => element.name != "hr",
@@ -237,12 +237,12 @@ impl BodyReader {
         }
     }
 
-    fn text(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         let context = self.context();
         for c in text.chars() {
             if context.preformatted && c == '\n' {
                 self.space = Some('\n');
-            } else if is_space(c) {
+            } else if is_collapsible_space(c) {
                 self.space = self.space.or(Some(' '));
             } else if is_printable(c) {
                 self.letter(c, context);
@@ -252,7 +252,7 @@ impl BodyReader {
 
     fn letter(&mut self, c: char, context: TextContext) {
         let mut text = String::new();
-        if let Some(sign) = self.sign.take() {
+        if let Some(sign) = self.list_marker.take() {
             text.push_str(&sign);
         } else if self.tabs > 0 {
             text.extend(std::iter::repeat_n('\t', self.tabs));
@@ -292,7 +292,7 @@ impl BodyReader {
         }
     }
 
-    fn next_sign(&mut self) -> String {
+    fn next_list_marker(&mut self) -> String {
         match self.lists.last_mut() {
             Some(Some(number)) => {
                 let sign = format!("{number}. ");
@@ -303,9 +303,9 @@ impl BodyReader {
         }
     }
 
-    fn link(&mut self, attributes: &[Attribute]) {
+    fn add_link(&mut self, attributes: &[Attribute]) {
         let Some(href) = value(attributes, "href") else { return };
-        let href: String = href.chars().filter(|c| is_printable(*c) && !is_space(*c)).collect();
+        let href: String = href.chars().filter(|c| is_printable(*c) && !is_collapsible_space(*c)).collect();
         let lower = href.get(..8).unwrap_or(&href).to_ascii_lowercase();
         let complete = ["http://", "https://", "mailto:"].iter().any(|s| lower.starts_with(s));
         if complete && self.linked.insert(href.clone()) {

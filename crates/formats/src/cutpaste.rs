@@ -15,7 +15,7 @@ use serde_json::Value;
 ///
 /// Spec §4 Media interface, `-cutpaste.txt`.
 pub fn cutpaste(document: &Value) -> String {
-    let story = story::read(document);
+    let story = story::from_document(document);
     let mut out = String::new();
     let mut line = |text: &str| {
         out.push_str(text);

@@ -136,7 +136,7 @@ impl<'s> HtmlWalker<'s> {
         }
         let known = self.attributes.iter().any(|(earlier, _)| *earlier == name);
         let value = String::from_utf8_lossy(value);
-        if !known && (!is_address(&name) || is_safe_address(&value)) {
+        if !known && (!is_url_attribute(&name) || is_safe_url(&value)) {
             self.attributes.push((name, value.into_owned()));
         }
     }
@@ -271,12 +271,12 @@ fn attribute_name(name: &[u8]) -> Option<String> {
     (data || ATTRIBUTES.binary_search(&name).is_ok()).then(|| name.to_owned())
 }
 
-fn is_address(attribute: &str) -> bool {
+fn is_url_attribute(attribute: &str) -> bool {
     matches!(attribute, "href" | "src" | "cite")
 }
 
 /// Tells whether an address may stay: relative, or one of the schemes that run nothing.
-pub(super) fn is_safe_address(address: &str) -> bool {
+pub(super) fn is_safe_url(address: &str) -> bool {
     // Browsers skip white space and controls within a scheme.
     let mut characters = address.chars().filter(|c| !c.is_whitespace() && !c.is_control());
     let mut scheme = String::new();

@@ -34,7 +34,7 @@ pub(super) const STYLES: [&str; 9] = [
 ///
 /// Spec §4 Media interface, `-indesign.txt`.
 pub fn indesign(document: &Value) -> Vec<u8> {
-    print(&story::read(document)).into_bytes()
+    print(&story::from_document(document)).into_bytes()
 }
 
 fn print(story: &Story) -> String {

@@ -32,7 +32,7 @@ pub(super) struct Story {
 ///
 /// The text is `body_html5`, else `body_richhtml5`, else `body_text`, else `description_text`,
 /// which is all that a picture has. The vignette is marked in the body; else it is `located`.
-pub(super) fn read(document: &Value) -> Story {
+pub(super) fn from_document(document: &Value) -> Story {
     let BodyText { paragraphs, links } = body(document);
     let headline = first(document, &["headline", "title", "slugline", "slug"]);
     let mut story = Story {
@@ -45,7 +45,7 @@ pub(super) fn read(document: &Value) -> Story {
         links,
     };
     for paragraph in paragraphs {
-        story.sort_in(paragraph);
+        story.add_paragraph(paragraph);
     }
     if story.vignette.is_empty() {
         story.vignette = blocks::one_line(text(document, "located").unwrap_or_default());
@@ -61,7 +61,7 @@ pub(super) fn read(document: &Value) -> Story {
 }
 
 impl Story {
-    fn sort_in(&mut self, paragraph: Paragraph) {
+    fn add_paragraph(&mut self, paragraph: Paragraph) {
         let line = paragraph.line();
         // A body may repeat the headline as its first heading.
         let repeats = self.paragraphs.is_empty() && line == self.headline;
@@ -83,10 +83,10 @@ impl Story {
 fn body(document: &Value) -> BodyText {
     let filled = |name| text(document, name).filter(|text| !text.trim().is_empty());
     if let Some(html) = filled("body_html5").or_else(|| filled("body_richhtml5")) {
-        return blocks::read(html);
+        return blocks::parse_html(html);
     }
     let lines = filled("body_text").or_else(|| filled("description_text")).unwrap_or_default();
-    BodyText { paragraphs: blocks::read_lines(lines, ParagraphStyle::Body), links: Vec::new() }
+    BodyText { paragraphs: blocks::parse_lines(lines, ParagraphStyle::Body), links: Vec::new() }
 }
 
 fn byline(document: &Value) -> String {

@@ -94,7 +94,7 @@ impl Rect {
     }
 
     /// Whether no part of the rectangle leaves an image of size `image`.
-    pub fn inside(self, image: Size) -> bool {
+    pub fn is_inside(self, image: Size) -> bool {
         self.right() <= u64::from(image.width) && self.bottom() <= u64::from(image.height)
     }
 
@@ -107,7 +107,7 @@ impl Rect {
     pub fn checked_in(self, image: Size) -> Result<Self, CropError> {
         if self.is_empty() {
             Err(CropError::Empty { crop: self, image })
-        } else if self.inside(image) {
+        } else if self.is_inside(image) {
             Ok(self)
         } else {
             Err(CropError::Outside { crop: self, image })
@@ -206,23 +206,23 @@ mod tests {
 
     #[test]
     fn a_rectangle_at_the_edge_is_inside_and_one_pixel_more_is_not() {
-        assert!(rect(800, 600, 0, 0).inside(IMAGE));
-        assert!(rect(1, 1, 799, 599).inside(IMAGE));
-        assert!(!rect(1, 1, 800, 599).inside(IMAGE));
-        assert!(!rect(1, 1, 799, 600).inside(IMAGE));
-        assert!(!rect(801, 600, 0, 0).inside(IMAGE));
+        assert!(rect(800, 600, 0, 0).is_inside(IMAGE));
+        assert!(rect(1, 1, 799, 599).is_inside(IMAGE));
+        assert!(!rect(1, 1, 800, 599).is_inside(IMAGE));
+        assert!(!rect(1, 1, 799, 600).is_inside(IMAGE));
+        assert!(!rect(801, 600, 0, 0).is_inside(IMAGE));
     }
 
     #[test]
     fn numbers_at_the_limits_of_integers_do_not_overflow() {
         for limit in [2_147_483_647, 2_147_483_648, u32::MAX] {
-            assert!(!rect(limit, 1, limit, 0).inside(IMAGE));
-            assert!(!rect(1, limit, 0, limit).inside(IMAGE));
+            assert!(!rect(limit, 1, limit, 0).is_inside(IMAGE));
+            assert!(!rect(1, limit, 0, limit).is_inside(IMAGE));
         }
         let widest = Size::new(u32::MAX, u32::MAX);
         assert_eq!(widest.pixels(), u64::from(u32::MAX) * u64::from(u32::MAX));
-        assert!(rect(u32::MAX, u32::MAX, 0, 0).inside(widest));
-        assert!(!rect(u32::MAX, u32::MAX, 1, 0).inside(widest));
+        assert!(rect(u32::MAX, u32::MAX, 0, 0).is_inside(widest));
+        assert!(!rect(u32::MAX, u32::MAX, 1, 0).is_inside(widest));
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
             target in (side(), side()).prop_map(|(w, h)| Size::new(w, h)),
         ) {
             let scaled = scale_crop(crop, hires, target).unwrap();
-            prop_assert!(!scaled.is_empty() && scaled.inside(target));
+            prop_assert!(!scaled.is_empty() && scaled.is_inside(target));
             prop_assert_eq!(scale_crop(crop, hires, hires), Ok(crop));
         }
 

@@ -140,7 +140,7 @@ fn obey(line: &str, file: &str, marker: &Watermark) -> Option<String> {
     let (target, words) = match words.as_slice() {
         ["place", width, height] => {
             let image = Size { width: number(width)?, height: number(height)? };
-            let Rect { x, y, width, height } = marker.place(image);
+            let Rect { x, y, width, height } = marker.placement(image);
             return Some(format!("{x} {y} {width} {height}"));
         }
         ["run", words @ ..] => (None, words),

@@ -51,7 +51,7 @@ pub fn decode_bands(
             band.map_err(BandsError::from).and_then(|band| Ok(codec::decode(&band, scale)?));
         *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
     });
-    let size = scale.of(scan.size);
+    let size = scale.scaled_size(scan.size);
     let mut whole = Pixels { size, channels: 0, data: Vec::new() };
     let mut warning = None;
     for slot in slots {

@@ -32,7 +32,7 @@ pub(crate) enum SampleModel {
 
 /// `sample` seen through a mark of `alpha`, with the mark's own part added.
 #[inline]
-pub(crate) fn over(sample: u8, part: u8, alpha: u8) -> u8 {
+pub(crate) fn composite(sample: u8, part: u8, alpha: u8) -> u8 {
     let through = (u32::from(sample) * u32::from(255 - alpha) + 127) / 255;
     u8::try_from(through + u32::from(part)).unwrap_or(u8::MAX)
 }
@@ -50,7 +50,7 @@ fn inks([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
 }
 
 /// The part of a span of `length` from `start` that lies in `0..edge`.
-fn visible(start: i64, length: u32, edge: u32) -> (usize, usize, usize) {
+fn clip_span(start: i64, length: u32, edge: u32) -> (usize, usize, usize) {
     let end = start.saturating_add(i64::from(length)).clamp(0, i64::from(edge));
     let first = start.clamp(0, i64::from(edge));
     let index = |value: i64| usize::try_from(value.max(0)).unwrap_or(usize::MAX);
@@ -62,9 +62,9 @@ fn index(value: u32) -> usize {
 }
 
 /// Puts `stamp` onto interleaved pixels; what lies outside falls away.
-pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &MarkBitmap, place: MarkPosition, ground: SampleModel) {
-    let (left, right, from_x) = visible(place.x, stamp.size.width, pixels.size.width);
-    let (top, bottom, from_y) = visible(place.y, stamp.size.height, pixels.size.height);
+pub(crate) fn blend_pixels(pixels: &mut Pixels, stamp: &MarkBitmap, place: MarkPosition, ground: SampleModel) {
+    let (left, right, from_x) = clip_span(place.x, stamp.size.width, pixels.size.width);
+    let (top, bottom, from_y) = clip_span(place.y, stamp.size.height, pixels.size.height);
     if left >= right || top >= bottom {
         return;
     }
@@ -80,16 +80,16 @@ pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &MarkBitmap, place: MarkPo
                 continue;
             }
             match ground {
-                SampleModel::Grey => pixel[0] = over(pixel[0], luma(*mark), alpha),
+                SampleModel::Grey => pixel[0] = composite(pixel[0], luma(*mark), alpha),
                 SampleModel::Rgb => {
                     for (sample, part) in pixel.iter_mut().zip(mark) {
-                        *sample = over(*sample, *part, alpha);
+                        *sample = composite(*sample, *part, alpha);
                     }
                 }
                 SampleModel::Inks { inverted } => {
                     let mask = if inverted { 255 } else { 0 };
                     for (sample, part) in pixel.iter_mut().zip(inks(*mark)) {
-                        *sample = over(*sample ^ mask, part, alpha) ^ mask;
+                        *sample = composite(*sample ^ mask, part, alpha) ^ mask;
                     }
                 }
             }
@@ -98,7 +98,7 @@ pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &MarkBitmap, place: MarkPo
 }
 
 /// The two chroma components of a mark's pixel, times 255, around 0.
-pub(crate) fn differences([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
+pub(crate) fn chroma_components([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
     let (red, green, blue) = (i32::from(red), i32::from(green), i32::from(blue));
     // The coefficients of JFIF in 1/65536.
     [
@@ -110,10 +110,10 @@ pub(crate) fn differences([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
 /// Puts `stamp` onto the planes of a grey or YCbCr picture, each on its own grid.
 ///
 /// A sample of colour that a mark covers in part is mixed by the mark's mean over its pixels.
-pub(crate) fn onto_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkPosition) {
+pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkPosition) {
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
-    let (left, right, from_x) = visible(place.x, stamp.size.width, planes.size.width);
-    let (top, bottom, from_y) = visible(place.y, stamp.size.height, planes.size.height);
+    let (left, right, from_x) = clip_span(place.x, stamp.size.width, planes.size.width);
+    let (top, bottom, from_y) = clip_span(place.y, stamp.size.height, planes.size.height);
     if left >= right || top >= bottom {
         return;
     }
@@ -122,7 +122,7 @@ pub(crate) fn onto_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkPo
         let marks = &stamp.pixels[row * width + from_x..][..right - left];
         let start = layout[0].start + y * layout[0].width + left;
         for (sample, mark) in planes.data[start..].iter_mut().zip(marks) {
-            *sample = over(*sample, luma(*mark), mark[3]);
+            *sample = composite(*sample, luma(*mark), mark[3]);
         }
     }
     if planes.space == ColourSpace::Grey {
@@ -138,14 +138,14 @@ pub(crate) fn onto_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkPo
                 for x in (cell_x * across).max(left)..((cell_x + 1) * across).min(right) {
                     let mark = stamp.pixels[(y - top + from_y) * width + x - left + from_x];
                     alpha += i32::from(mark[3]);
-                    for (part, own) in parts.iter_mut().zip(differences(mark)) {
+                    for (part, own) in parts.iter_mut().zip(chroma_components(mark)) {
                         *part += own;
                     }
                 }
             }
             for (plane, part) in layout[1..].iter().zip(parts) {
                 let sample = &mut planes.data[plane.start + cell_y * plane.width + cell_x];
-                *sample = mix_sample(*sample, alpha, part, 255 * area);
+                *sample = blend_chroma_sample(*sample, alpha, part, 255 * area);
             }
         }
     }
@@ -154,7 +154,7 @@ pub(crate) fn onto_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkPo
 /// A chroma sample, blended with the mark's totals over its cell: `alpha`, the mark's own chroma
 /// `part`, and `whole`, which alpha would be if the mark were solid.
 #[inline]
-pub(crate) fn mix_sample(sample: u8, alpha: i32, part: i32, whole: i32) -> u8 {
+pub(crate) fn blend_chroma_sample(sample: u8, alpha: i32, part: i32, whole: i32) -> u8 {
     let through = (i32::from(sample) - 128) * (whole - alpha);
     // `part` carries a factor of 256 over the levels of one pixel.
     let value = (through + part * 255 / 256 + whole / 2).div_euclid(whole) + 128;
@@ -182,8 +182,8 @@ mod tests {
         for (inverted, none, full) in [(false, 0, 255), (true, 255, 0)] {
             let ground = SampleModel::Inks { inverted };
             let mut pixels = flat(4, 120);
-            onto_pixels(&mut pixels, &stamp(1, 1, WHITE), MarkPosition { x: 0, y: 0 }, ground);
-            onto_pixels(&mut pixels, &stamp(1, 1, [0, 0, 0, 255]), MarkPosition { x: 1, y: 0 }, ground);
+            blend_pixels(&mut pixels, &stamp(1, 1, WHITE), MarkPosition { x: 0, y: 0 }, ground);
+            blend_pixels(&mut pixels, &stamp(1, 1, [0, 0, 0, 255]), MarkPosition { x: 1, y: 0 }, ground);
             assert_eq!(pixels.data[..8], [none, none, none, none, none, none, none, full]);
             assert_eq!(pixels.data[8..], [120; 72]);
         }
@@ -193,7 +193,7 @@ mod tests {
     fn a_half_transparent_mark_is_mixed() {
         let mut pixels = flat(3, 100);
         let half = stamp(1, 1, [128, 0, 0, 128]);
-        onto_pixels(&mut pixels, &half, MarkPosition { x: 0, y: 0 }, SampleModel::Rgb);
+        blend_pixels(&mut pixels, &half, MarkPosition { x: 0, y: 0 }, SampleModel::Rgb);
         assert_eq!(pixels.data[..3], [178, 50, 50]);
     }
 
@@ -201,7 +201,7 @@ mod tests {
     fn what_lies_outside_falls_away() {
         for (x, y) in [(-3, -2), (4, 3), (-9, 0), (0, 99), (i64::MIN, i64::MAX)] {
             let mut pixels = flat(1, 10);
-            onto_pixels(&mut pixels, &stamp(4, 3, WHITE), MarkPosition { x, y }, SampleModel::Grey);
+            blend_pixels(&mut pixels, &stamp(4, 3, WHITE), MarkPosition { x, y }, SampleModel::Grey);
             let covered = pixels.data.iter().filter(|level| **level == 255).count();
             let span = |start: i64, length: i64, edge: i64| {
                 (start.saturating_add(length).clamp(0, edge) - start.clamp(0, edge)).max(0)
@@ -215,10 +215,10 @@ mod tests {
     fn planes_that_a_mark_does_not_reach_stay() {
         let size = Size { width: 5, height: 4 };
         let (space, chroma) = (ColourSpace::YCbCr, ChromaSubsampling::Quarter);
-        let samples = Planes::samples(&Planes::layout(size, space, chroma));
+        let samples = Planes::sample_count(&Planes::layout(size, space, chroma));
         for (x, y) in [(5, 0), (0, 4), (-4, 0), (0, -3), (i64::MAX, i64::MIN)] {
             let mut planes = Planes { size, space, chroma, data: vec![9; samples] };
-            onto_planes(&mut planes, &stamp(4, 3, WHITE), MarkPosition { x, y });
+            blend_planes(&mut planes, &stamp(4, 3, WHITE), MarkPosition { x, y });
             assert_eq!(planes.data, vec![9; samples], "at {x},{y}");
         }
     }
@@ -229,7 +229,7 @@ mod tests {
         let chroma = ChromaSubsampling::Quarter;
         let data = [vec![100; 16], vec![200; 4], vec![60; 4]].concat();
         let mut planes = Planes { size, space: ColourSpace::YCbCr, chroma, data };
-        onto_planes(&mut planes, &stamp(2, 2, WHITE), MarkPosition { x: 1, y: 0 });
+        blend_planes(&mut planes, &stamp(2, 2, WHITE), MarkPosition { x: 1, y: 0 });
         assert_eq!(planes.data[..4], [100, 255, 255, 100]);
         assert_eq!(planes.data[8..16], [100; 8]);
         // The upper cells are half covered, the lower not at all.
@@ -242,7 +242,7 @@ mod tests {
         let size = Size { width: 2, height: 2 };
         let data = vec![128; 12];
         let mut planes = Planes { size, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full, data };
-        onto_planes(&mut planes, &stamp(2, 2, [255, 0, 0, 255]), MarkPosition { x: 0, y: 0 });
+        blend_planes(&mut planes, &stamp(2, 2, [255, 0, 0, 255]), MarkPosition { x: 0, y: 0 });
         assert_eq!([planes.data[0], planes.data[4], planes.data[8]], [77, 85, 255]);
     }
 }

@@ -68,14 +68,14 @@ fn channels_of(profile: &ColorProfile) -> Option<usize> {
 }
 
 /// The profile, if it parses and is for pictures of `channels` components.
-fn fitting(icc: Option<&[u8]>, channels: usize) -> Option<ColorProfile> {
+fn matching_profile(icc: Option<&[u8]>, channels: usize) -> Option<ColorProfile> {
     let profile = ColorProfile::new_from_slice(icc?).ok()?;
     (channels_of(&profile) == Some(channels)).then_some(profile)
 }
 
 /// Says whether a profile may stay with pictures of `channels` components.
-pub fn fits(icc: Option<&[u8]>, channels: usize) -> bool {
-    fitting(icc, channels).is_some()
+pub fn is_profile_for(icc: Option<&[u8]>, channels: usize) -> bool {
+    matching_profile(icc, channels).is_some()
 }
 
 /// Converts pixels to sRGB; grey stays one component, with the tone curve of sRGB.
@@ -86,7 +86,7 @@ pub(crate) fn to_srgb(
     icc: Option<&[u8]>,
     inverted: bool,
 ) -> Result<Pixels, RasterError> {
-    let profile = fitting(icc, pixels.channels);
+    let profile = matching_profile(icc, pixels.channels);
     match pixels.channels {
         1 => Ok(match profile.as_ref().and_then(grey_curve) {
             Some(curve) => map(pixels, &curve),
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_profile_for_other_components_is_ignored() {
         let adobe = encoded(&ColorProfile::new_adobe_rgb());
-        assert!(!fits(Some(&adobe), 1) && !fits(Some(CMYK_ICC), 3) && fits(Some(CMYK_ICC), 4));
+        assert!(!is_profile_for(Some(&adobe), 1) && !is_profile_for(Some(CMYK_ICC), 3) && is_profile_for(Some(CMYK_ICC), 4));
         let grey = to_srgb(pixels(1, &[9, 90]), Some(&adobe), false).unwrap();
         assert_eq!(grey.data, [9, 90]);
         let inks = pixels(4, &[0, 0, 0, 0]);

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use crate::blend::onto_planes;
-use crate::render::{moved, turn_planes};
+use crate::blend::blend_planes;
+use crate::render::{translate_mark, orient_planes};
 use crate::steps::check_crop;
 use crate::{
     OutputColour, ImageFormat, Watermark, Orientation, OutputOptions, RasterError, OutputSampling, RenderStage, RenderStep, RenderPath,
@@ -87,13 +87,13 @@ pub enum DirectOutput {
 impl DirectPlan {
     /// Plans a direct render of `steps`; `None` if the picture must be decoded whole or scaled.
     #[must_use]
-    pub fn choose(indexed: &IndexedSource<'_>, steps: &[RenderStep], output: OutputOptions) -> Option<Self> {
+    pub fn plan(indexed: &IndexedSource<'_>, steps: &[RenderStep], output: OutputOptions) -> Option<Self> {
         let keeps = output.colour == OutputColour::Keep && output.sampling == OutputSampling::Keep;
         if !keeps || output.format != ImageFormat::JPEG {
             return None;
         }
         let IndexedSource { scan, orientation, .. } = *indexed;
-        let whole = Rect::new(0, 0, orientation.turn_size(scan.size));
+        let whole = Rect::new(0, 0, orientation.oriented_size(scan.size));
         let (mut region, mut canvases) = (whole, Vec::new());
         for step in steps {
             match step {
@@ -121,7 +121,7 @@ impl DirectPlan {
             return Some(Self::Cut { stored, marked });
         }
         Self::region(scan, region, stored, canvases).or_else(|| {
-            let shows = cut::surroundings(scan, stored);
+            let shows = cut::surrounding_rect(scan, stored);
             let inner = Rect { x: stored.x - shows.x, y: stored.y - shows.y, ..stored };
             let crop = orientation.to_upright(inner, shows.size());
             Some(Self::Part { shows, crop, marked })
@@ -133,18 +133,18 @@ impl DirectPlan {
     }
 
     /// The byte ranges of the file that [`DirectPlan::run`] reads, in rising order.
-    pub fn needs(
+    pub fn byte_ranges(
         &self,
         indexed: &IndexedSource<'_>,
         marker: &Watermark,
     ) -> Result<Vec<Range<u64>>, ScanError> {
         let IndexedSource { scan, index, .. } = *indexed;
         match self {
-            Self::Cut { stored, .. } => cut::needs(scan, index, *stored),
-            Self::Part { shows, .. } => cut::needs(scan, index, *shows),
-            Self::Region { stored, .. } => region::needs(scan, index, *stored),
+            Self::Cut { stored, .. } => cut::byte_ranges(scan, index, *stored),
+            Self::Part { shows, .. } => cut::byte_ranges(scan, index, *shows),
+            Self::Region { stored, .. } => region::byte_ranges(scan, index, *stored),
             Self::Mark => {
-                patch::needs(scan, index, mark_place(indexed, marker)).map(|range| vec![range])
+                patch::byte_range(scan, index, mark_rect(indexed, marker)).map(|range| vec![range])
             }
         }
     }
@@ -167,7 +167,7 @@ impl DirectPlan {
         begin(RenderStage::Decode)?;
         match self {
             Self::Cut { stored, marked } => {
-                let jpeg = cut::cut(scan, index, bytes, *stored, colour)?;
+                let jpeg = cut::crop(scan, index, bytes, *stored, colour)?;
                 let size = stored.size();
                 if !*marked {
                     return Ok(DirectOutput::File { jpeg, size, way: RenderPath::LosslessCrop });
@@ -177,7 +177,7 @@ impl DirectPlan {
                 Ok(DirectOutput::File { jpeg, size, way: RenderPath::LocalMark })
             }
             Self::Part { shows, .. } => {
-                Ok(DirectOutput::Part(cut::cut(scan, index, bytes, *shows, colour)?))
+                Ok(DirectOutput::Part(cut::crop(scan, index, bytes, *shows, colour)?))
             }
             Self::Mark => {
                 begin(RenderStage::Blend)?;
@@ -187,17 +187,17 @@ impl DirectPlan {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
                 let from =
                     |backwards| if backwards { CountedFrom::End } else { CountedFrom::Start };
-                let reversed = orientation.reversed();
+                let reversed = orientation.reversed_axes();
                 let from = (from(reversed.columns), from(reversed.rows));
                 let planes = samples.planes(scan, *stored, from)?;
                 let whole = Rect::new(0, 0, stored.size());
-                let mut planes = turn_planes(planes, whole, orientation);
+                let mut planes = orient_planes(planes, whole, orientation);
                 if !canvases.is_empty() {
                     begin(RenderStage::Blend)?;
                 }
                 for canvas in canvases {
                     let (stamp, place) = marker.prepare(canvas.size());
-                    onto_planes(&mut planes, &stamp, moved(place, *canvas, *upright));
+                    blend_planes(&mut planes, &stamp, translate_mark(place, *canvas, *upright));
                 }
                 begin(RenderStage::Encode)?;
                 let jpeg = codec::encode_planes(&planes, quality).map_err(RasterError::from)?;
@@ -219,9 +219,9 @@ pub enum DirectError {
 }
 
 /// Where the mark lies on the whole picture, as stored.
-fn mark_place(indexed: &IndexedSource<'_>, marker: &Watermark) -> Rect {
+fn mark_rect(indexed: &IndexedSource<'_>, marker: &Watermark) -> Rect {
     let IndexedSource { scan, orientation, .. } = *indexed;
-    orientation.to_stored(marker.place(orientation.turn_size(scan.size)), scan.size)
+    orientation.to_stored(marker.placement(orientation.oriented_size(scan.size)), scan.size)
 }
 
 /// Patches the blocks under the mark.
@@ -234,7 +234,7 @@ fn mark(
     let chroma = scan.planes.ok_or(ScanError::Sampling)?.1;
     let stamp = marker.prepare_grids(scan.size, orientation, chroma);
     let mut paint = |samples: &mut region::RegionSamples| stamp.paint(samples);
-    Ok(patch::patch(scan, index, bytes, stamp.place(), Dct::detect(), &mut paint)?)
+    Ok(patch::patch(scan, index, bytes, stamp.rect(), Dct::detect(), &mut paint)?)
 }
 
 /// Marks a small upright file that was just made.

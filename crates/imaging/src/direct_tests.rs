@@ -18,9 +18,9 @@ fn run(indexed: &IndexedJpeg, job: &RenderJob<'_>) -> Option<(Vec<u8>, RenderPat
     let orientation = job.source.orientation;
     let IndexedJpeg { jpeg, scan, index, colour } = indexed;
     let indexed = IndexedSource { scan, index, colour, orientation };
-    let direct = DirectPlan::choose(&indexed, job.steps, job.output)?;
+    let direct = DirectPlan::plan(&indexed, job.steps, job.output)?;
     let mut bytes = ByteRanges::default();
-    for range in direct.needs(&indexed, &marker()).expect("inside") {
+    for range in direct.byte_ranges(&indexed, &marker()).expect("inside") {
         let at = |offset: u64| usize::try_from(offset).unwrap();
         bytes.push(range.start, jpeg[at(range.start)..at(range.end)].to_vec());
     }
@@ -60,7 +60,7 @@ fn every_direct_way_gives_what_the_plain_way_gives() {
             for orientation in Orientation::ALL {
                 let mut job = job(&indexed.jpeg, &steps);
                 job.source.orientation = orientation;
-                if output_size(orientation.turn_size(SIZE), &steps).is_err() {
+                if output_size(orientation.oriented_size(SIZE), &steps).is_err() {
                     continue;
                 }
                 let Some((jpeg, way)) = run(&indexed, &job) else { continue };
@@ -115,16 +115,16 @@ fn a_local_mark_is_as_good_as_coding_everything_again() {
         job.output.quality = 88;
         let (local, _) = run(&indexed, &job).expect("local");
         let full = render(&job, &marker(), &|_| true).expect("rendered").file;
-        let (wanted, place) = (plainly(&job), marker().place(size));
+        let (wanted, place) = (plainly(&job), marker().placement(size));
         let under = |jpeg: &[u8]| {
-            let cut = |picture| resize::cut(picture, place);
+            let cut = |picture| resize::crop_pixels(picture, place);
             psnr(&cut(pixels(jpeg)), &cut(wanted.clone()))
         };
         let (local_db, full_db) = (under(&local), under(&full));
         assert!(local_db > full_db - 0.3, "{chroma:?}: {local_db:.2} and {full_db:.2} dB");
         // Away from the mark, and from the colour beside it, nothing changed at all.
         let above = Rect { x: 0, y: 0, width: size.width, height: place.y - 32 };
-        let upper = |picture| resize::cut(picture, above);
+        let upper = |picture| resize::crop_pixels(picture, above);
         assert!(upper(pixels(&local)) == upper(pixels(&jpeg)), "{chroma:?}: the rest changed");
     }
 }

@@ -23,7 +23,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use bands::{BandsError, ParallelMap, decode_bands};
-pub use colour::fits as profile_fits;
+pub use colour::is_profile_for as profile_fits;
 pub use direct::{DirectPlan, DirectError, DirectOutput, IndexedSource};
 pub use format::ImageFormat;
 pub use mark::{MarkError, MarkKind, MarkSetup, Watermark};
@@ -64,9 +64,9 @@ pub struct BandDecoder<'a> {
     /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
     /// Runs work on several threads.
-    pub spread: ParallelMap<'a>,
+    pub parallel_map: ParallelMap<'a>,
     /// Asked before each band; `false` cancels the render.
-    pub go_on: ShouldContinue<'a>,
+    pub should_continue: ShouldContinue<'a>,
 }
 
 impl std::fmt::Debug for BandDecoder<'_> {
@@ -194,7 +194,7 @@ pub struct RenderOutput {
     /// Pixels that were decoded for it, for accounting.
     pub decoded_pixels: u64,
     /// How much of the original was decoded.
-    pub way: RenderPath,
+    pub render_path: RenderPath,
     /// A warning of the decoder; with one, the picture is damaged somewhere.
     pub warning: Option<String>,
 }

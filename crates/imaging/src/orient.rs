@@ -53,14 +53,14 @@ impl Orientation {
 
     /// The orientation of a tag's value; what is not 1 to 8 counts as upright.
     #[must_use]
-    pub fn of_tag(value: u32) -> Orientation {
+    pub fn from_tag(value: u32) -> Orientation {
         let index = value.checked_sub(1).and_then(|index| usize::try_from(index).ok());
         index.and_then(|index| Orientation::ALL.get(index).copied()).unwrap_or_default()
     }
 
     /// Rows of the upright picture are columns of the stored one.
     #[must_use]
-    pub fn swaps(self) -> bool {
+    pub fn swaps_axes(self) -> bool {
         match self {
             Orientation::Upright
             | Orientation::Mirrored
@@ -75,7 +75,7 @@ impl Orientation {
 
     /// Which axes of the stored picture are read backwards to show it upright.
     #[must_use]
-    pub fn reversed(self) -> ReversedAxes {
+    pub fn reversed_axes(self) -> ReversedAxes {
         let (columns, rows) = match self {
             Orientation::Upright | Orientation::Transposed => (false, false),
             Orientation::Mirrored | Orientation::ThreeQuarters => (true, false),
@@ -87,8 +87,8 @@ impl Orientation {
 
     /// The upright size of a picture stored as `stored`, and the reverse.
     #[must_use]
-    pub fn turn_size(self, stored: Size) -> Size {
-        if self.swaps() { Size { width: stored.height, height: stored.width } } else { stored }
+    pub fn oriented_size(self, stored: Size) -> Size {
+        if self.swaps_axes() { Size { width: stored.height, height: stored.width } } else { stored }
     }
 
     /// Finds where an upright rectangle lies in a picture stored as `stored`.
@@ -98,8 +98,8 @@ impl Orientation {
     pub fn to_stored(self, upright: Rect, stored: Size) -> Rect {
         let Rect { x, y, width, height } = upright;
         let ((x, width), (y, height)) =
-            if self.swaps() { ((y, height), (x, width)) } else { ((x, width), (y, height)) };
-        let reversed = self.reversed();
+            if self.swaps_axes() { ((y, height), (x, width)) } else { ((x, width), (y, height)) };
+        let reversed = self.reversed_axes();
         let mirrored =
             |start: u32, length: u32, edge: u32| edge.saturating_sub(start.saturating_add(length));
         Rect {
@@ -130,36 +130,36 @@ impl Orientation {
     /// `rect` lies inside the stored picture.
     #[must_use]
     pub fn to_upright(self, rect: Rect, stored: Size) -> Rect {
-        self.inverse().to_stored(rect, self.turn_size(stored))
+        self.inverse().to_stored(rect, self.oriented_size(stored))
     }
 
     /// Turns stored pixels upright; costs a copy unless they are upright.
     #[must_use]
-    pub fn turn(self, pixels: Pixels) -> Pixels {
+    pub fn orient(self, pixels: Pixels) -> Pixels {
         if self == Orientation::Upright {
             return pixels;
         }
         let data = match pixels.channels {
-            1 => self.turned(pixels.data.as_chunks::<1>().0, pixels.size),
-            3 => self.turned(pixels.data.as_chunks::<3>().0, pixels.size),
-            _ => self.turned(pixels.data.as_chunks::<4>().0, pixels.size),
+            1 => self.orient_samples(pixels.data.as_chunks::<1>().0, pixels.size),
+            3 => self.orient_samples(pixels.data.as_chunks::<3>().0, pixels.size),
+            _ => self.orient_samples(pixels.data.as_chunks::<4>().0, pixels.size),
         };
-        Pixels { size: self.turn_size(pixels.size), channels: pixels.channels, data }
+        Pixels { size: self.oriented_size(pixels.size), channels: pixels.channels, data }
     }
 
-    fn turned<const N: usize>(self, from: &[[u8; N]], stored: Size) -> Vec<u8> {
-        let size = self.turn_size(stored);
+    fn orient_samples<const N: usize>(self, from: &[[u8; N]], stored: Size) -> Vec<u8> {
+        let size = self.oriented_size(stored);
         let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
         let (width, height) = (index(size.width), index(size.height));
         let (columns, rows) = (index(stored.width), index(stored.height));
-        let ReversedAxes { columns: backwards, rows: upwards } = self.reversed();
+        let ReversedAxes { columns: backwards, rows: upwards } = self.reversed_axes();
         let mut data = vec![0; width * height * N];
         let to = data.as_chunks_mut::<N>().0;
         for tile_y in (0..height).step_by(TILE) {
             for tile_x in (0..width).step_by(TILE) {
                 for v in tile_y..height.min(tile_y + TILE) {
                     for u in tile_x..width.min(tile_x + TILE) {
-                        let (a, b) = if self.swaps() { (v, u) } else { (u, v) };
+                        let (a, b) = if self.swaps_axes() { (v, u) } else { (u, v) };
                         let x = if backwards { columns - 1 - a } else { a };
                         let y = if upwards { rows - 1 - b } else { b };
                         to[v * width + u] = from[y * columns + x];
@@ -193,7 +193,7 @@ mod tests {
             (&[3, 6, 2, 5, 1, 4], 2),
         ];
         for (tag, (data, width)) in (1..).zip(expected) {
-            let turned = Orientation::of_tag(tag).turn(numbered());
+            let turned = Orientation::from_tag(tag).orient(numbered());
             assert_eq!((turned.data.as_slice(), turned.size.width), (data, width), "tag {tag}");
         }
     }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn tags_outside_the_range_are_upright() {
         for tag in [0, 9, u32::MAX] {
-            assert_eq!(Orientation::of_tag(tag), Orientation::Upright);
+            assert_eq!(Orientation::from_tag(tag), Orientation::Upright);
         }
     }
 
@@ -211,7 +211,7 @@ mod tests {
         let data: Vec<u8> = (0..35).collect();
         for orientation in Orientation::ALL {
             let whole = Pixels { size: stored, channels: 1, data: data.clone() };
-            let upright = orientation.turn(whole);
+            let upright = orientation.orient(whole);
             let rect = Rect { x: 1, y: 2, width: 3, height: 2 };
             let there = orientation.to_stored(rect, stored);
             let mut part = Vec::new();
@@ -221,7 +221,7 @@ mod tests {
                 }
             }
             let size = Size { width: there.width, height: there.height };
-            let part = orientation.turn(Pixels { size, channels: 1, data: part });
+            let part = orientation.orient(Pixels { size, channels: 1, data: part });
             for y in 0..2 {
                 for x in 0..3 {
                     let here = usize::try_from((y + 2) * upright.size.width + x + 1).unwrap();
@@ -237,7 +237,7 @@ mod tests {
         let size = Size { width: 70, height: 45 };
         let data: Vec<u8> = (0..70 * 45 * 3).map(|i: u32| i.to_le_bytes()[0]).collect();
         let pixels = Pixels { size, channels: 3, data };
-        let quarter = Orientation::Quarter.turn(pixels.clone());
-        assert_eq!(Orientation::ThreeQuarters.turn(quarter), pixels);
+        let quarter = Orientation::Quarter.orient(pixels.clone());
+        assert_eq!(Orientation::ThreeQuarters.orient(quarter), pixels);
     }
 }

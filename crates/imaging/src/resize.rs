@@ -24,23 +24,23 @@ const HEADROOM: u64 = 2;
 pub(crate) fn decode_scale(full: Size, wanted: Size) -> DecodeScale {
     let enough = |have: u32, want: u32| u64::from(have) >= u64::from(want) * HEADROOM;
     let fits = |eighths: &u8| {
-        let size = DecodeScale::eighths(*eighths).of(full);
+        let size = DecodeScale::from_eighths(*eighths).scaled_size(full);
         enough(size.width, wanted.width) && enough(size.height, wanted.height)
     };
     EIGHTHS
         .iter()
         .find(|eighths| fits(eighths))
-        .map_or(DecodeScale::FULL, |eighths| DecodeScale::eighths(*eighths))
+        .map_or(DecodeScale::FULL, |eighths| DecodeScale::from_eighths(*eighths))
 }
 
 /// The size, as stored, in which a picture of `stored` pixels is decoded when `first` is the first
 /// thing that is done to it.
 #[must_use]
 pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) -> Size {
-    let wanted = scaled_size(orientation.turn_size(stored), first);
+    let wanted = scaled_size(orientation.oriented_size(stored), first);
     let scale =
-        wanted.map_or(DecodeScale::FULL, |wanted| decode_scale(stored, orientation.turn_size(wanted)));
-    scale.of(stored)
+        wanted.map_or(DecodeScale::FULL, |wanted| decode_scale(stored, orientation.oriented_size(wanted)));
+    scale.scaled_size(stored)
 }
 
 fn pixel_type(channels: usize) -> PixelType {
@@ -72,7 +72,7 @@ pub(crate) fn resize(pixels: Pixels, wanted: Size) -> Result<Pixels, RasterError
 }
 
 /// Copies `region` out of `pixels`; it lies inside.
-pub(crate) fn cut(pixels: Pixels, region: Rect) -> Pixels {
+pub(crate) fn crop_pixels(pixels: Pixels, region: Rect) -> Pixels {
     let size = Size { width: region.width, height: region.height };
     if pixels.size == size {
         return pixels;
@@ -97,9 +97,9 @@ mod tests {
     fn the_decoder_leaves_twice_the_wanted_pixels() {
         let full = Size { width: 6000, height: 4000 };
         let scale = |width, height| decode_scale(full, Size { width, height });
-        assert_eq!(scale(375, 250), DecodeScale::eighths(1));
-        assert_eq!(scale(376, 250), DecodeScale::eighths(2));
-        assert_eq!(scale(1024, 683), DecodeScale::eighths(4));
+        assert_eq!(scale(375, 250), DecodeScale::from_eighths(1));
+        assert_eq!(scale(376, 250), DecodeScale::from_eighths(2));
+        assert_eq!(scale(1024, 683), DecodeScale::from_eighths(4));
         assert_eq!(scale(1501, 1000), DecodeScale::FULL);
     }
 
@@ -117,7 +117,7 @@ mod tests {
     fn a_cut_is_the_region_itself() {
         let size = Size { width: 4, height: 3 };
         let pixels = Pixels { size, channels: 1, data: (0..12).collect() };
-        let part = cut(pixels, Rect { x: 1, y: 1, width: 2, height: 2 });
+        let part = crop_pixels(pixels, Rect { x: 1, y: 1, width: 2, height: 2 });
         assert_eq!(part.data, [5, 6, 9, 10]);
     }
 }

@@ -66,7 +66,7 @@ pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
 
 /// The size of `crop` if it lies in a picture of `image` pixels.
 pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
-    if !crop.is_empty() && crop.inside(image) {
+    if !crop.is_empty() && crop.is_inside(image) {
         Ok(crop.size())
     } else {
         Err(StepError::Outside { crop, image })

@@ -34,7 +34,7 @@ fn scans(criterion: &mut Criterion) {
     });
     group.bench_function("crop", |bench| {
         let bytes = ByteRanges::whole(&file);
-        bench.iter(|| cut::cut(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
+        bench.iter(|| cut::crop(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
     });
     group.finish();
 }

@@ -41,11 +41,11 @@ pub struct ExtractedContent<T> {
 }
 
 impl<T> ExtractedContent<T> {
-    fn whole(value: Option<T>) -> ExtractedContent<T> {
+    fn undamaged(value: Option<T>) -> ExtractedContent<T> {
         ExtractedContent { value, damage: None }
     }
 
-    fn lost(damage: SegmentDamage) -> ExtractedContent<T> {
+    fn damaged(damage: SegmentDamage) -> ExtractedContent<T> {
         ExtractedContent { value: None, damage: Some(damage) }
     }
 }
@@ -136,21 +136,21 @@ impl JpegHeader {
             })
             .collect();
         if guid.len() != GUID_BYTES || parts.is_empty() {
-            return ExtractedContent::whole(None);
+            return ExtractedContent::undamaged(None);
         }
         parts.sort_by_key(|&(offset, ..)| offset);
         let length = parts[0].1;
         let mut packet = Vec::new();
         for (offset, claimed, data) in parts {
             if usize::try_from(offset) != Ok(packet.len()) || claimed != length {
-                return ExtractedContent::lost(SegmentDamage::XmpParts { offset, length });
+                return ExtractedContent::damaged(SegmentDamage::XmpParts { offset, length });
             }
             packet.extend_from_slice(data);
         }
         if usize::try_from(length) != Ok(packet.len()) {
-            return ExtractedContent::lost(SegmentDamage::XmpParts { offset: length, length });
+            return ExtractedContent::damaged(SegmentDamage::XmpParts { offset: length, length });
         }
-        ExtractedContent::whole(Some(packet))
+        ExtractedContent::undamaged(Some(packet))
     }
 
     /// Joins the chunks of the ICC profile, which may come in any order.
@@ -167,23 +167,23 @@ impl JpegHeader {
             };
             let expected = *expected.get_or_insert(count);
             if number == 0 || number > count || count != expected {
-                return ExtractedContent::lost(SegmentDamage::IccCount { number, count, expected });
+                return ExtractedContent::damaged(SegmentDamage::IccCount { number, count, expected });
             }
             if chunks[usize::from(number)].replace(data).is_some() {
-                return ExtractedContent::lost(SegmentDamage::IccRepeated { number });
+                return ExtractedContent::damaged(SegmentDamage::IccRepeated { number });
             }
         }
         let Some(count) = expected else {
-            return ExtractedContent::whole(None);
+            return ExtractedContent::undamaged(None);
         };
         let mut profile = Vec::new();
         for number in 1..=count {
             match chunks[usize::from(number)] {
                 Some(data) => profile.extend_from_slice(data),
-                None => return ExtractedContent::lost(SegmentDamage::IccMissing { number, count }),
+                None => return ExtractedContent::damaged(SegmentDamage::IccMissing { number, count }),
             }
         }
-        ExtractedContent::whole(Some(profile))
+        ExtractedContent::undamaged(Some(profile))
     }
 
     /// Finds the IIM bytes: resource 0x0404 of the joined Photoshop segments.
@@ -203,7 +203,7 @@ impl JpegHeader {
             }
             at = next;
         }
-        ExtractedContent::whole(iim)
+        ExtractedContent::undamaged(iim)
     }
 }
 

@@ -66,7 +66,7 @@ impl ColourModel {
     /// With three components a JFIF segment settles YCbCr, then Adobe's transform counts, then
     /// the component identifiers `R`, `G`, `B`; lossless files without either are RGB. With four,
     /// Adobe's transform 0 or its absence is CMYK, anything else YCCK.
-    pub fn of(
+    pub fn detect(
         process: CodingProcess,
         components: &[FrameComponent],
         jfif: bool,

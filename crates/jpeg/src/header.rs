@@ -73,7 +73,7 @@ impl MarkerSegment {
     /// Byte range of the whole segment, with marker and length.
     ///
     /// Fill bytes before the marker do not belong to it.
-    pub fn whole(&self) -> Range<usize> {
+    pub fn byte_range(&self) -> Range<usize> {
         // The parser found two bytes of marker and two of length before every payload.
         self.payload.start.saturating_sub(4)..self.payload.end
     }
@@ -242,7 +242,7 @@ impl JpegHeader {
             return Err(HeaderError::NotJpeg);
         }
         let mut walk = MarkerWalk { start_only: true, ..MarkerWalk::new(jpeg, limits) };
-        walk.reach_first_scan()?;
+        walk.read_to_first_scan()?;
         walk.at = end;
         walk.finish()
     }
@@ -254,7 +254,7 @@ impl JpegHeader {
 
     /// Whether a decoder must hold all coefficients until it has read the last scan, as with
     /// progressive files.
-    pub fn is_by_scans(&self) -> bool {
+    pub fn needs_coefficient_buffer(&self) -> bool {
         self.scans > 1
             || matches!(self.process, CodingProcess::Progressive | CodingProcess::ArithmeticProgressive)
     }
@@ -262,7 +262,7 @@ impl JpegHeader {
     /// The colour model of the components, decided as libjpeg does ([`ColourModel::of`]); `None` for
     /// two components, for which no colour model exists.
     pub fn colour(&self) -> Option<ColourModel> {
-        ColourModel::of(self.process, &self.components, self.jfif, self.adobe_transform)
+        ColourModel::detect(self.process, &self.components, self.jfif, self.adobe_transform)
     }
 }
 
@@ -320,7 +320,7 @@ impl<'a> MarkerWalk<'a> {
         }
     }
 
-    fn reach_first_scan(&mut self) -> Result<(), HeaderError> {
+    fn read_to_first_scan(&mut self) -> Result<(), HeaderError> {
         while self.scans == 0 {
             let (marker, offset) = self.next_marker()?;
             match marker {

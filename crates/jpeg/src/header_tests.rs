@@ -59,7 +59,7 @@ fn ok_fill_bytes_and_bytes_between_segments_are_skipped() {
     let jpeg = join(&[b"\xFF\xFF", &jfif(), b"junk\xFF\0", &frame(0xC0, &[1]), &scan(&[1])]);
     let header = ok(&jpeg);
     assert_eq!(header.skipped_bytes, 6);
-    assert_eq!(jpeg[header.segments[0].whole()], jfif());
+    assert_eq!(jpeg[header.segments[0].byte_range()], jfif());
 }
 
 #[test]

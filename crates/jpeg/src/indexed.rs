@@ -79,6 +79,6 @@ impl IndexedJpeg {
     /// [`ScanError::ExternalProbe`] when `rect` is empty, leaves the picture, or is off the grid;
     /// [`ScanError::Tables`] when the Huffman tables of the file lack a code that the crop needs.
     pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, ScanError> {
-        cut::cut(&self.scan, &self.index, &self.bytes(), rect, &self.colour)
+        cut::crop(&self.scan, &self.index, &self.bytes(), rect, &self.colour)
     }
 }

@@ -19,7 +19,7 @@ const TRANSFORM: usize = 11;
 /// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other
 /// readers show such files. `None` if there is no scan.
 #[must_use]
-pub fn repaired(jpeg: &[u8]) -> Option<Vec<u8>> {
+pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
     let header = JpegHeader::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
     let mut out = vec![0xFF, 0xD8];
     for part in &header.segments {
@@ -65,7 +65,7 @@ mod tests {
         let mut dirty = vec![0xFF, 0xD8, 9, 9];
         dirty.extend(segment(0xE1, &[b"Exif\0\0"]));
         dirty.extend_from_slice(&clean[2..]);
-        assert_eq!(repaired(&dirty), Some(clean));
+        assert_eq!(repair(&dirty), Some(clean));
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         let clean = file(&[]);
         for marker in [0x02, 0xBF, 0xC8, 0xDE, 0xDF, 0xF0, 0xFD] {
             assert_eq!(
-                repaired(&file(&segment(marker, &[b"?"]))).as_ref(),
+                repair(&file(&segment(marker, &[b"?"]))).as_ref(),
                 Some(&clean),
                 "{marker:02X}"
             );
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn an_unknown_adobe_transform_gets_its_usual_meaning() {
-        assert_eq!(repaired(&file(&adobe(7))), Some(file(&adobe(1))));
-        assert_eq!(repaired(&file(&adobe(0))), Some(file(&adobe(0))));
+        assert_eq!(repair(&file(&adobe(7))), Some(file(&adobe(1))));
+        assert_eq!(repair(&file(&adobe(0))), Some(file(&adobe(0))));
         // The file has three components; 2 is known, but for four.
-        assert_eq!(repaired(&file(&adobe(2))), Some(file(&adobe(1))));
+        assert_eq!(repair(&file(&adobe(2))), Some(file(&adobe(1))));
     }
 
     #[test]
@@ -93,14 +93,14 @@ mod tests {
         let mut dirty = jfif();
         dirty[4 + VERSION] = 2;
         let [clean, dirty] = [jfif(), dirty].map(|jfif| file(&[jfif, adobe(0)].concat()));
-        assert_eq!(repaired(&dirty), Some(clean));
+        assert_eq!(repair(&dirty), Some(clean));
     }
 
     #[test]
     fn every_prefix_of_a_file_is_mended_or_refused_without_panic() {
         let jpeg = file(&adobe(7));
         for end in 0..jpeg.len() {
-            let repaired = repaired(&jpeg[..end]);
+            let repaired = repair(&jpeg[..end]);
             assert!(repaired.is_none_or(|repaired| repaired.len() <= end));
         }
     }

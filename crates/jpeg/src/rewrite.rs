@@ -53,8 +53,8 @@ pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
         .segments
         .iter()
         .rfind(|segment| segment.marker == APP14 && adobe_transform(payload(segment)).is_some())
-        .map(MarkerSegment::whole);
-    let tables = header.segments.iter().filter(|s| !s.is_metadata()).map(MarkerSegment::whole).collect();
+        .map(MarkerSegment::byte_range);
+    let tables = header.segments.iter().filter(|s| !s.is_metadata()).map(MarkerSegment::byte_range).collect();
     PictureParts { jfif, adobe, tables, scans: header.first_scan..header.end }
 }
 

@@ -28,7 +28,7 @@ const LONG: usize = 3;
 /// Normalizes a country code of ISO 3166: two or three letters, which become capitals.
 ///
 /// `None` for other text. Whether a country has the code is not checked.
-pub fn code(text: &str) -> Option<String> {
+pub fn normalize_code(text: &str) -> Option<String> {
     let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
     (letters && [SHORT, LONG].contains(&text.len())).then(|| text.to_ascii_uppercase())
 }
@@ -36,8 +36,8 @@ pub fn code(text: &str) -> Option<String> {
 /// Finds the three-letter country code (ISO 3166-1 alpha-3) of a code of two or three letters.
 ///
 /// `None` for a two-letter code that no country has. A code of three letters is not checked.
-pub fn three_letters(text: &str) -> Option<String> {
-    let code = code(text)?;
+pub fn alpha3_code(text: &str) -> Option<String> {
+    let code = normalize_code(text)?;
     if code.len() == LONG {
         return Some(code);
     }
@@ -52,11 +52,11 @@ mod tests {
     #[test]
     fn two_letters_become_three() {
         for (short, long) in [("SE", "SWE"), ("ad", "AND"), ("ZW", "ZWE"), ("XK", "XKX")] {
-            assert_eq!(three_letters(short).as_deref(), Some(long));
+            assert_eq!(alpha3_code(short).as_deref(), Some(long));
         }
-        assert_eq!(three_letters("nor").as_deref(), Some("NOR"));
+        assert_eq!(alpha3_code("nor").as_deref(), Some("NOR"));
         for none in ["", "S", "QQ", "Å", "SÅ", "SWED", "S E", "12"] {
-            assert_eq!(three_letters(none), None, "{none}");
+            assert_eq!(alpha3_code(none), None, "{none}");
         }
     }
 

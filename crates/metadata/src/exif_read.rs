@@ -9,7 +9,7 @@
 use exif::{Exif, Field, In, Rational, Reader, Tag, Value};
 
 use crate::stamp::PartialDateTime;
-use crate::{Caption, StandardFields, TEXT_BYTES_MAX, is_position, set, text};
+use crate::{Caption, StandardFields, TEXT_BYTES_MAX, is_position, set_if_absent, text};
 
 /// Directory entries that one block may have; cameras write some hundred.
 const ENTRIES_MAX: usize = 5_000;
@@ -28,7 +28,7 @@ impl ExifBlocks {
     pub(super) fn parse(blocks: &[&[u8]], warnings: &mut Vec<String>) -> ExifBlocks {
         let mut parsed = Vec::new();
         for (index, block) in blocks.iter().enumerate().take(BLOCKS_MAX) {
-            if !is_modest(block) {
+            if !is_within_entry_limit(block) {
                 warnings.push(format!("exif block {index} has more than {ENTRIES_MAX} entries"));
                 continue;
             }
@@ -67,9 +67,9 @@ impl ExifBlocks {
     /// Reads the fields of a caption.
     pub(super) fn read(&self, warnings: &mut Vec<String>) -> StandardFields {
         let mut caption = Caption::default();
-        set(&mut caption.description, &self.text(Tag::ImageDescription));
-        set(&mut caption.byline, &self.text(Tag::Artist));
-        set(&mut caption.copyright_notice, &self.text(Tag::Copyright));
+        set_if_absent(&mut caption.description, &self.text(Tag::ImageDescription));
+        set_if_absent(&mut caption.byline, &self.text(Tag::Artist));
+        set_if_absent(&mut caption.copyright_notice, &self.text(Tag::Copyright));
         caption.position = self.position();
         if caption.position.is_none() && self.has_coordinates() {
             warnings.push("exif gps position is not on the globe".to_owned());
@@ -91,7 +91,7 @@ impl ExifBlocks {
         };
         let texts = parts
             .iter()
-            .map(|part| text::clean(&text::guess(part.get(..TEXT_BYTES_MAX).unwrap_or(part))))
+            .map(|part| text::clean(&text::decode_unknown(part.get(..TEXT_BYTES_MAX).unwrap_or(part))))
             .filter(|text| !text.is_empty());
         texts.take(2).collect::<Vec<_>>().join(", ")
     }
@@ -145,7 +145,7 @@ fn number(rational: &Rational) -> Option<f64> {
 /// An entry may point to a directory, and nothing keeps thousands of entries from pointing to the
 /// same one, whose entries do so again: 64 kB could stand for 10^11 entries. This walk follows the
 /// same pointers with a budget.
-fn is_modest(tiff: &[u8]) -> bool {
+fn is_within_entry_limit(tiff: &[u8]) -> bool {
     let mut walk = EntryWalk { tiff, little: tiff.starts_with(b"II"), budget: ENTRIES_MAX };
     let mut next = walk.u32(4);
     for _ in 0..DIRECTORIES_MAX {
@@ -294,7 +294,7 @@ mod tests {
     fn directories_that_multiply_are_refused() {
         // One directory whose 2,000 Exif pointers lead back to itself.
         let block = tiff(&vec![(0x8769, 4, 1, [0, 0, 0, 8]); 2_000], &[]);
-        assert!(!is_modest(&block));
+        assert!(!is_within_entry_limit(&block));
         let mut warnings = Vec::new();
         assert_eq!(ExifBlocks::parse(&[&block], &mut warnings).0.len(), 0);
         assert_eq!(warnings.len(), 1);

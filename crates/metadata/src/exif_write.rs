@@ -54,7 +54,7 @@ pub(super) fn block(caption: &Caption, originals: &[&[u8]], keep: WriteOptions) 
         fields.extend(position(caption, &blocks));
     }
     let orientation = if (1..=8).contains(&keep.orientation) { keep.orientation } else { 1 };
-    if fields.is_empty() && orientation == 1 && !caption.speaks() {
+    if fields.is_empty() && orientation == 1 && !caption.has_text() {
         return Vec::new();
     }
     fields.push(field(Tag::Orientation, Value::Short(vec![u16::from(orientation)])));
@@ -106,7 +106,7 @@ fn texts(caption: &Caption) -> Vec<Field> {
 }
 
 /// Copies a fact if the original has it and its value is text or a few numbers.
-fn fact(blocks: &ExifBlocks, tag: Tag) -> Option<Field> {
+fn copy_original_field(blocks: &ExifBlocks, tag: Tag) -> Option<Field> {
     let value = &blocks.field(tag)?.value;
     let few = |count: usize| (1..=FACT_NUMBERS_MAX).contains(&count);
     let copied = match value {
@@ -158,7 +158,7 @@ fn position(caption: &Caption, blocks: &ExifBlocks) -> Vec<Field> {
             field(Tag::GPSLongitude, degrees(longitude)),
         ],
         Some(_) | None if original.is_some() => {
-            GPS_FACTS.into_iter().filter_map(|tag| fact(blocks, tag)).collect()
+            GPS_FACTS.into_iter().filter_map(|tag| copy_original_field(blocks, tag)).collect()
         }
         Some(_) | None => return Vec::new(),
     };

@@ -8,7 +8,7 @@
 //! written for decades by programs that said nothing.
 
 use crate::stamp::PartialDateTime;
-use crate::{Caption, StandardFields, push, set, text};
+use crate::{Caption, StandardFields, push, set_if_absent, text};
 
 /// Opens every dataset.
 pub(super) const TAG: u8 = 0x1C;
@@ -85,14 +85,14 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
     let mut bylines = Vec::new();
     for IimDataset { number, value, .. } in datasets.iter().filter(|dataset| dataset.record == 2) {
         let (value, bad) = match charset {
-            TextCharset::Utf8 => text::utf8(value),
-            TextCharset::Latin1 => (text::latin1(value), false),
-            TextCharset::Unknown => (text::guess(value), false),
+            TextCharset::Utf8 => text::decode_utf8(value),
+            TextCharset::Latin1 => (text::decode_latin1(value), false),
+            TextCharset::Unknown => (text::decode_unknown(value), false),
         };
         mixed |= bad;
         match number {
-            55 => set(&mut date, &value),
-            60 => set(&mut time, &value),
+            55 => set_if_absent(&mut date, &value),
+            60 => set_if_absent(&mut time, &value),
             80 => push(&mut bylines, &value),
             _ => field(&mut caption, *number, &value),
         }
@@ -124,26 +124,26 @@ fn charset(value: &[u8]) -> TextCharset {
 /// to us.
 fn field(caption: &mut Caption, number: u8, value: &str) {
     match number {
-        5 => set(&mut caption.title, value),
+        5 => set_if_absent(&mut caption.title, value),
         10 => {
             let urgency = value.trim().parse().ok().filter(|urgency| (1..=9).contains(urgency));
             caption.urgency = caption.urgency.or(urgency);
         }
         12 => push(&mut caption.subject_codes, subject_code(value)),
         25 => push(&mut caption.keywords, value),
-        40 => set(&mut caption.instructions, value),
-        85 => set(&mut caption.byline_role, value),
-        90 => set(&mut caption.city, value),
-        100 => set(&mut caption.country_code, value),
-        101 => set(&mut caption.country, value),
-        103 => set(&mut caption.transmission_reference, value),
-        105 => set(&mut caption.headline, value),
-        110 => set(&mut caption.credit, value),
-        115 => set(&mut caption.source, value),
-        116 => set(&mut caption.copyright_notice, value),
-        120 => set(&mut caption.description, value),
-        135 => set(&mut caption.language, value),
-        187 => set(&mut caption.uri, value),
+        40 => set_if_absent(&mut caption.instructions, value),
+        85 => set_if_absent(&mut caption.byline_role, value),
+        90 => set_if_absent(&mut caption.city, value),
+        100 => set_if_absent(&mut caption.country_code, value),
+        101 => set_if_absent(&mut caption.country, value),
+        103 => set_if_absent(&mut caption.transmission_reference, value),
+        105 => set_if_absent(&mut caption.headline, value),
+        110 => set_if_absent(&mut caption.credit, value),
+        115 => set_if_absent(&mut caption.source, value),
+        116 => set_if_absent(&mut caption.copyright_notice, value),
+        120 => set_if_absent(&mut caption.description, value),
+        135 => set_if_absent(&mut caption.language, value),
+        187 => set_if_absent(&mut caption.uri, value),
         _ => {}
     }
 }

@@ -64,7 +64,7 @@ fn datasets(caption: &Caption) -> Vec<u8> {
     datasets.text(80, 32, &c.byline);
     datasets.text(85, 32, &c.byline_role);
     datasets.text(90, 32, &c.city);
-    datasets.text(100, 3, &country::three_letters(&c.country_code).unwrap_or_default());
+    datasets.text(100, 3, &country::alpha3_code(&c.country_code).unwrap_or_default());
     datasets.text(101, 64, &c.country);
     datasets.text(103, 32, &c.transmission_reference);
     datasets.text(105, 256, &c.headline);

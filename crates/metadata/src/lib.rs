@@ -91,7 +91,7 @@ pub struct FileMetadata {
 
 impl Caption {
     /// Whether any field is set besides the position, which is written to EXIF only.
-    fn speaks(&self) -> bool {
+    fn has_text(&self) -> bool {
         Caption { position: None, ..self.clone() } != Caption::default()
     }
 }
@@ -179,16 +179,16 @@ pub fn read(header: &JpegHeader, jpeg: &[u8]) -> FileMetadata {
 /// in this order: keywords, persons and subject codes from the end of their lists; then all texts
 /// but the description are cut to 1,000 bytes; then the description is cut to what is left.
 pub fn write(caption: &Caption, originals: &[&[u8]], options: WriteOptions) -> Vec<u8> {
-    embedded(caption, originals, options).jpeg_segments()
+    build_embedded(caption, originals, options).jpeg_segments()
 }
 
 /// Makes the blocks of metadata of a file in any format, under the rules of [`write()`].
-pub fn embedded(
+pub fn build_embedded(
     caption: &Caption,
     originals: &[&[u8]],
     options: WriteOptions,
 ) -> EmbeddedMetadata {
-    let caption = cleaned(caption);
+    let caption = clean_caption(caption);
     EmbeddedMetadata {
         exif: exif_write::block(&caption, originals, options),
         xmp: xmp_write::block(&caption),
@@ -213,14 +213,14 @@ fn merge(xmp: StandardFields, iim: StandardFields, exif: StandardFields) -> Capt
         if !rights {
             lower.copyright_notice.clear();
         }
-        fill(&mut merged, lower);
+        fill_absent(&mut merged, lower);
     }
     merged.created = created.map(|stamp| stamp.to_string());
     merged
 }
 
 /// Fills the fields that are absent in `caption` from `lower`.
-fn fill(caption: &mut Caption, lower: Caption) {
+fn fill_absent(caption: &mut Caption, lower: Caption) {
     let mut from = lower;
     for (text, other) in texts(caption).into_iter().zip(texts(&mut from)) {
         if text.is_empty() {
@@ -266,7 +266,7 @@ fn lists(caption: &mut Caption) -> [&mut Vec<String>; 3] {
 
 /// Prepares a caption for writing: cleans texts, drops empty entries and invalid dates, urgencies
 /// and positions.
-fn cleaned(caption: &Caption) -> Caption {
+fn clean_caption(caption: &Caption) -> Caption {
     let mut clean = caption.clone();
     for text in texts(&mut clean) {
         *text = text::clean(text);
@@ -296,7 +296,7 @@ fn push(list: &mut Vec<String>, text: &str) {
 }
 
 /// Sets a text unless it is already set.
-fn set(place: &mut String, text: &str) {
+fn set_if_absent(place: &mut String, text: &str) {
     if place.is_empty() {
         *place = text::clean(text::cut(text, TEXT_BYTES_MAX));
     }

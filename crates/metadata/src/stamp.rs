@@ -117,7 +117,7 @@ impl PartialDateTime {
 
     /// Prints the time for IIM 2:60, which cannot do without an offset.
     pub(super) fn iim_time(&self) -> Option<String> {
-        let (time, offset) = (self.time.as_ref()?, self.offset?.clock());
+        let (time, offset) = (self.time.as_ref()?, self.offset?.print());
         let offset = offset.replace(':', "");
         Some(format!("{:02}{:02}{:02}{offset}", time.hour, time.minute, time.second))
     }
@@ -137,7 +137,7 @@ impl PartialDateTime {
 
     /// Prints the offset for EXIF's OffsetTimeOriginal.
     pub(super) fn exif_offset(&self) -> Option<String> {
-        self.offset.map(UtcOffset::clock)
+        self.offset.map(UtcOffset::print)
     }
 }
 
@@ -154,7 +154,7 @@ impl fmt::Display for PartialDateTime {
         match self.offset {
             None => Ok(()),
             Some(UtcOffset::Utc) => f.write_str("Z"),
-            Some(offset @ UtcOffset::Minutes(_)) => f.write_str(&offset.clock()),
+            Some(offset @ UtcOffset::Minutes(_)) => f.write_str(&offset.print()),
         }
     }
 }
@@ -169,7 +169,7 @@ impl TimeOfDay {
 
 impl UtcOffset {
     /// Prints `±HH:MM`.
-    fn clock(self) -> String {
+    fn print(self) -> String {
         let minutes = match self {
             UtcOffset::Utc => 0,
             UtcOffset::Minutes(minutes) => minutes,

@@ -52,7 +52,7 @@ fn without(signature: &[u8], segments: &[u8]) -> Vec<u8> {
     header
         .metadata()
         .filter(|segment| !jpeg[segment.payload.clone()].starts_with(signature))
-        .flat_map(|segment| jpeg[segment.whole()].to_vec())
+        .flat_map(|segment| jpeg[segment.byte_range()].to_vec())
         .collect()
 }
 

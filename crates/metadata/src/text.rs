@@ -8,7 +8,7 @@ const WINDOWS_1252: [char; 32] = [
 ];
 
 /// Decodes ISO 8859-1, with the characters that Windows adds to it.
-pub(super) fn latin1(bytes: &[u8]) -> String {
+pub(super) fn decode_latin1(bytes: &[u8]) -> String {
     bytes
         .iter()
         .map(|&byte| match byte {
@@ -22,10 +22,10 @@ pub(super) fn latin1(bytes: &[u8]) -> String {
 ///
 /// Latin-1 text that happens to be valid UTF-8 would have to contain pairs like `Ã¥`, which no
 /// language writes.
-pub(super) fn guess(bytes: &[u8]) -> String {
+pub(super) fn decode_unknown(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
-        Err(_) => latin1(bytes),
+        Err(_) => decode_latin1(bytes),
     }
 }
 
@@ -33,14 +33,14 @@ pub(super) fn guess(bytes: &[u8]) -> String {
 ///
 /// A character cut off at the end is dropped: writers that cut at a number of bytes leave it.
 /// Anything else that is no UTF-8 is read as Latin-1.
-pub(super) fn utf8(bytes: &[u8]) -> (String, bool) {
+pub(super) fn decode_utf8(bytes: &[u8]) -> (String, bool) {
     match str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), false),
         Err(error) if error.error_len().is_none() => {
             let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            (guess(valid), false)
+            (decode_unknown(valid), false)
         }
-        Err(_) => (latin1(bytes), true),
+        Err(_) => (decode_latin1(bytes), true),
     }
 }
 
@@ -80,13 +80,13 @@ mod tests {
 
     #[test]
     fn windows_characters_are_read() {
-        assert_eq!(latin1(b"\x93r\xE4ksm\xF6rg\xE5s\x94 \x80"), "“räksmörgås” €");
+        assert_eq!(decode_latin1(b"\x93r\xE4ksm\xF6rg\xE5s\x94 \x80"), "“räksmörgås” €");
     }
 
     #[test]
     fn a_cut_off_character_at_the_end_is_dropped() {
-        assert_eq!(utf8(b"sn\xC3\xB6\xC3"), ("snö".to_owned(), false));
-        assert_eq!(utf8(b"sn\xF6 och is"), ("snö och is".to_owned(), true));
+        assert_eq!(decode_utf8(b"sn\xC3\xB6\xC3"), ("snö".to_owned(), false));
+        assert_eq!(decode_utf8(b"sn\xF6 och is"), ("snö och is".to_owned(), true));
     }
 
     #[test]

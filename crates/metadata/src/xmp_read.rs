@@ -23,7 +23,7 @@ use quick_xml::reader::NsReader;
 
 use crate::stamp::PartialDateTime;
 use crate::{
-    Caption, LIST_ENTRIES_MAX, StandardFields, TEXT_BYTES_MAX, is_position, push, set, text,
+    Caption, LIST_ENTRIES_MAX, StandardFields, TEXT_BYTES_MAX, is_position, push, set_if_absent, text,
 };
 use jpeg::embedded::GUID_BYTES;
 use jpeg::header::JpegHeader;
@@ -212,24 +212,24 @@ impl XmpPacket {
     }
 
     /// Takes the entries of a property.
-    fn take(&mut self, property: XmpProperty, entries: &[XmpValue]) {
+    fn apply_property(&mut self, property: XmpProperty, entries: &[XmpValue]) {
         let c = &mut self.caption;
         let first = entries.first().map(|entry| entry.text.as_str()).unwrap_or_default();
         match property {
-            XmpProperty::Headline => set(&mut c.headline, best(entries)),
-            XmpProperty::Title => set(&mut c.title, best(entries)),
-            XmpProperty::Description => set(&mut c.description, best(entries)),
-            XmpProperty::Byline => set(&mut c.byline, &all(entries)),
-            XmpProperty::BylineRole => set(&mut c.byline_role, best(entries)),
-            XmpProperty::Credit => set(&mut c.credit, best(entries)),
-            XmpProperty::Source => set(&mut c.source, best(entries)),
-            XmpProperty::CopyrightNotice => set(&mut c.copyright_notice, best(entries)),
-            XmpProperty::CopyrightHolder => set(&mut c.copyright_holder, &all(entries)),
-            XmpProperty::UsageTerms => set(&mut c.usage_terms, best(entries)),
-            XmpProperty::Instructions => set(&mut c.instructions, best(entries)),
-            XmpProperty::City => set(&mut c.city, best(entries)),
-            XmpProperty::Country => set(&mut c.country, best(entries)),
-            XmpProperty::CountryCode => set(&mut c.country_code, best(entries)),
+            XmpProperty::Headline => set_if_absent(&mut c.headline, default_text(entries)),
+            XmpProperty::Title => set_if_absent(&mut c.title, default_text(entries)),
+            XmpProperty::Description => set_if_absent(&mut c.description, default_text(entries)),
+            XmpProperty::Byline => set_if_absent(&mut c.byline, &joined_text(entries)),
+            XmpProperty::BylineRole => set_if_absent(&mut c.byline_role, default_text(entries)),
+            XmpProperty::Credit => set_if_absent(&mut c.credit, default_text(entries)),
+            XmpProperty::Source => set_if_absent(&mut c.source, default_text(entries)),
+            XmpProperty::CopyrightNotice => set_if_absent(&mut c.copyright_notice, default_text(entries)),
+            XmpProperty::CopyrightHolder => set_if_absent(&mut c.copyright_holder, &joined_text(entries)),
+            XmpProperty::UsageTerms => set_if_absent(&mut c.usage_terms, default_text(entries)),
+            XmpProperty::Instructions => set_if_absent(&mut c.instructions, default_text(entries)),
+            XmpProperty::City => set_if_absent(&mut c.city, default_text(entries)),
+            XmpProperty::Country => set_if_absent(&mut c.country, default_text(entries)),
+            XmpProperty::CountryCode => set_if_absent(&mut c.country_code, default_text(entries)),
             XmpProperty::Latitude => self.latitude = self.latitude.or(degrees(first)),
             XmpProperty::Longitude => self.longitude = self.longitude.or(degrees(first)),
             XmpProperty::Persons => fill_list(&mut c.persons, entries),
@@ -239,15 +239,15 @@ impl XmpPacket {
                 self.created = self.created.take().or_else(|| PartialDateTime::parse(first));
             }
             XmpProperty::TransmissionReference => {
-                set(&mut c.transmission_reference, best(entries));
+                set_if_absent(&mut c.transmission_reference, default_text(entries));
             }
             XmpProperty::Urgency => {
                 let urgency = first.parse().ok().filter(|urgency| (1..=9).contains(urgency));
                 c.urgency = c.urgency.or(urgency);
             }
-            XmpProperty::Uri => set(&mut c.uri, best(entries)),
-            XmpProperty::Language => set(&mut c.language, first),
-            XmpProperty::ExtendedXmp => set(&mut self.extended_xmp, first),
+            XmpProperty::Uri => set_if_absent(&mut c.uri, default_text(entries)),
+            XmpProperty::Language => set_if_absent(&mut c.language, first),
+            XmpProperty::ExtendedXmp => set_if_absent(&mut self.extended_xmp, first),
         }
     }
 }
@@ -355,7 +355,7 @@ impl XmpParser<'_> {
             let entry = |text: &str| XmpValue { language: None, text: text::clean(text) };
             if of == XmpElement::Description {
                 if let Some(property) = property(name) {
-                    self.packet.take(property, &[entry(&value)]);
+                    self.packet.apply_property(property, &[entry(&value)]);
                 }
             } else if name == (XML.as_bytes(), b"lang") {
                 self.language = Some(value.to_lowercase());
@@ -363,7 +363,7 @@ impl XmpParser<'_> {
                 || (self.property == Some(XmpProperty::CopyrightHolder)
                     && name == (PLUS.as_bytes(), b"CopyrightOwnerName"))
             {
-                self.keep(entry(&value));
+                self.push_value(entry(&value));
             }
         }
     }
@@ -384,17 +384,17 @@ impl XmpParser<'_> {
             // A group around values has blanks around them, which `clean` makes empty.
             let text = text::clean(&std::mem::take(&mut self.text));
             let language = self.language.take();
-            self.keep(XmpValue { language, text });
+            self.push_value(XmpValue { language, text });
         }
         if closed == XmpElement::Property
             && let Some(property) = self.property.take()
         {
-            self.packet.take(property, &self.entries);
+            self.packet.apply_property(property, &self.entries);
             self.entries.clear();
         }
     }
 
-    fn keep(&mut self, entry: XmpValue) {
+    fn push_value(&mut self, entry: XmpValue) {
         if !entry.text.is_empty() && self.entries.len() < LIST_ENTRIES_MAX {
             self.entries.push(entry);
         }
@@ -417,7 +417,7 @@ fn property(name: (&[u8], &[u8])) -> Option<XmpProperty> {
 }
 
 /// Chooses the text of the default language, else the first.
-fn best(entries: &[XmpValue]) -> &str {
+fn default_text(entries: &[XmpValue]) -> &str {
     entries
         .iter()
         .find(|entry| entry.language.as_deref() == Some("x-default"))
@@ -426,7 +426,7 @@ fn best(entries: &[XmpValue]) -> &str {
         .unwrap_or_default()
 }
 
-fn all(entries: &[XmpValue]) -> String {
+fn joined_text(entries: &[XmpValue]) -> String {
     entries.iter().map(|entry| entry.text.as_str()).collect::<Vec<_>>().join(", ")
 }
 

@@ -21,12 +21,12 @@ const ENTRY_BYTES: usize = "<rdf:li></rdf:li>\n".len();
 
 /// Writes the packet; nothing for a caption that has nothing to say in XMP.
 pub(super) fn block(caption: &Caption) -> Vec<u8> {
-    if !caption.speaks() {
+    if !caption.has_text() {
         return Vec::new();
     }
     let mut packet = print(caption);
     if packet.len() > PACKET_BYTES_MAX {
-        packet = print(&shortened(caption, packet.len()));
+        packet = print(&shorten(caption, packet.len()));
     }
     packet.into_bytes()
 }
@@ -37,7 +37,7 @@ pub(super) fn segment(block: &[u8]) -> Vec<u8> {
 }
 
 /// Shortens a caption whose packet has `bytes` until it fits, in the order that `write` tells.
-fn shortened(caption: &Caption, bytes: usize) -> Caption {
+fn shorten(caption: &Caption, bytes: usize) -> Caption {
     let mut short = caption.clone();
     let mut over = bytes.saturating_sub(PACKET_BYTES_MAX);
     for list in lists(&mut short) {

@@ -18,7 +18,7 @@ impl ContentHash {
 
     /// Begins the hash of bytes that come piece by piece.
     #[must_use]
-    pub fn begin() -> ContentHasher {
+    pub fn hasher() -> ContentHasher {
         ContentHasher(Sha256::new())
     }
 

@@ -58,12 +58,12 @@ impl RenditionExtension {
     }
 
     /// Whether operations may stand before the extension.
-    pub fn takes_operations(self) -> bool {
+    pub fn accepts_operations(self) -> bool {
         self.is_image()
     }
 
     /// Whether `_BlackAndWhite` may stand without a usage and means its Hires.
-    pub fn takes_lone_variant(self) -> bool {
+    pub fn accepts_lone_variant(self) -> bool {
         match self {
             Self::Pdf | Self::Eps => true,
             Self::Image(_) | Self::Mp4 => false,

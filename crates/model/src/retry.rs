@@ -32,7 +32,7 @@ pub struct AttemptEnd {
 impl RetryPolicy {
     /// The policy of what is tried for ever.
     #[must_use]
-    pub const fn endless(first: Duration, longest: Duration) -> Self {
+    pub const fn without_deadline(first: Duration, longest: Duration) -> Self {
         Self { first, longest, deadline: Duration::MAX }
     }
 
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_longest_and_begin_anew_after_a_success() {
         let (first, longest) = (Duration::from_millis(10), Duration::from_secs(1));
-        let mut backoff = Backoff::new(RetryPolicy::endless(first, longest));
+        let mut backoff = Backoff::new(RetryPolicy::without_deadline(first, longest));
         let waits: Vec<u128> = (0..9).map(|_| backoff.fail().as_millis()).collect();
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
         assert_eq!(backoff.failures(), 9);
@@ -141,14 +141,14 @@ mod tests {
     #[test]
     fn a_first_wait_that_is_longer_than_the_longest_counts() {
         let hour = Duration::from_secs(3600);
-        let policy = RetryPolicy::endless(hour, Duration::from_secs(60));
+        let policy = RetryPolicy::without_deadline(hour, Duration::from_secs(60));
         assert_eq!([1, 2, u32::MAX].map(|attempts| policy.backoff(attempts)), [hour; 3]);
     }
 
     #[test]
     fn an_endless_policy_gives_nothing_up() {
         let second = Duration::from_secs(1);
-        let policy = RetryPolicy::endless(second, second);
+        let policy = RetryPolicy::without_deadline(second, second);
         assert!(!policy.is_exhausted(u32::MAX));
         let end = AttemptEnd { at: Timestamp::MAX, is_clock_trusted: true };
         let next = policy.next_attempt("a", 1, Timestamp::UNIX_EPOCH, end);

@@ -24,8 +24,8 @@ pub(super) fn find(document: &Document) -> ActiveContent {
     while let Some(object) = open.pop() {
         match object {
             Object::Array(list) => open.extend(list),
-            Object::Dictionary(dictionary) => look(document, dictionary, &mut found, &mut open),
-            Object::Stream(stream) => look(document, &stream.dict, &mut found, &mut open),
+            Object::Dictionary(dictionary) => search(document, dictionary, &mut found, &mut open),
+            Object::Stream(stream) => search(document, &stream.dict, &mut found, &mut open),
             _ => {}
         }
         if found.scripts && found.launches {
@@ -35,7 +35,7 @@ pub(super) fn find(document: &Document) -> ActiveContent {
     found
 }
 
-fn look<'a>(
+fn search<'a>(
     document: &'a Document,
     dictionary: &'a Dictionary,
     found: &mut ActiveContent,

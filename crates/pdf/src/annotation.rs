@@ -7,7 +7,7 @@ use lopdf::{Dictionary, Document, Object, StringFormat};
 use crate::PdfError;
 use crate::content::{rewrite, solid_grey};
 use crate::number::{dictionary_of, entry, numbers, resolve};
-use crate::space::basic;
+use crate::space::device_space;
 use crate::walk::{PdfObjectKind, ObjectRole, DocumentWalk};
 
 /// Makes an annotation or a field grey.
@@ -20,9 +20,9 @@ pub(super) fn annotation(
         colour(walk, &mut annotation, key)?;
     }
     appearance_string(walk, &mut annotation, resources)?;
-    walk.slot_entry(&mut annotation, "MK", ObjectRole::One(PdfObjectKind::Button), resources)?;
-    walk.slot_entry(&mut annotation, "AP", ObjectRole::One(PdfObjectKind::Appearances), resources)?;
-    walk.slot_entry(&mut annotation, "Kids", ObjectRole::Array(PdfObjectKind::Annotation), resources)?;
+    walk.convert_entry(&mut annotation, "MK", ObjectRole::One(PdfObjectKind::Button), resources)?;
+    walk.convert_entry(&mut annotation, "AP", ObjectRole::One(PdfObjectKind::Appearances), resources)?;
+    walk.convert_entry(&mut annotation, "Kids", ObjectRole::Array(PdfObjectKind::Annotation), resources)?;
     Ok(Object::Dictionary(annotation))
 }
 
@@ -40,7 +40,7 @@ fn colour(walk: &mut DocumentWalk<'_>, holder: &mut Dictionary, key: &str) -> Re
         return Ok(());
     };
     if colour.len() > 1
-        && let Some(space) = basic(colour.len())
+        && let Some(space) = device_space(colour.len())
     {
         let grey = solid_grey(&mut walk.scope, &space, &colour)?;
         holder.set(key, vec![Object::Real(grey)]);
@@ -76,8 +76,8 @@ impl<'a> DocumentWalk<'a> {
         let resources = dictionary_of(entry(document, form, b"DR")).cloned().unwrap_or_default();
         let resources = Rc::new(resources);
         let mut form = form.clone();
-        self.slot_entry(&mut form, "DR", ObjectRole::Resources, &resources)?;
-        self.slot_entry(&mut form, "Fields", ObjectRole::Array(PdfObjectKind::Annotation), &resources)?;
+        self.convert_entry(&mut form, "DR", ObjectRole::Resources, &resources)?;
+        self.convert_entry(&mut form, "Fields", ObjectRole::Array(PdfObjectKind::Annotation), &resources)?;
         appearance_string(self, &mut form, &resources)?;
         match place {
             Object::Reference(id) => {

@@ -15,7 +15,7 @@ use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, rea
 use crate::predictor::predict;
 use crate::samples::{ImageSamples, greys, key_mask};
 use crate::scope::DocumentScope;
-use crate::space::{PdfColourSpace, basic};
+use crate::space::{PdfColourSpace, device_space};
 
 /// An image as it is in the document.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub(super) fn grey_image(
         return Ok(Some(with_table(scope, picture, &space, bits)?));
     }
     let data = decode(document, dictionary, picture.content, &mut scope.session.budget)?;
-    match &data.rest {
+    match &data.image_filter {
         Some((ImageFilter::Jpeg, parameters)) => {
             let transform = count(document, parameters, b"ColorTransform");
             jpeg_image(scope, picture, space, data.bytes, transform)
@@ -162,10 +162,10 @@ fn jpeg_image(
     {
         data = marked;
     }
-    let head = jpeg::head(&data, &scope.session.budget)?;
+    let head = jpeg::read_facts(&data, &scope.session.budget)?;
     let document = scope.document;
     // Readers believe the picture when it disagrees with its dictionary.
-    let space = match basic(head.components) {
+    let space = match device_space(head.components) {
         Some(basic) if space.components() != head.components => Rc::new(basic),
         _ => space,
     };
@@ -267,7 +267,7 @@ fn jpeg2000_image(
     let jpeg2000::Jpeg2000Picture { samples, alpha, space: own } = image;
     let fits = |space: &Rc<PdfColourSpace>| space.components() == samples.components;
     let space = space.filter(fits).or(own.map(Rc::new));
-    let Some(space) = space.or_else(|| basic(samples.components).map(Rc::new)) else {
+    let Some(space) = space.or_else(|| device_space(samples.components).map(Rc::new)) else {
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 colours are unknown"));
     };
     if matches!(*space, PdfColourSpace::Grey) {
@@ -311,7 +311,7 @@ pub(super) fn matte(
         Ok(space) => PdfColourSpace::parse(scope, resolve(document, space), picture.resources, 0)?,
         Err(_) => None,
     };
-    let space = space.or_else(|| basic(colour.len()).map(Rc::new));
+    let space = space.or_else(|| device_space(colour.len()).map(Rc::new));
     match space {
         Some(space) => space.grey(scope, &colour).map(Some),
         None => Ok(None),

@@ -169,76 +169,76 @@ impl NumberStack {
         self.values.pop().unwrap_or(0.0)
     }
 
-    fn one(&mut self, compute: impl Fn(f32) -> f32) {
+    fn apply_unary(&mut self, compute: impl Fn(f32) -> f32) {
         let value = self.pop();
         self.push(compute(value));
     }
 
-    fn two(&mut self, compute: impl Fn(f32, f32) -> f32) {
+    fn apply_binary(&mut self, compute: impl Fn(f32, f32) -> f32) {
         let second = self.pop();
         let first = self.pop();
         self.push(compute(first, second));
     }
 
     fn compare(&mut self, holds: impl Fn(&f32, &f32) -> bool) {
-        self.two(|first, second| f32::from(u8::from(holds(&first, &second))));
+        self.apply_binary(|first, second| f32::from(u8::from(holds(&first, &second))));
     }
 
-    fn bits(&mut self, compute: impl Fn(i64, i64) -> i64) {
-        self.two(|first, second| integer(compute(whole(first), whole(second))));
+    fn apply_bitwise(&mut self, compute: impl Fn(i64, i64) -> i64) {
+        self.apply_binary(|first, second| integer(compute(whole(first), whole(second))));
     }
 
     fn apply(&mut self, operator: CalculatorOperator) {
         match operator {
-            CalculatorOperator::Abs => self.one(f32::abs),
-            CalculatorOperator::Add => self.two(|a, b| a + b),
-            CalculatorOperator::And => self.bits(|a, b| a & b),
-            CalculatorOperator::Atan => self.two(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0)),
-            CalculatorOperator::Bitshift => self.bits(shift),
-            CalculatorOperator::Ceiling => self.one(f32::ceil),
-            CalculatorOperator::Copy => self.copy(),
-            CalculatorOperator::Cos => self.one(|a| a.to_radians().cos()),
-            CalculatorOperator::Cvi | CalculatorOperator::Truncate => self.one(f32::trunc),
+            CalculatorOperator::Abs => self.apply_unary(f32::abs),
+            CalculatorOperator::Add => self.apply_binary(|a, b| a + b),
+            CalculatorOperator::And => self.apply_bitwise(|a, b| a & b),
+            CalculatorOperator::Atan => self.apply_binary(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0)),
+            CalculatorOperator::Bitshift => self.apply_bitwise(shift),
+            CalculatorOperator::Ceiling => self.apply_unary(f32::ceil),
+            CalculatorOperator::Copy => self.copy_top(),
+            CalculatorOperator::Cos => self.apply_unary(|a| a.to_radians().cos()),
+            CalculatorOperator::Cvi | CalculatorOperator::Truncate => self.apply_unary(f32::trunc),
             CalculatorOperator::Cvr => {}
-            CalculatorOperator::Div => self.two(|a, b| a / b),
-            CalculatorOperator::Dup => self.one_more(0),
+            CalculatorOperator::Div => self.apply_binary(|a, b| a / b),
+            CalculatorOperator::Dup => self.push_copy(0),
             CalculatorOperator::Eq => self.compare(f32::eq),
             CalculatorOperator::Exch => self.roll(2, 1),
-            CalculatorOperator::Exp => self.two(f32::powf),
-            CalculatorOperator::Floor => self.one(f32::floor),
+            CalculatorOperator::Exp => self.apply_binary(f32::powf),
+            CalculatorOperator::Floor => self.apply_unary(f32::floor),
             CalculatorOperator::Ge => self.compare(f32::ge),
             CalculatorOperator::Gt => self.compare(f32::gt),
-            CalculatorOperator::Idiv => self.bits(|a, b| a.checked_div(b).unwrap_or(0)),
+            CalculatorOperator::Idiv => self.apply_bitwise(|a, b| a.checked_div(b).unwrap_or(0)),
             CalculatorOperator::Index => {
                 let depth = index(self.pop(), STACK_MAX);
-                self.one_more(depth);
+                self.push_copy(depth);
             }
             CalculatorOperator::Le => self.compare(f32::le),
-            CalculatorOperator::Ln => self.one(f32::ln),
-            CalculatorOperator::Log => self.one(f32::log10),
+            CalculatorOperator::Ln => self.apply_unary(f32::ln),
+            CalculatorOperator::Log => self.apply_unary(f32::log10),
             CalculatorOperator::Lt => self.compare(f32::lt),
-            CalculatorOperator::Mod => self.bits(|a, b| a.checked_rem(b).unwrap_or(0)),
-            CalculatorOperator::Mul => self.two(|a, b| a * b),
+            CalculatorOperator::Mod => self.apply_bitwise(|a, b| a.checked_rem(b).unwrap_or(0)),
+            CalculatorOperator::Mul => self.apply_binary(|a, b| a * b),
             CalculatorOperator::Ne => self.compare(f32::ne),
-            CalculatorOperator::Neg => self.one(|a| -a),
+            CalculatorOperator::Neg => self.apply_unary(|a| -a),
             // A truth value turns over; other integers are rare in colour functions.
-            CalculatorOperator::Not => self.one(|a| f32::from(u8::from(a == 0.0))),
-            CalculatorOperator::Or => self.bits(|a, b| a | b),
+            CalculatorOperator::Not => self.apply_unary(|a| f32::from(u8::from(a == 0.0))),
+            CalculatorOperator::Or => self.apply_bitwise(|a, b| a | b),
             CalculatorOperator::Pop => drop(self.pop()),
             CalculatorOperator::Roll => {
                 let by = whole(self.pop());
                 let count = index(self.pop(), STACK_MAX);
                 self.roll(count, by);
             }
-            CalculatorOperator::Round => self.one(|a| (a + 0.5).floor()),
-            CalculatorOperator::Sin => self.one(|a| a.to_radians().sin()),
-            CalculatorOperator::Sqrt => self.one(f32::sqrt),
-            CalculatorOperator::Sub => self.two(|a, b| a - b),
-            CalculatorOperator::Xor => self.bits(|a, b| a ^ b),
+            CalculatorOperator::Round => self.apply_unary(|a| (a + 0.5).floor()),
+            CalculatorOperator::Sin => self.apply_unary(|a| a.to_radians().sin()),
+            CalculatorOperator::Sqrt => self.apply_unary(f32::sqrt),
+            CalculatorOperator::Sub => self.apply_binary(|a, b| a - b),
+            CalculatorOperator::Xor => self.apply_bitwise(|a, b| a ^ b),
         }
     }
 
-    fn copy(&mut self) {
+    fn copy_top(&mut self) {
         let count = index(self.pop(), STACK_MAX);
         let from = self.values.len().saturating_sub(count);
         for at in from..self.values.len() {
@@ -248,7 +248,7 @@ impl NumberStack {
     }
 
     /// Pushes a copy of the value `depth` below the top.
-    fn one_more(&mut self, depth: usize) {
+    fn push_copy(&mut self, depth: usize) {
         let at = self.values.len().checked_sub(depth + 1);
         let value = at.map_or(0.0, |at| self.values[at]);
         self.push(value);

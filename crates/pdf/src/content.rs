@@ -15,7 +15,7 @@ use crate::inline::inline_image;
 use crate::luminance;
 use crate::scan::{TokenKind, ContentScanner, ContentToken, name_of};
 use crate::scope::DocumentScope;
-use crate::space::{PdfColourSpace, basic};
+use crate::space::{PdfColourSpace, device_space};
 
 /// Which colour an operator sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,21 +126,21 @@ impl ContentRewriter<'_, '_, '_> {
                 }
                 Ok(None)
             }
-            b"g" => self.device(PaintKind::Fill, b"DeviceGray", operands),
-            b"G" => self.device(PaintKind::Stroke, b"DeviceGray", operands),
-            b"rg" => self.device(PaintKind::Fill, b"DeviceRGB", operands),
-            b"RG" => self.device(PaintKind::Stroke, b"DeviceRGB", operands),
-            b"k" => self.device(PaintKind::Fill, b"DeviceCMYK", operands),
-            b"K" => self.device(PaintKind::Stroke, b"DeviceCMYK", operands),
-            b"cs" => self.choose(PaintKind::Fill, operands),
-            b"CS" => self.choose(PaintKind::Stroke, operands),
-            b"sc" | b"scn" => self.colour(PaintKind::Fill, operands),
-            b"SC" | b"SCN" => self.colour(PaintKind::Stroke, operands),
+            b"g" => self.set_device_colour(PaintKind::Fill, b"DeviceGray", operands),
+            b"G" => self.set_device_colour(PaintKind::Stroke, b"DeviceGray", operands),
+            b"rg" => self.set_device_colour(PaintKind::Fill, b"DeviceRGB", operands),
+            b"RG" => self.set_device_colour(PaintKind::Stroke, b"DeviceRGB", operands),
+            b"k" => self.set_device_colour(PaintKind::Fill, b"DeviceCMYK", operands),
+            b"K" => self.set_device_colour(PaintKind::Stroke, b"DeviceCMYK", operands),
+            b"cs" => self.set_named_space(PaintKind::Fill, operands),
+            b"CS" => self.set_named_space(PaintKind::Stroke, operands),
+            b"sc" | b"scn" => self.set_colour(PaintKind::Fill, operands),
+            b"SC" | b"SCN" => self.set_colour(PaintKind::Stroke, operands),
             _ => Ok(None),
         }
     }
 
-    fn set(&mut self, purpose: PaintKind, space: Rc<PdfColourSpace>) {
+    fn set_space(&mut self, purpose: PaintKind, space: Rc<PdfColourSpace>) {
         match purpose {
             PaintKind::Fill => self.colours.fill = space,
             PaintKind::Stroke => self.colours.stroke = space,
@@ -152,14 +152,14 @@ impl ContentRewriter<'_, '_, '_> {
     }
 
     /// `g`, `rg`, `k` and their stroking twins.
-    fn device(
+    fn set_device_colour(
         &mut self,
         purpose: PaintKind,
         name: &[u8],
         operands: &[ContentToken],
     ) -> Result<Option<Vec<u8>>, PdfError> {
         let space = self.space(name)?.unwrap_or_else(|| Rc::new(PdfColourSpace::Grey));
-        self.set(purpose, Rc::new(PdfColourSpace::Grey));
+        self.set_space(purpose, Rc::new(PdfColourSpace::Grey));
         if matches!(*space, PdfColourSpace::Grey) {
             return Ok(None);
         }
@@ -173,7 +173,7 @@ impl ContentRewriter<'_, '_, '_> {
     }
 
     /// `cs` and `CS`.
-    fn choose(&mut self, purpose: PaintKind, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
+    fn set_named_space(&mut self, purpose: PaintKind, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
         let name = match operands.last() {
             Some(ContentToken { kind: TokenKind::Name, start, end }) => name_of(&self.bytes[*start..*end]),
             _ => return Ok(Some(Vec::new())),
@@ -181,12 +181,12 @@ impl ContentRewriter<'_, '_, '_> {
         let Some(space) = self.space(&name)? else {
             // The space is missing: readers stay with the colour that they have. `sc` then has as
             // many operands as the space would have had.
-            self.set(purpose, Rc::new(PdfColourSpace::Inherited));
+            self.set_space(purpose, Rc::new(PdfColourSpace::Inherited));
             return Ok(Some(Vec::new()));
         };
-        self.set(purpose, Rc::clone(&space));
+        self.set_space(purpose, Rc::clone(&space));
         match &*space {
-            PdfColourSpace::Pattern(_) | PdfColourSpace::Unseen => Ok(None),
+            PdfColourSpace::Pattern(_) | PdfColourSpace::Invisible => Ok(None),
             PdfColourSpace::Grey if matches!(&name[..], b"DeviceGray" | b"G") => Ok(None),
             PdfColourSpace::Grey
             | PdfColourSpace::Rgb
@@ -205,7 +205,7 @@ impl ContentRewriter<'_, '_, '_> {
     }
 
     /// `sc`, `scn` and their stroking twins.
-    fn colour(&mut self, purpose: PaintKind, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
+    fn set_colour(&mut self, purpose: PaintKind, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
         let space = match purpose {
             PaintKind::Fill => Rc::clone(&self.colours.fill),
             PaintKind::Stroke => Rc::clone(&self.colours.stroke),
@@ -214,7 +214,7 @@ impl ContentRewriter<'_, '_, '_> {
         let pattern = operands.last().filter(|last| last.kind == TokenKind::Name);
         if let Some(pattern) = pattern {
             let PdfColourSpace::Pattern(under) = &*space else { return Ok(None) };
-            let under = under.clone().or_else(|| basic(numbers.len()).map(Rc::new));
+            let under = under.clone().or_else(|| device_space(numbers.len()).map(Rc::new));
             let (Some(under), false) = (under, numbers.is_empty()) else { return Ok(None) };
             let grey = self.grey(&under, &numbers)?;
             let mut text = format_grey(grey);
@@ -224,9 +224,9 @@ impl ContentRewriter<'_, '_, '_> {
             return Ok(Some(text));
         }
         match &*space {
-            PdfColourSpace::Pattern(_) | PdfColourSpace::Unseen => Ok(None),
+            PdfColourSpace::Pattern(_) | PdfColourSpace::Invisible => Ok(None),
             PdfColourSpace::Grey if numbers.len() == 1 => Ok(None),
-            PdfColourSpace::Inherited => match basic(numbers.len()) {
+            PdfColourSpace::Inherited => match device_space(numbers.len()) {
                 Some(PdfColourSpace::Grey) => Ok(None),
                 Some(space) => {
                     let grey = self.grey(&space, &numbers)?;

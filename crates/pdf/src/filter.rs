@@ -31,7 +31,7 @@ pub(super) enum ImageFilter {
 pub(super) struct DecodedStream {
     pub(super) bytes: Vec<u8>,
     /// The filter that is still to be undone, with its parameters.
-    pub(super) rest: Option<(ImageFilter, Dictionary)>,
+    pub(super) image_filter: Option<(ImageFilter, Dictionary)>,
     /// Whether a predictor was in use, which says that the data gains from one.
     pub(super) predicted: bool,
 }
@@ -50,11 +50,11 @@ pub(super) fn decode(
 ) -> Result<DecodedStream, PdfError> {
     let filters = names(document, dictionary);
     let parameters = parameters(document, dictionary, filters.len());
-    let mut decoded = DecodedStream { bytes: Vec::new(), rest: None, predicted: false };
+    let mut decoded = DecodedStream { bytes: Vec::new(), image_filter: None, predicted: false };
     let mut current: Option<Vec<u8>> = None;
     for (name, parameters) in filters.iter().zip(parameters).take(FILTERS_MAX) {
         if let Some(filter) = image_filter(name) {
-            decoded.rest = Some((filter, parameters));
+            decoded.image_filter = Some((filter, parameters));
             break;
         }
         let input = current.as_deref().unwrap_or(content);

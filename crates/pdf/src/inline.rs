@@ -204,7 +204,7 @@ fn data_length(
     while let Some(found) = data[at..].windows(2).position(|pair| pair == b"EI") {
         let end = at + found;
         let before = end == least || is_space(data[end - 1]);
-        if before && goes_on(&data[end + 2..]) {
+        if before && looks_like_content(&data[end + 2..]) {
             let ended = end > least && is_space(data[end - 1]);
             return Ok(if ended { end - 1 } else { end });
         }
@@ -214,7 +214,7 @@ fn data_length(
 }
 
 /// Whether text after an `EI` looks like content: white space or the end, and no binary data.
-fn goes_on(rest: &[u8]) -> bool {
+fn looks_like_content(rest: &[u8]) -> bool {
     let plain = |byte: &u8| is_space(*byte) && *byte != 0 || (b' '..=b'~').contains(byte);
     rest.first().is_none_or(|byte| is_space(*byte)) && rest.iter().take(12).all(plain)
 }

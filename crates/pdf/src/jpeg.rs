@@ -23,7 +23,7 @@ const SCANS_MAX: usize = 200;
 const QUALITY: i32 = 90;
 
 /// Reads the head of a JPEG and refuses one that is too costly.
-pub(super) fn head(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, PdfError> {
+pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, PdfError> {
     let broken = |what| PdfError::Image { width: 0, height: 0, what };
     let mut reader = Decompressor::new().map_err(|_| broken("out of memory"))?;
     let header = reader.read_header(data).map_err(|_| broken("its jpeg header is damaged"))?;

@@ -6,7 +6,7 @@ use crate::PdfError;
 use crate::budget::WorkBudget;
 use crate::profile::GreyProfile;
 use crate::samples::ImageSamples;
-use crate::space::{PdfColourSpace, basic};
+use crate::space::{PdfColourSpace, device_space};
 
 /// A decoded picture.
 pub(super) struct Jpeg2000Picture {
@@ -45,10 +45,10 @@ pub(super) fn decode(
     let space = match image.color_space() {
         ColorSpace::Icc { profile, .. } => match GreyProfile::parse(profile, colours) {
             Some(profile) => Some(PdfColourSpace::Icc { profile, components: colours }),
-            None => basic(colours),
+            None => device_space(colours),
         },
         ColorSpace::Gray | ColorSpace::RGB | ColorSpace::CMYK | ColorSpace::Unknown { .. } => {
-            basic(colours)
+            device_space(colours)
         }
     };
     let (bytes, alpha) = if image.has_alpha() {

@@ -35,7 +35,7 @@ impl DocumentWalk<'_> {
             let mut alternates = alternates.clone();
             for alternate in &mut alternates {
                 if let Object::Dictionary(alternate) = alternate {
-                    self.slot_entry(alternate, "Image", ObjectRole::One(PdfObjectKind::External), resources)?;
+                    self.convert_entry(alternate, "Image", ObjectRole::One(PdfObjectKind::External), resources)?;
                 }
             }
             stream.dict.set("Alternates", alternates);

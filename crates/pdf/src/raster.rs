@@ -46,7 +46,7 @@ pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<Pag
     if !load::has_header(bytes) {
         return Err(PdfError::NotPdf { found: bytes.len() });
     }
-    check_weight(bytes, limits)?;
+    check_operator_count(bytes, limits)?;
     let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
         LoadPdfError::Decryption(_) => PdfError::Encrypted,
         LoadPdfError::Invalid => PdfError::Malformed { what: "its structure" },
@@ -59,7 +59,7 @@ pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<Pag
 }
 
 /// Refuses what would be drawn without end, before hayro draws it.
-fn check_weight(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError> {
+fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;
     let page = pages.pages.first().ok_or(PdfError::NoPages)?;

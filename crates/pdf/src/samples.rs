@@ -110,7 +110,7 @@ pub(super) fn greys(
 }
 
 /// Colours that are remembered when each costs a function.
-const KNOWN_MAX: usize = 1 << 16;
+const CACHED_COLOURS_MAX: usize = 1 << 16;
 
 /// Greys of one row; `known` are colours met before.
 fn grey_row(
@@ -148,7 +148,7 @@ fn grey_row(
                     })
                     .collect();
                 *grey = byte(space.grey(scope, &colour)?);
-                if known.len() == KNOWN_MAX {
+                if known.len() == CACHED_COLOURS_MAX {
                     known.clear();
                 }
                 known.insert(pixel.to_vec(), *grey);

@@ -235,7 +235,7 @@ pub(super) fn backdrop(
         Some(space) => PdfColourSpace::parse(scope, space, resources, 0)?,
         None => None,
     };
-    let space = space.or_else(|| crate::space::basic(colour.len()).map(Rc::new));
+    let space = space.or_else(|| crate::space::device_space(colour.len()).map(Rc::new));
     match space {
         Some(space) => space.grey(scope, &colour).map(Some),
         None => Ok(None),

@@ -45,7 +45,7 @@ pub(super) enum PdfColourSpace {
         function: PdfFunction,
     },
     /// Separation with the colorant None, which paints nothing.
-    Unseen,
+    Invisible,
     /// With the space of an uncoloured pattern's colour.
     Pattern(Option<Rc<PdfColourSpace>>),
     /// What is in force when a stream begins that inherits its colour from its caller.
@@ -99,7 +99,7 @@ impl PdfColourSpace {
     /// How many numbers make a colour; 0 for patterns and what is inherited.
     pub(super) fn components(&self) -> usize {
         match self {
-            PdfColourSpace::Grey | PdfColourSpace::CalGrey { .. } | PdfColourSpace::Indexed { .. } | PdfColourSpace::Unseen => 1,
+            PdfColourSpace::Grey | PdfColourSpace::CalGrey { .. } | PdfColourSpace::Indexed { .. } | PdfColourSpace::Invisible => 1,
             PdfColourSpace::Rgb | PdfColourSpace::CalRgb { .. } | PdfColourSpace::Lab { .. } => 3,
             PdfColourSpace::Cmyk => 4,
             PdfColourSpace::Icc { components, .. } | PdfColourSpace::Tint { components, .. } => *components,
@@ -185,7 +185,7 @@ impl PdfColourSpace {
                 let colour = function.evaluate(colour, &mut scope.session.budget)?;
                 alternate.grey(scope, &colour)?
             }
-            PdfColourSpace::Unseen | PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => 0.0,
+            PdfColourSpace::Invisible | PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => 0.0,
         })
     }
 }
@@ -290,10 +290,10 @@ fn icc(
         let found = PdfColourSpace::parse(scope, alternate, resources, depth + 1)?;
         if let Some(space) = found.filter(|found| found.components() == components) {
             // One space under another name: a tint that changes nothing.
-            return Ok(plain_copy(&space).or_else(|| basic(components)));
+            return Ok(plain_copy(&space).or_else(|| device_space(components)));
         }
     }
-    Ok(basic(components))
+    Ok(device_space(components))
 }
 
 /// A second copy of a space without data of its own.
@@ -308,14 +308,14 @@ fn plain_copy(space: &PdfColourSpace) -> Option<PdfColourSpace> {
         | PdfColourSpace::Icc { .. }
         | PdfColourSpace::Indexed { .. }
         | PdfColourSpace::Tint { .. }
-        | PdfColourSpace::Unseen
+        | PdfColourSpace::Invisible
         | PdfColourSpace::Pattern(_)
         | PdfColourSpace::Inherited => None,
     }
 }
 
 /// The device space of as many components.
-pub(super) fn basic(components: usize) -> Option<PdfColourSpace> {
+pub(super) fn device_space(components: usize) -> Option<PdfColourSpace> {
     match components {
         1 => Some(PdfColourSpace::Grey),
         3 => Some(PdfColourSpace::Rgb),
@@ -357,7 +357,7 @@ fn tint(
     let unseen = |name: &Object| matches!(name, Object::Name(name) if name == b"None");
     let components = match resolve(scope.document, names) {
         Object::Array(names) => names.len(),
-        name if unseen(name) => return Ok(Some(PdfColourSpace::Unseen)),
+        name if unseen(name) => return Ok(Some(PdfColourSpace::Invisible)),
         _ => 1,
     };
     let Some(alternate) = PdfColourSpace::parse(scope, alternate, resources, depth + 1)? else {

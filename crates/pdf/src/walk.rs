@@ -65,7 +65,7 @@ pub(super) struct DocumentWalk<'a> {
     seen: HashSet<ObjectId>,
     queue: VecDeque<PendingObject>,
     /// Resources by their object, so that many streams share one copy.
-    known: HashMap<ObjectId, Rc<Dictionary>>,
+    known_resources: HashMap<ObjectId, Rc<Dictionary>>,
     last_id: u32,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn walk(
         changes: BTreeMap::new(),
         seen: HashSet::new(),
         queue: VecDeque::new(),
-        known: HashMap::new(),
+        known_resources: HashMap::new(),
         last_id: document.max_id,
     };
     for id in &pages.nodes {
@@ -90,7 +90,7 @@ pub(super) fn walk(
             && let Ok(own) = node.get(b"Resources")
         {
             let mut node = node.clone();
-            node.set("Resources", walk.slot(own, ObjectRole::Resources, &Rc::default())?);
+            node.set("Resources", walk.convert_slot(own, ObjectRole::Resources, &Rc::default())?);
             walk.changes.insert(*id, Object::Dictionary(node));
         }
     }
@@ -104,25 +104,25 @@ pub(super) fn walk(
         shared = Some((found, Rc::clone(&resources)));
         let changed = walk.page(page.dictionary, &resources)?;
         walk.changes.insert(page.id, Object::Dictionary(changed));
-        walk.drain()?;
+        walk.process_queue()?;
     }
     walk.interactive_form()?;
-    walk.drain()?;
+    walk.process_queue()?;
     Ok(walk.changes)
 }
 
 impl<'a> DocumentWalk<'a> {
-    fn drain(&mut self) -> Result<(), PdfError> {
+    fn process_queue(&mut self) -> Result<(), PdfError> {
         while let Some(PendingObject { id, role, resources }) = self.queue.pop_front() {
             let object = resolve(self.scope.document, &Object::Reference(id)).clone();
-            let changed = self.convert(object, role, &resources)?;
+            let changed = self.convert_object(object, role, &resources)?;
             self.changes.insert(id, changed);
         }
         Ok(())
     }
 
     /// What stands in the place of `object`: references stay and wait in the queue.
-    pub(super) fn slot(
+    pub(super) fn convert_slot(
         &mut self,
         object: &Object,
         role: ObjectRole,
@@ -135,11 +135,11 @@ impl<'a> DocumentWalk<'a> {
             return Ok(object.clone());
         }
         self.scope.session.budget.take_operation()?;
-        self.convert(object.clone(), role, resources)
+        self.convert_object(object.clone(), role, resources)
     }
 
     /// Replaces an entry of a dictionary, when it is there.
-    pub(super) fn slot_entry(
+    pub(super) fn convert_entry(
         &mut self,
         dictionary: &mut Dictionary,
         key: &str,
@@ -147,7 +147,7 @@ impl<'a> DocumentWalk<'a> {
         resources: &Rc<Dictionary>,
     ) -> Result<(), PdfError> {
         if let Ok(object) = dictionary.get(key.as_bytes()) {
-            let changed = self.slot(&object.clone(), role, resources)?;
+            let changed = self.convert_slot(&object.clone(), role, resources)?;
             dictionary.set(key, changed);
         }
         Ok(())
@@ -159,7 +159,7 @@ impl<'a> DocumentWalk<'a> {
         Object::Reference((self.last_id, 0))
     }
 
-    fn convert(
+    fn convert_object(
         &mut self,
         object: Object,
         role: ObjectRole,
@@ -172,22 +172,22 @@ impl<'a> DocumentWalk<'a> {
             }
             (ObjectRole::Named(part), Object::Dictionary(mut dictionary)) => {
                 for (_, value) in dictionary.iter_mut() {
-                    *value = self.slot(&value.clone(), ObjectRole::One(part), resources)?;
+                    *value = self.convert_slot(&value.clone(), ObjectRole::One(part), resources)?;
                 }
                 Ok(Object::Dictionary(dictionary))
             }
             (ObjectRole::Array(part), Object::Array(mut array)) => {
                 for value in &mut array {
-                    *value = self.slot(&value.clone(), ObjectRole::One(part), resources)?;
+                    *value = self.convert_slot(&value.clone(), ObjectRole::One(part), resources)?;
                 }
                 Ok(Object::Array(array))
             }
-            (ObjectRole::One(part), object) => self.part(object, part, resources),
+            (ObjectRole::One(part), object) => self.convert_kind(object, part, resources),
             (_, other) => Ok(other),
         }
     }
 
-    fn part(
+    fn convert_kind(
         &mut self,
         object: Object,
         part: PdfObjectKind,
@@ -204,15 +204,15 @@ impl<'a> DocumentWalk<'a> {
             (PdfObjectKind::Glyph, Object::Stream(stream)) => self.form(stream, resources, true),
             (PdfObjectKind::Pattern, Object::Stream(stream)) => self.form(stream, resources, false),
             (PdfObjectKind::Pattern, Object::Dictionary(mut pattern)) => {
-                self.slot_entry(&mut pattern, "Shading", ObjectRole::One(PdfObjectKind::Shading), resources)?;
+                self.convert_entry(&mut pattern, "Shading", ObjectRole::One(PdfObjectKind::Shading), resources)?;
                 Ok(Object::Dictionary(pattern))
             }
             (PdfObjectKind::Shading, object) => self.shading(object, resources),
             (PdfObjectKind::Font, Object::Dictionary(font)) => self.font(font, resources),
             (PdfObjectKind::GraphicsState, Object::Dictionary(mut state)) => {
-                self.slot_entry(&mut state, "SMask", ObjectRole::One(PdfObjectKind::SoftMask), resources)?;
+                self.convert_entry(&mut state, "SMask", ObjectRole::One(PdfObjectKind::SoftMask), resources)?;
                 if let Ok(Object::Array(font)) = state.get(b"Font") {
-                    let font = self.convert(
+                    let font = self.convert_object(
                         Object::Array(font.clone()),
                         ObjectRole::Array(PdfObjectKind::Font),
                         resources,
@@ -225,7 +225,7 @@ impl<'a> DocumentWalk<'a> {
                 if let Some(grey) = backdrop(&mut self.scope, &mask, resources)? {
                     mask.set("BC", vec![Object::Real(grey)]);
                 }
-                self.slot_entry(&mut mask, "G", ObjectRole::One(PdfObjectKind::External), resources)?;
+                self.convert_entry(&mut mask, "G", ObjectRole::One(PdfObjectKind::External), resources)?;
                 Ok(Object::Dictionary(mask))
             }
             (PdfObjectKind::Group, Object::Dictionary(mut group)) => {
@@ -236,10 +236,10 @@ impl<'a> DocumentWalk<'a> {
             }
             (PdfObjectKind::Appearance, Object::Stream(stream)) => self.form(stream, resources, false),
             (PdfObjectKind::Appearance, Object::Dictionary(states)) => {
-                self.convert(Object::Dictionary(states), ObjectRole::Named(PdfObjectKind::External), resources)
+                self.convert_object(Object::Dictionary(states), ObjectRole::Named(PdfObjectKind::External), resources)
             }
             (PdfObjectKind::Appearances, Object::Dictionary(list)) => {
-                self.convert(Object::Dictionary(list), ObjectRole::Named(PdfObjectKind::Appearance), resources)
+                self.convert_object(Object::Dictionary(list), ObjectRole::Named(PdfObjectKind::Appearance), resources)
             }
             (PdfObjectKind::Annotation, Object::Dictionary(annotation)) => {
                 annotation::annotation(self, annotation, resources)
@@ -255,10 +255,10 @@ impl<'a> DocumentWalk<'a> {
         resources: &Rc<Dictionary>,
     ) -> Result<Dictionary, PdfError> {
         let mut changed = page.clone();
-        self.slot_entry(&mut changed, "Resources", ObjectRole::Resources, resources)?;
-        self.slot_entry(&mut changed, "Group", ObjectRole::One(PdfObjectKind::Group), resources)?;
-        self.slot_entry(&mut changed, "Annots", ObjectRole::Array(PdfObjectKind::Annotation), resources)?;
-        self.slot_entry(&mut changed, "Thumb", ObjectRole::One(PdfObjectKind::External), resources)?;
+        self.convert_entry(&mut changed, "Resources", ObjectRole::Resources, resources)?;
+        self.convert_entry(&mut changed, "Group", ObjectRole::One(PdfObjectKind::Group), resources)?;
+        self.convert_entry(&mut changed, "Annots", ObjectRole::Array(PdfObjectKind::Annotation), resources)?;
+        self.convert_entry(&mut changed, "Thumb", ObjectRole::One(PdfObjectKind::External), resources)?;
         if let Ok(contents) = page.get(b"Contents") {
             let contents = self.contents(contents, resources)?;
             changed.set("Contents", contents);
@@ -338,8 +338,8 @@ impl<'a> DocumentWalk<'a> {
         inherits: bool,
     ) -> Result<Object, PdfError> {
         let resources = self.own_resources(&stream.dict, resources);
-        self.slot_entry(&mut stream.dict, "Resources", ObjectRole::Resources, &resources)?;
-        self.slot_entry(&mut stream.dict, "Group", ObjectRole::One(PdfObjectKind::Group), &resources)?;
+        self.convert_entry(&mut stream.dict, "Resources", ObjectRole::Resources, &resources)?;
+        self.convert_entry(&mut stream.dict, "Group", ObjectRole::One(PdfObjectKind::Group), &resources)?;
         self.content(&mut stream, &resources, inherits)?;
         Ok(Object::Stream(stream))
     }
@@ -348,14 +348,14 @@ impl<'a> DocumentWalk<'a> {
     fn own_resources(&mut self, holder: &Dictionary, caller: &Rc<Dictionary>) -> Rc<Dictionary> {
         let Ok(place) = holder.get(b"Resources") else { return Rc::clone(caller) };
         let id = place.as_reference().ok();
-        if let Some(known) = id.and_then(|id| self.known.get(&id)) {
+        if let Some(known) = id.and_then(|id| self.known_resources.get(&id)) {
             return Rc::clone(known);
         }
         match dictionary_of(resolve(self.scope.document, place)) {
             None => Rc::clone(caller),
             Some(own) => {
                 let own = Rc::new(own.clone());
-                self.known.extend(id.map(|id| (id, Rc::clone(&own))));
+                self.known_resources.extend(id.map(|id| (id, Rc::clone(&own))));
                 own
             }
         }
@@ -371,10 +371,10 @@ impl<'a> DocumentWalk<'a> {
             ("ExtGState", PdfObjectKind::GraphicsState),
         ];
         for (key, part) in parts {
-            self.slot_entry(&mut dictionary, key, ObjectRole::Named(part), &original)?;
+            self.convert_entry(&mut dictionary, key, ObjectRole::Named(part), &original)?;
         }
         // The dictionary of spaces may be shared with others that name it otherwise.
-        self.slot_entry(&mut dictionary, "ColorSpace", ObjectRole::ColourSpaces, &original)?;
+        self.convert_entry(&mut dictionary, "ColorSpace", ObjectRole::ColourSpaces, &original)?;
         Ok(Object::Dictionary(dictionary))
     }
 
@@ -395,7 +395,7 @@ impl<'a> DocumentWalk<'a> {
                     let name = |text: &str| Object::Name(text.as_bytes().to_vec());
                     kept.set(key.clone(), vec![name("Pattern"), name("DeviceGray")]);
                 }
-                PdfColourSpace::Unseen => kept.set(key.clone(), unseen()),
+                PdfColourSpace::Invisible => kept.set(key.clone(), invisible_space()),
                 PdfColourSpace::Grey
                 | PdfColourSpace::Rgb
                 | PdfColourSpace::Cmyk
@@ -421,14 +421,14 @@ impl<'a> DocumentWalk<'a> {
             return Ok(Object::Dictionary(font));
         }
         let resources = self.own_resources(&font, resources);
-        self.slot_entry(&mut font, "Resources", ObjectRole::Resources, &resources)?;
-        self.slot_entry(&mut font, "CharProcs", ObjectRole::Named(PdfObjectKind::Glyph), &resources)?;
+        self.convert_entry(&mut font, "Resources", ObjectRole::Resources, &resources)?;
+        self.convert_entry(&mut font, "CharProcs", ObjectRole::Named(PdfObjectKind::Glyph), &resources)?;
         Ok(Object::Dictionary(font))
     }
 }
 
 /// A space that paints nothing, on top of grey.
-fn unseen() -> Object {
+fn invisible_space() -> Object {
     let name = |text: &str| Object::Name(text.as_bytes().to_vec());
     let tint = dictionary! {
         "FunctionType" => 2,

@@ -18,14 +18,14 @@ use crate::scope::{DocumentScope, DocumentSession};
 #[derive(Clone, Copy)]
 enum OperatorCount {
     /// It is being counted: whatever draws it now is drawn by it.
-    Open,
+    InProgress,
     /// Operators that drawing it executes.
     Known(u64),
 }
 
 struct OperatorCounter<'a> {
     scope: DocumentScope<'a>,
-    known: HashMap<ObjectId, OperatorCount>,
+    counts: HashMap<ObjectId, OperatorCount>,
 }
 
 /// Checks that drawing `page` executes no more operators than `max`.
@@ -43,7 +43,7 @@ pub(super) fn check(
 ) -> Result<(), PdfError> {
     let none = Dictionary::new();
     let resources = dictionary_of(page.entry(document, b"Resources")).unwrap_or(&none);
-    let mut weigher = OperatorCounter { scope: DocumentScope { document, session }, known: HashMap::new() };
+    let mut weigher = OperatorCounter { scope: DocumentScope { document, session }, counts: HashMap::new() };
     let mut bytes = Vec::new();
     match page.entry(document, b"Contents") {
         Object::Stream(stream) => bytes = weigher.scope.data(stream)?,
@@ -130,17 +130,17 @@ impl OperatorCounter<'_> {
             return Ok(0);
         }
         let id = object.as_reference().ok();
-        match id.and_then(|id| self.known.get(&id)) {
+        match id.and_then(|id| self.counts.get(&id)) {
             Some(OperatorCount::Known(weight)) => return Ok(*weight),
-            Some(OperatorCount::Open) => {
+            Some(OperatorCount::InProgress) => {
                 return Err(PdfError::Malformed { what: "a form that draws itself" });
             }
-            None => self.known.extend(id.map(|id| (id, OperatorCount::Open))),
+            None => self.counts.extend(id.map(|id| (id, OperatorCount::InProgress))),
         }
         let bytes = self.scope.data(stream)?;
         let own = dictionary_of(entry(document, &stream.dict, b"Resources"));
         let weight = self.content(&bytes, own.unwrap_or(resources), depth + 1)?;
-        self.known.extend(id.map(|id| (id, OperatorCount::Known(weight))));
+        self.counts.extend(id.map(|id| (id, OperatorCount::Known(weight))));
         Ok(weight)
     }
 

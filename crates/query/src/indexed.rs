@@ -282,7 +282,7 @@ fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
     let read = |field: DateField| {
         let text = document.text(field.as_str())?;
         let moment = match field {
-            DateField::Date | DateField::EndDate => moment::read_day(text, zone),
+            DateField::Date | DateField::EndDate => moment::parse_day(text, zone),
             DateField::VersionCreated
             | DateField::VersionStored
             | DateField::FirstCreated
@@ -290,7 +290,7 @@ fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
             | DateField::DateTime
             | DateField::EndDateTime
             | DateField::Embargoed
-            | DateField::Expires => moment::read_time(text, zone),
+            | DateField::Expires => moment::parse_time(text, zone),
         };
         Some((field, moment?))
     };

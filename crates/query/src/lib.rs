@@ -41,4 +41,4 @@ pub use fold::{Word, words};
 pub use indexed::IndexedDocument;
 pub use number::{FiniteNumber, NumberField, NumericRange};
 pub use parse::{QueryError, parse, parse_with_forms};
-pub use tree::{DateRange, Query, LookupTokens, WordPattern, id_token, named_start};
+pub use tree::{DateRange, Query, LookupTokens, WordPattern, id_token, property_token_prefix};

@@ -2,7 +2,7 @@
 
 use super::field::TextField;
 use super::indexed::IndexedDocument;
-use super::tree::{DateRange, Query, WordPattern, id_token, named_start};
+use super::tree::{DateRange, Query, WordPattern, id_token, property_token_prefix};
 
 impl Query {
     /// Whether a document satisfies the query.
@@ -54,7 +54,7 @@ fn is_present(place: TextField, document: &IndexedDocument) -> bool {
         TextField::Description => has_words(&document.description),
         TextField::Body => has_words(&document.body),
         TextField::Named(name) => {
-            let start = named_start(name);
+            let start = property_token_prefix(name);
             document.tags.split(' ').any(|tag| tag.starts_with(&start))
         }
     }

@@ -37,7 +37,7 @@ impl TimeInterval {
     }
 
     fn time(text: &str, zone: &TimeZone) -> Option<Self> {
-        let start = read_time(text, zone)?;
+        let start = parse_time(text, zone)?;
         if start < Timestamp::from_second(YEAR_0_S).ok()? {
             return None;
         }
@@ -51,7 +51,7 @@ impl TimeInterval {
 const YEAR_0_S: i64 = -62_167_219_200;
 
 /// Reads a date-time of RFC 3339; one without an offset is in `zone`.
-pub(super) fn read_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+pub(super) fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     if let Ok(time) = text.parse() {
         return Some(time);
     }
@@ -60,7 +60,7 @@ pub(super) fn read_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
 }
 
 /// Reads a date as the midnight at which it begins in `zone`.
-pub(super) fn read_day(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+pub(super) fn parse_day(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     midnight(text.parse().ok()?, zone)
 }
 

@@ -72,7 +72,7 @@ pub struct QueryError {
 /// [`QueryError`] with the first mistake and its position; also when the query exceeds a limit of
 /// [`crate::limits`].
 pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
-    parse_tree(text, zone).map(Query::as_written)
+    parse_tree(text, zone).map(Query::without_forms)
 }
 
 /// Parses a query for a search that also finds inflected forms of words ([`WordPattern::forms`]).
@@ -85,7 +85,7 @@ pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
 ///
 /// Syntax, tree and errors are otherwise those of [`parse`].
 pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
-    parse_tree(text, zone).map(Query::excluding_as_written)
+    parse_tree(text, zone).map(Query::with_exact_exclusions)
 }
 
 fn parse_tree(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
@@ -95,7 +95,7 @@ fn parse_tree(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
     if parser.scanner.peek().is_none() {
         return Ok(Query::All);
     }
-    let query = parser.any(None)?;
+    let query = parser.parse_any(None)?;
     match parser.scanner.peek() {
         None => Ok(query),
         Some(c) => Err(parser.scanner.error(format!("unexpected {c}"))),
@@ -115,24 +115,24 @@ type Parsed = Result<Query, QueryError>;
 
 impl QueryTreeParser<'_> {
     /// Terms, of which one or more are to hold; values without a name are those of `field`.
-    fn any(&mut self, field: Option<QueryField>) -> Parsed {
-        let mut parts = vec![self.all(field)?];
-        while self.scanner.takes(QueryOperator::Or) {
-            parts.push(self.all(field)?);
+    fn parse_any(&mut self, field: Option<QueryField>) -> Parsed {
+        let mut parts = vec![self.parse_all(field)?];
+        while self.scanner.take_operator(QueryOperator::Or) {
+            parts.push(self.parse_all(field)?);
         }
         Ok(Query::or(parts))
     }
 
-    fn all(&mut self, field: Option<QueryField>) -> Parsed {
+    fn parse_all(&mut self, field: Option<QueryField>) -> Parsed {
         let mut parts = Vec::new();
         loop {
             parts.push(self.term(field)?);
             self.scanner.skip_blank();
             let ends = matches!(self.scanner.peek(), None | Some(')'));
-            if ends || self.scanner.upcoming() == Some(QueryOperator::Or) {
+            if ends || self.scanner.peek_operator() == Some(QueryOperator::Or) {
                 return Ok(Query::and(parts));
             }
-            self.scanner.takes(QueryOperator::And);
+            self.scanner.take_operator(QueryOperator::And);
         }
     }
 
@@ -140,7 +140,7 @@ impl QueryTreeParser<'_> {
         let mut negated = false;
         loop {
             self.scanner.skip_blank();
-            if self.scanner.takes(QueryOperator::Not) {
+            if self.scanner.take_operator(QueryOperator::Not) {
                 negated = !negated;
                 continue;
             }
@@ -151,7 +151,7 @@ impl QueryTreeParser<'_> {
             }
             negated ^= sign != '+';
         }
-        if self.scanner.upcoming().is_some() {
+        if self.scanner.peek_operator().is_some() {
             let what = format!("expected a word before {}", self.scanner.operator_text());
             return Err(self.scanner.error(what));
         }
@@ -171,14 +171,14 @@ impl QueryTreeParser<'_> {
             Some('=') if field.is_none() => Err(self.unordered()),
             Some(c) if is_quote(c) => self.phrase(field),
             Some(_) => {
-                let run = self.scanner.run(colon)?;
+                let run = self.scanner.scan_run(colon)?;
                 if self.scanner.peek() != Some(':') {
-                    return self.run(field, &run);
+                    return self.parse_run(field, &run);
                 }
                 if run.text.is_empty() && run.star.is_some() {
                     return self.every_field(&run);
                 }
-                let field = find(&run)?;
+                let field = find_field(&run)?;
                 self.scanner.next();
                 self.value(field, &run.text)
             }
@@ -188,9 +188,9 @@ impl QueryTreeParser<'_> {
     /// The rest of `*:*`, of which `star` is the beginning.
     fn every_field(&mut self, star: &CharacterRun) -> Parsed {
         self.scanner.next();
-        let value = self.scanner.run(ColonMeaning::Character)?;
+        let value = self.scanner.scan_run(ColonMeaning::Character)?;
         if value.text.is_empty() && value.star.is_some() {
-            return self.everything(None, star.start);
+            return self.star_query(None, star.start);
         }
         let what = "unknown field * (only *:* is every item)".to_owned();
         Err(QueryError { what, position: star.start })
@@ -210,8 +210,8 @@ impl QueryTreeParser<'_> {
             }
             Some(c) if is_quote(c) => self.phrase(Some(field)),
             Some(_) => {
-                let run = self.scanner.run(ColonMeaning::Character)?;
-                self.run(Some(field), &run)
+                let run = self.scanner.scan_run(ColonMeaning::Character)?;
+                self.parse_run(Some(field), &run)
             }
         }
     }
@@ -231,7 +231,7 @@ impl QueryTreeParser<'_> {
             (Some('('), _) => self.group(field),
             (Some('[' | '{'), Some(QueryField::Ordered(field))) => {
                 self.count(self.scanner.position())?;
-                RangeLiteral::bracketed(&mut self.scanner, field.kind())?.query(field, self.zone)
+                RangeLiteral::parse_bracketed(&mut self.scanner, field.kind())?.query(field, self.zone)
             }
             (Some('[' | '{'), _) => Err(self.unordered()),
             (Some(')'), _) => Err(self.scanner.error("expected a word before )")),
@@ -272,7 +272,7 @@ impl QueryTreeParser<'_> {
         }
         self.depth += 1;
         self.scanner.next();
-        let query = self.any(field)?;
+        let query = self.parse_any(field)?;
         if self.scanner.peek() != Some(')') {
             return Err(self.scanner.error("expected )"));
         }
@@ -287,16 +287,16 @@ impl QueryTreeParser<'_> {
         let (star, comparison) = (None, None);
         let phrase =
             self.leaf(field, &CharacterRun { text, start, star, comparison, is_address: false })?;
-        Ok(phrase.as_written())
+        Ok(phrase.without_forms())
     }
 
-    fn run(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
+    fn parse_run(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
         if field.is_none() && !run.is_address {
             check_comparison(run)?;
         }
-        let Some(star) = run.star else { return self.whole(field, run) };
+        let Some(star) = run.star else { return self.parse_whole_run(field, run) };
         if run.text.is_empty() {
-            return self.everything(field, star);
+            return self.star_query(field, star);
         }
         let error = |what: &str| QueryError { what: what.to_owned(), position: star };
         if field.is_none() && run.is_address {
@@ -310,7 +310,7 @@ impl QueryTreeParser<'_> {
     }
 
     /// A run without a star.
-    fn whole(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
+    fn parse_whole_run(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
         if field.is_some() {
             return self.leaf(field, run);
         }
@@ -329,7 +329,7 @@ impl QueryTreeParser<'_> {
     }
 
     /// What a star alone, at `position`, stands for: every document, or those with a value.
-    fn everything(&mut self, field: Option<QueryField>, position: usize) -> Parsed {
+    fn star_query(&mut self, field: Option<QueryField>, position: usize) -> Parsed {
         self.count(position)?;
         Ok(match field {
             None | Some(QueryField::Id) => Query::All,
@@ -412,7 +412,7 @@ fn find_id(run: &CharacterRun) -> Result<ItemId, QueryError> {
 }
 
 /// The field that a name before a colon means.
-fn find(name: &CharacterRun) -> Result<QueryField, QueryError> {
+fn find_field(name: &CharacterRun) -> Result<QueryField, QueryError> {
     let error = |what: String| QueryError { what, position: name.start };
     if name.text.is_empty() {
         return Err(error("expected a field before :".to_owned()));

@@ -47,16 +47,16 @@ pub(super) struct RangeLiteral {
 
 impl RangeLiteral {
     /// Reads what stands in brackets, of which the first comes next; `kind` is what its values are called.
-    pub(super) fn bracketed(scanner: &mut QueryScanner, kind: &str) -> Result<Self, QueryError> {
+    pub(super) fn parse_bracketed(scanner: &mut QueryScanner, kind: &str) -> Result<Self, QueryError> {
         let start = scanner.position();
         let from_inclusive = scanner.next() == Some('[');
-        let from = read_bound(scanner, kind, from_inclusive)?;
+        let from = parse_bound(scanner, kind, from_inclusive)?;
         scanner.skip_space();
         let position = scanner.position();
         if scanner.bound() != "TO" {
             return Err(QueryError { what: "expected TO".to_owned(), position });
         }
-        let until = read_bound(scanner, kind, true)?;
+        let until = parse_bound(scanner, kind, true)?;
         scanner.skip_space();
         let inclusive = match scanner.peek() {
             Some(']') => true,
@@ -133,7 +133,7 @@ impl RangeLiteral {
 }
 
 /// A bound in brackets; none when it is open.
-fn read_bound(
+fn parse_bound(
     scanner: &mut QueryScanner,
     kind: &str,
     inclusive: bool,

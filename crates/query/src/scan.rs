@@ -136,12 +136,12 @@ impl QueryScanner {
     }
 
     /// The operator that comes next, if one does.
-    pub(super) fn upcoming(&self) -> Option<QueryOperator> {
+    pub(super) fn peek_operator(&self) -> Option<QueryOperator> {
         self.operator_ahead().map(|(operator, _)| operator)
     }
 
     /// Takes the operator if it comes next.
-    pub(super) fn takes(&mut self, operator: QueryOperator) -> bool {
+    pub(super) fn take_operator(&mut self, operator: QueryOperator) -> bool {
         let found = self.operator_ahead().filter(|(found, _)| *found == operator);
         self.at += found.map_or(0, |(_, length)| length);
         found.is_some()
@@ -157,7 +157,7 @@ impl QueryScanner {
     ///
     /// A backslash makes the next character one without a meaning. Fails on a star that is not at
     /// the end, and on what other query languages give a meaning that this one does not know.
-    pub(super) fn run(&mut self, colon: ColonMeaning) -> Result<CharacterRun, QueryError> {
+    pub(super) fn scan_run(&mut self, colon: ColonMeaning) -> Result<CharacterRun, QueryError> {
         let is_address = address::is_absolute(&self.chars[self.at..]);
         let start = self.position();
         let text = String::new();

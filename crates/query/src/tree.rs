@@ -99,8 +99,8 @@ impl Query {
 
     /// The same query without inflected forms: every word matches only as it is written.
     #[must_use]
-    pub fn as_written(self) -> Self {
-        let all = |parts: Vec<Self>| parts.into_iter().map(Self::as_written).collect();
+    pub fn without_forms(self) -> Self {
+        let all = |parts: Vec<Self>| parts.into_iter().map(Self::without_forms).collect();
         match self {
             Self::All | Self::Dates(_) | Self::Numbers(_) | Self::Present(_) | Self::Item(_) => {
                 self
@@ -108,14 +108,14 @@ impl Query {
             Self::Words(words) => Self::Words(WordPattern { forms: false, ..words }),
             Self::And(parts) => Self::And(all(parts)),
             Self::Or(parts) => Self::Or(all(parts)),
-            Self::Not(inner) => Self::Not(Box::new(inner.as_written())),
+            Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
         }
     }
 
     /// The same query in which what is excluded is excluded only as it is written.
     #[must_use]
-    pub(super) fn excluding_as_written(self) -> Self {
-        let all = |parts: Vec<Self>| parts.into_iter().map(Self::excluding_as_written).collect();
+    pub(super) fn with_exact_exclusions(self) -> Self {
+        let all = |parts: Vec<Self>| parts.into_iter().map(Self::with_exact_exclusions).collect();
         match self {
             Self::All
             | Self::Dates(_)
@@ -125,7 +125,7 @@ impl Query {
             | Self::Item(_) => self,
             Self::And(parts) => Self::And(all(parts)),
             Self::Or(parts) => Self::Or(all(parts)),
-            Self::Not(inner) => Self::Not(Box::new(inner.as_written())),
+            Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
         }
     }
 }
@@ -168,7 +168,7 @@ impl WordPattern {
     #[must_use]
     pub fn tokens(&self) -> LookupTokens {
         let folded = |word: &Word| match self.place {
-            TextField::Named(name) => named(name, &word.folded),
+            TextField::Named(name) => property_token(name, &word.folded),
             TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
                 word.folded.clone()
             }
@@ -186,13 +186,13 @@ impl WordPattern {
 }
 
 /// The token of a word of a property.
-fn named(name: &str, folded: &str) -> String {
-    format!("{}{folded}", named_start(name))
+fn property_token(name: &str, folded: &str) -> String {
+    format!("{}{folded}", property_token_prefix(name))
 }
 
 /// The beginning of every token of a word of a property.
 #[must_use]
-pub fn named_start(name: &str) -> String {
+pub fn property_token_prefix(name: &str) -> String {
     let mut token = String::from_iter(property::code(name));
     token.push('=');
     token

@@ -55,14 +55,14 @@ impl IndexSnapshot {
 
 impl IndexSnapshot {
     /// The documents of each segment that hold `words`, and some that were removed.
-    pub(crate) fn holding(
+    pub(crate) fn documents_with(
         &self,
         words: &WordPattern,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<Arc<RoaringBitmap>>> {
         let of = |segment| {
             let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
-            evaluation.find_kept(FilterCondition::Words(words.clone()))
+            evaluation.find_cached(FilterCondition::Words(words.clone()))
         };
         self.segments.iter().map(of).collect()
     }
@@ -76,14 +76,14 @@ impl MatchedDocuments<'_> {
     }
 
     /// The documents of each segment that are found and also satisfy `query`.
-    pub(crate) fn satisfying(
+    pub(crate) fn documents_matching(
         &self,
         query: &Query,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<RoaringBitmap>> {
         let of = |(segment, found): (&IndexSegment, &RoaringBitmap)| {
             let evaluation = SegmentEvaluation { snapshot: self.snapshot, segment, is_over };
-            Ok(found & evaluation.set(query)?.as_ref())
+            Ok(found & evaluation.evaluate(query)?.as_ref())
         };
         self.snapshot.segments.iter().zip(&self.sets).map(of).collect()
     }
@@ -123,14 +123,14 @@ struct SegmentEvaluation<'a> {
 
 /// A set that is kept, or one that is borrowed for this search.
 enum ConditionSet<'a> {
-    Kept(Arc<RoaringBitmap>),
+    Cached(Arc<RoaringBitmap>),
     Set(Set<'a>),
 }
 
 impl AsRef<RoaringBitmap> for ConditionSet<'_> {
     fn as_ref(&self) -> &RoaringBitmap {
         match self {
-            Self::Kept(set) => set,
+            Self::Cached(set) => set,
             Self::Set(set) => set,
         }
     }
@@ -141,7 +141,7 @@ impl<'a> SegmentEvaluation<'a> {
     fn matching(&self, filter: &SearchFilter) -> Result<RoaringBitmap> {
         let mut required = vec![ConditionSet::Set(Cow::Borrowed(&*self.segment.live))];
         if let Some(media_type) = filter.media_type {
-            required.push(self.kept(FilterCondition::MediaType(media_type))?);
+            required.push(self.cached_set(FilterCondition::MediaType(media_type))?);
         }
         required.push(self.statuses(&filter.statuses)?);
         if let Coverage::Products(codes) = &filter.coverage {
@@ -212,29 +212,29 @@ impl<'a> SegmentEvaluation<'a> {
         for part in parts {
             match part {
                 Query::All => {}
-                Query::Not(part) => excluded.push(self.set(part)?),
+                Query::Not(part) => excluded.push(self.evaluate(part)?),
                 Query::Words(_)
                 | Query::Dates(_)
                 | Query::Numbers(_)
                 | Query::Present(_)
                 | Query::Item(_)
                 | Query::And(_)
-                | Query::Or(_) => required.push(self.set(part)?),
+                | Query::Or(_) => required.push(self.evaluate(part)?),
             }
         }
         Ok(())
     }
 
     /// The documents that satisfy a query, and some that were removed.
-    fn set(&self, query: &Query) -> Result<ConditionSet<'a>> {
+    fn evaluate(&self, query: &Query) -> Result<ConditionSet<'a>> {
         let live = || ConditionSet::Set(Cow::Borrowed(&*self.segment.live));
         match query {
             Query::All => Ok(live()),
-            Query::Words(words) => self.kept(FilterCondition::Words(words.clone())),
-            Query::Dates(dates) => self.kept(FilterCondition::Dates(*dates)),
-            Query::Numbers(numbers) => self.kept(FilterCondition::Numbers(*numbers)),
-            Query::Present(place) => self.kept(FilterCondition::Present(*place)),
-            Query::Item(id) => self.kept(FilterCondition::Item(id.clone())),
+            Query::Words(words) => self.cached_set(FilterCondition::Words(words.clone())),
+            Query::Dates(dates) => self.cached_set(FilterCondition::Dates(*dates)),
+            Query::Numbers(numbers) => self.cached_set(FilterCondition::Numbers(*numbers)),
+            Query::Present(place) => self.cached_set(FilterCondition::Present(*place)),
+            Query::Item(id) => self.cached_set(FilterCondition::Item(id.clone())),
             Query::And(parts) => {
                 let (mut required, mut excluded) = (vec![live()], Vec::new());
                 self.split(parts, &mut required, &mut excluded)?;
@@ -242,11 +242,11 @@ impl<'a> SegmentEvaluation<'a> {
             }
             Query::Or(parts) => {
                 let sets: Vec<_> =
-                    parts.iter().map(|part| self.set(part)).collect::<Result<_>>()?;
+                    parts.iter().map(|part| self.evaluate(part)).collect::<Result<_>>()?;
                 Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
             }
             Query::Not(part) => {
-                let set = &*self.segment.live - self.set(part)?.as_ref();
+                let set = &*self.segment.live - self.evaluate(part)?.as_ref();
                 Ok(ConditionSet::Set(Cow::Owned(set)))
             }
         }
@@ -254,9 +254,9 @@ impl<'a> SegmentEvaluation<'a> {
 
     fn statuses(&self, statuses: &[PubStatus]) -> Result<ConditionSet<'a>> {
         if let [one] = statuses {
-            return self.kept(FilterCondition::Status(*one));
+            return self.cached_set(FilterCondition::Status(*one));
         }
-        let sets = statuses.iter().map(|status| self.kept(FilterCondition::Status(*status)));
+        let sets = statuses.iter().map(|status| self.cached_set(FilterCondition::Status(*status)));
         let sets: Vec<_> = sets.collect::<Result<_>>()?;
         Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
     }
@@ -266,17 +266,17 @@ impl<'a> SegmentEvaluation<'a> {
         let mut codes = codes.to_vec();
         codes.sort_unstable();
         codes.dedup();
-        self.kept(FilterCondition::Products(codes.into()))
+        self.cached_set(FilterCondition::Products(codes.into()))
     }
 
     /// The documents of a condition, looked up where they are not kept.
-    fn kept(&self, condition: FilterCondition) -> Result<ConditionSet<'a>> {
-        self.find_kept(condition).map(ConditionSet::Kept)
+    fn cached_set(&self, condition: FilterCondition) -> Result<ConditionSet<'a>> {
+        self.find_cached(condition).map(ConditionSet::Cached)
     }
 
-    fn find_kept(&self, condition: FilterCondition) -> Result<Arc<RoaringBitmap>> {
-        let kept = &self.snapshot.shared.kept;
-        kept.get(self.segment.id(), condition, |condition| self.look_up(condition))
+    fn find_cached(&self, condition: FilterCondition) -> Result<Arc<RoaringBitmap>> {
+        let kept = &self.snapshot.shared.set_cache;
+        kept.get_or_insert(self.segment.id(), condition, |condition| self.look_up(condition))
     }
 
     fn look_up(&self, condition: &FilterCondition) -> Result<RoaringBitmap> {
@@ -301,8 +301,8 @@ impl<'a> SegmentEvaluation<'a> {
     /// Documents with a word, or with another form of it.
     fn forms(&self, words: &WordPattern, look: TermLookup<'_>) -> Result<RoaringBitmap> {
         let written = FilterCondition::Words(WordPattern { forms: false, ..words.clone() });
-        let written = self.find_kept(written)?;
-        let terms = stems::terms_for(words);
+        let written = self.find_cached(written)?;
+        let terms = stems::query_terms(words);
         let field = self.snapshot.shared.fields.stems;
         Ok(look.any_of(field, terms.iter().map(String::as_str))? | &*written)
     }

@@ -20,7 +20,7 @@ use crate::sets::usize_of;
 use crate::words::DeadlineCheck;
 
 /// Documents that are counted between two looks at the time.
-const DOCS_BETWEEN_LOOKS: usize = 65_536;
+const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
 
 /// The values of every facet in the whole index, by their numbers.
 #[derive(Default)]
@@ -67,10 +67,10 @@ pub(crate) fn count(
         if set.is_empty() {
             continue;
         }
-        let values = segment.known.values(facet, || dictionaries.read(segment, facet))?;
-        let kept = &found.snapshot.shared.kept.facets;
+        let values = segment.columns.values(facet, || dictionaries.read(segment, facet))?;
+        let kept = &found.snapshot.shared.set_cache.facets;
         let make = || values.count(segment, set, is_over);
-        let local = kept.get(segment.id(), facet, set, make)?;
+        let local = kept.get_or_count(segment.id(), facet, set, make)?;
         for (number, count) in values.numbers.iter().zip(local.iter().copied()) {
             if count > 0 {
                 let at = usize_of(*number);
@@ -174,7 +174,7 @@ impl SegmentFacetValues {
     ) -> Result<()> {
         let single = matches!(self.column.get_cardinality(), Cardinality::Full);
         for (count, doc) in set.iter().enumerate() {
-            if count % DOCS_BETWEEN_LOOKS == 0 && is_over() {
+            if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
                 return Err(IndexError::TimedOut);
             }
             if single {

@@ -34,7 +34,7 @@ struct IndexInner {
 /// What all commits of an index share.
 pub(crate) struct SharedIndexState {
     pub(crate) fields: SchemaFields,
-    pub(crate) kept: SetCache,
+    pub(crate) set_cache: SetCache,
     pub(crate) dictionaries: FacetDictionaries,
     /// The segments of the newest commit.
     segments: Mutex<HashMap<SegmentId, (Option<Opstamp>, IndexSegment)>>,
@@ -83,7 +83,7 @@ impl SearchIndex {
         let reader: IndexReader = reader.try_into()?;
         let shared = Arc::new(SharedIndexState {
             fields,
-            kept: SetCache::new(memory_bytes),
+            set_cache: SetCache::new(memory_bytes),
             dictionaries: FacetDictionaries::default(),
             segments: Mutex::default(),
         });
@@ -146,10 +146,10 @@ impl IndexSnapshot {
                 Some((same, segment)) if *same == removed => segment.clone(),
                 before => {
                     let facts = match before {
-                        Some((_, segment)) => Arc::clone(&segment.known),
+                        Some((_, segment)) => Arc::clone(&segment.columns),
                         None => Arc::new(SegmentColumns::read(reader)?),
                     };
-                    IndexSegment { reader: reader.clone(), known: facts, live: Arc::new(live(reader)) }
+                    IndexSegment { reader: reader.clone(), columns: facts, live: Arc::new(live(reader)) }
                 }
             };
             next.insert(id, (removed, segment.clone()));
@@ -157,7 +157,7 @@ impl IndexSnapshot {
         }
         let gone: HashSet<_> = known.keys().filter(|id| !next.contains_key(id)).copied().collect();
         if !gone.is_empty() {
-            shared.kept.forget(gone);
+            shared.set_cache.evict_segments(gone);
         }
         *known = next;
         drop(known);

@@ -8,11 +8,11 @@ use crate::request::ResultPage;
 use crate::words::DeadlineCheck;
 
 /// Documents between two looks at the time.
-const DOCS_BETWEEN_LOOKS: usize = 65_536;
+const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
 
 /// The numbers of a page in the order of `_tstamp`, in which each segment lies.
 pub(crate) fn by_order(found: &MatchedDocuments<'_>, descending: bool, page: ResultPage) -> Vec<u32> {
-    let Some(wanted) = wanted(found, page) else { return Vec::new() };
+    let Some(wanted) = ranks_needed(found, page) else { return Vec::new() };
     let mut places = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
         let mut taken = LowestRanks::new(wanted);
@@ -29,10 +29,10 @@ pub(crate) fn by_order(found: &MatchedDocuments<'_>, descending: bool, page: Res
                 last = Some(place.order_ms);
                 goes_on
             })
-            .for_each(|place| taken.add(turned(place.order_ms, place.number, descending)));
+            .for_each(|place| taken.add(rank_by_time(place.order_ms, place.number, descending)));
         places.extend(taken.finish());
     }
-    numbers(places, page)
+    page_numbers(places, page)
 }
 
 /// The numbers of a page in the order of another date; versions without it come last.
@@ -43,12 +43,12 @@ pub(crate) fn by_date(
     page: ResultPage,
     is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<u32>> {
-    let Some(wanted) = wanted(found, page) else { return Ok(Vec::new()) };
+    let Some(wanted) = ranks_needed(found, page) else { return Ok(Vec::new()) };
     let mut least = LowestRanks::new(wanted);
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
         let column = segment.dates(date)?;
         for (count, doc) in set.iter().enumerate() {
-            if count % DOCS_BETWEEN_LOOKS == 0 && is_over() {
+            if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
                 return Err(IndexError::TimedOut);
             }
             let value = column.first(doc);
@@ -57,32 +57,32 @@ pub(crate) fn by_date(
             }
             let number = segment.number(doc);
             least.add(match value {
-                Some(ms) => turned(ms, number, descending),
-                None => (i64::MAX, turned(0, number, descending).1, number),
+                Some(ms) => rank_by_time(ms, number, descending),
+                None => (i64::MAX, rank_by_time(0, number, descending).1, number),
             });
         }
     }
-    Ok(numbers(least.finish(), page))
+    Ok(page_numbers(least.finish(), page))
 }
 
 /// A version's place in an order, the least first: a key, a second one, the version's number.
 pub(crate) type Rank = (i64, u32, u32);
 
 /// The rank of a version by a time and its number.
-pub(crate) fn turned(ms: i64, number: u32, descending: bool) -> Rank {
+pub(crate) fn rank_by_time(ms: i64, number: u32, descending: bool) -> Rank {
     // The complement turns the order round.
     if descending { (!ms, !number, number) } else { (ms, number, number) }
 }
 
 /// How many versions from the first on decide a page; nothing of a page that is empty.
-pub(crate) fn wanted(found: &MatchedDocuments<'_>, page: ResultPage) -> Option<usize> {
+pub(crate) fn ranks_needed(found: &MatchedDocuments<'_>, page: ResultPage) -> Option<usize> {
     let total = usize::try_from(found.total()).unwrap_or(usize::MAX);
     let wanted = page.skip.saturating_add(page.size).min(total);
     (page.size > 0 && page.skip < wanted).then_some(wanted)
 }
 
 /// The numbers of a page of what was ranked.
-pub(crate) fn numbers<K: Ord + Copy>(mut ranked: Vec<(K, u32, u32)>, page: ResultPage) -> Vec<u32> {
+pub(crate) fn page_numbers<K: Ord + Copy>(mut ranked: Vec<(K, u32, u32)>, page: ResultPage) -> Vec<u32> {
     ranked.sort_unstable();
     ranked.into_iter().skip(page.skip).take(page.size).map(|(_, _, number)| number).collect()
 }
@@ -90,14 +90,14 @@ pub(crate) fn numbers<K: Ord + Copy>(mut ranked: Vec<(K, u32, u32)>, page: Resul
 /// Keeps the least of many ranks, in memory for twice as many.
 pub(crate) struct LowestRanks<K> {
     wanted: usize,
-    kept: Vec<(K, u32, u32)>,
+    ranks: Vec<(K, u32, u32)>,
     /// Ranks from this one on are not among the least.
     bound: Option<(K, u32, u32)>,
 }
 
 impl<K: Ord + Copy> LowestRanks<K> {
     pub(crate) fn new(wanted: usize) -> Self {
-        Self { wanted, kept: Vec::new(), bound: None }
+        Self { wanted, ranks: Vec::new(), bound: None }
     }
 
     /// Whether no rank with this key can be among the least.
@@ -109,24 +109,24 @@ impl<K: Ord + Copy> LowestRanks<K> {
         if self.bound.is_some_and(|bound| rank >= bound) {
             return;
         }
-        self.kept.push(rank);
-        if self.kept.len() >= self.wanted.saturating_mul(2).max(64) {
+        self.ranks.push(rank);
+        if self.ranks.len() >= self.wanted.saturating_mul(2).max(64) {
             self.shrink();
         }
     }
 
     fn shrink(&mut self) {
-        if self.kept.len() > self.wanted && self.wanted > 0 {
-            self.kept.select_nth_unstable(self.wanted - 1);
-            self.kept.truncate(self.wanted);
-            self.bound = self.kept.last().copied();
+        if self.ranks.len() > self.wanted && self.wanted > 0 {
+            self.ranks.select_nth_unstable(self.wanted - 1);
+            self.ranks.truncate(self.wanted);
+            self.bound = self.ranks.last().copied();
         }
     }
 
     /// The least ones, in no order.
     pub(crate) fn finish(mut self) -> Vec<(K, u32, u32)> {
         self.shrink();
-        self.kept
+        self.ranks
     }
 }
 

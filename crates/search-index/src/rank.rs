@@ -24,7 +24,7 @@ use crate::words::{DeadlineCheck, fields_of};
 /// How much more a word in the headline weighs than one elsewhere.
 const HEADLINE: f32 = 6.0;
 /// Documents between two looks at the time.
-const DOCS_BETWEEN_LOOKS: usize = 4096;
+const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
 /// The words that make a document relevant: those that are asked for, not those that are excluded.
 fn relevant(query: &Query) -> Vec<&WordPattern> {
@@ -73,15 +73,15 @@ struct WeightGroup {
 
 /// What beginnings of words and other forms of words weigh: all that begin alike, and all forms of a
 /// word, count as one word, as often as it stands anywhere, once.
-fn groups(snapshot: &IndexSnapshot, words: &[&WordPattern], is_over: DeadlineCheck<'_>) -> Result<Vec<WeightGroup>> {
+fn weight_groups(snapshot: &IndexSnapshot, words: &[&WordPattern], is_over: DeadlineCheck<'_>) -> Result<Vec<WeightGroup>> {
     let mut weighed = Vec::new();
     for words in words.iter().filter(|words| words.prefix || words.forms) {
-        let sets = snapshot.holding(words, is_over)?;
-        let rarity = rarity(sets.iter().map(|set| set.len()).sum(), snapshot.len());
+        let sets = snapshot.documents_with(words, is_over)?;
+        let rarity = inverse_document_frequency(sets.iter().map(|set| set.len()).sum(), snapshot.len());
         let headline = match words.place {
             TextField::Anywhere => {
                 let words = WordPattern { place: TextField::Headline, ..(*words).clone() };
-                Some(snapshot.holding(&words, is_over)?)
+                Some(snapshot.documents_with(&words, is_over)?)
             }
             TextField::Headline | TextField::Description | TextField::Body | TextField::Named(_) => None,
         };
@@ -93,7 +93,7 @@ fn groups(snapshot: &IndexSnapshot, words: &[&WordPattern], is_over: DeadlineChe
 
 /// The weight of words that `holding` of `all` documents have: the inverse document frequency of
 /// BM25, never negative.
-fn rarity(holding: u64, all: u64) -> f32 {
+fn inverse_document_frequency(holding: u64, all: u64) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a weight needs no more digits")]
     let (holding, all) = (holding as f32, all.max(holding) as f32);
     ((all - holding + 0.5) / (holding + 0.5)).ln_1p()
@@ -107,17 +107,17 @@ pub(crate) fn by_relevance(
     page: ResultPage,
     is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<u32>> {
-    let Some(wanted) = order::wanted(found, page) else { return Ok(Vec::new()) };
+    let Some(wanted) = order::ranks_needed(found, page) else { return Ok(Vec::new()) };
     let snapshot = found.snapshot;
     let words = relevant(query);
     let scoring = scoring(&snapshot.shared.fields, &words);
-    let groups = groups(snapshot, &words, is_over)?;
+    let groups = weight_groups(snapshot, &words, is_over)?;
     if scoring.is_none() && groups.is_empty() {
         return Ok(order::by_order(found, true, page));
     }
-    let written = query.clone().as_written();
+    let written = query.clone().without_forms();
     let has_forms = written != *query;
-    let written = has_forms.then(|| found.satisfying(&written, is_over)).transpose()?;
+    let written = has_forms.then(|| found.documents_matching(&written, is_over)).transpose()?;
     let enabled = EnableScoring::enabled_from_searcher(&snapshot.searcher);
     let weight = scoring.map(|scoring| scoring.weight(enabled)).transpose()?;
     let mut least = LowestRanks::new(wanted);
@@ -125,7 +125,7 @@ pub(crate) fn by_relevance(
         let docs = weight.as_ref().map(|weight| weight.scorer(&segment.reader, 1.0));
         let mut docs = docs.transpose()?;
         for (count, doc) in set.iter().enumerate() {
-            if count % DOCS_BETWEEN_LOOKS == 0 && is_over() {
+            if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
                 return Err(IndexError::TimedOut);
             }
             let mut score = docs.as_mut().map_or(0.0, |docs| {
@@ -147,5 +147,5 @@ pub(crate) fn by_relevance(
             }
         }
     }
-    Ok(order::numbers(least.finish(), page))
+    Ok(order::page_numbers(least.finish(), page))
 }

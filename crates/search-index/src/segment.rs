@@ -31,7 +31,7 @@ pub(crate) struct SegmentColumns {
 #[derive(Clone)]
 pub(crate) struct IndexSegment {
     pub(crate) reader: SegmentReader,
-    pub(crate) known: Arc<SegmentColumns>,
+    pub(crate) columns: Arc<SegmentColumns>,
     /// The documents that were not removed.
     pub(crate) live: Arc<RoaringBitmap>,
 }
@@ -70,7 +70,7 @@ impl SegmentColumns {
 
 impl IndexSegment {
     pub(crate) fn id(&self) -> SegmentId {
-        self.known.id
+        self.columns.id
     }
 
     pub(crate) fn max_doc(&self) -> u32 {
@@ -79,22 +79,22 @@ impl IndexSegment {
 
     /// `_tstamp` of a document.
     pub(crate) fn order(&self, doc: u32) -> i64 {
-        self.known.order.get_val(doc)
+        self.columns.order.get_val(doc)
     }
 
     /// The number of a document's version.
     pub(crate) fn number(&self, doc: u32) -> u32 {
-        u32::try_from(self.known.numbers.get_val(doc)).unwrap_or(u32::MAX)
+        u32::try_from(self.columns.numbers.get_val(doc)).unwrap_or(u32::MAX)
     }
 
     /// The stamp of a document's version.
     pub(crate) fn stamp(&self, doc: u32) -> u64 {
-        self.known.stamps.get_val(doc)
+        self.columns.stamps.get_val(doc)
     }
 
     /// The largest number of a version in it, removed ones too.
     pub(crate) fn number_max(&self) -> u64 {
-        self.known.numbers.max_value()
+        self.columns.numbers.max_value()
     }
 
     /// The place of a document in the order of `_tstamp`.
@@ -134,13 +134,13 @@ impl IndexSegment {
 
     /// The documents that are hidden at `now_ms`.
     pub(crate) fn hidden(&self, now_ms: i64) -> RoaringBitmap {
-        let hidden = self.known.embargoed.iter().filter(|(_, until)| *until > now_ms);
+        let hidden = self.columns.embargoed.iter().filter(|(_, until)| *until > now_ms);
         hidden.map(|(doc, _)| *doc).collect()
     }
 
     /// The end of the first embargo behind `now_ms`.
     pub(crate) fn next_embargo(&self, now_ms: i64) -> Option<i64> {
-        self.known.embargoed.iter().map(|(_, until)| *until).filter(|until| *until > now_ms).min()
+        self.columns.embargoed.iter().map(|(_, until)| *until).filter(|until| *until > now_ms).min()
     }
 
     /// The document of the version `number`, if it is here and was not removed.

@@ -65,15 +65,15 @@ impl SetCache {
     }
 
     /// Forgets what is kept of segments that are no more.
-    pub(crate) fn forget(&self, segments: HashSet<SegmentId>) {
-        self.facets.forget(segments.clone());
+    pub(crate) fn evict_segments(&self, segments: HashSet<SegmentId>) {
+        self.facets.evict_counts(segments.clone());
         let is_gone = move |(id, _): &(SegmentId, FilterCondition), _: &_| segments.contains(id);
         // It fails only where closures are not supported, which they are.
         drop(self.sets.invalidate_entries_if(is_gone));
     }
 
     /// The documents of `condition` in a segment, made by `make` where they are not kept.
-    pub(crate) fn get<E>(
+    pub(crate) fn get_or_insert<E>(
         &self,
         segment: SegmentId,
         condition: FilterCondition,
@@ -116,13 +116,13 @@ impl FacetCountCache {
     }
 
     /// Forgets the counts of segments that are no more.
-    fn forget(&self, segments: HashSet<SegmentId>) {
+    fn evict_counts(&self, segments: HashSet<SegmentId>) {
         let is_gone = move |(id, ..): &(SegmentId, Facet, u64), _: &_| segments.contains(id);
         drop(self.counts.invalidate_entries_if(is_gone));
     }
 
     /// The counts of `facet` in `set`, made by `make` where they are not kept.
-    pub(crate) fn get<E>(
+    pub(crate) fn get_or_count<E>(
         &self,
         segment: SegmentId,
         facet: Facet,

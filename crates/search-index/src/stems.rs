@@ -16,7 +16,7 @@ use frostem::{Algorithm, Stemmer};
 use query::{IndexedDocument, TextField, Word, WordPattern, words};
 
 /// The letters by which the places of stems are told apart in the index, with their places.
-const PLACES: [(&str, TextField); 3] =
+const STEM_FIELDS: [(&str, TextField); 3] =
     [("h", TextField::Headline), ("d", TextField::Description), ("b", TextField::Body)];
 
 /// A language whose words are stemmed.
@@ -120,7 +120,7 @@ fn accented(exact: &str, folded: &str) -> Option<String> {
 }
 
 /// Words whose stems are remembered at a time, about 150 bytes each.
-const KNOWN_MAX: usize = 100_000;
+const STEMS_CACHED_MAX: usize = 100_000;
 
 /// Makes terms of documents, and remembers the stems of words: few words make most of the texts, and
 /// to stem one takes ten times as long as to find it here.
@@ -151,11 +151,11 @@ impl DocumentStemmer {
     ///
     /// Where one text has two spellings of a word, `lagar` and `lågar`, the one with the accent is
     /// stemmed: which of the two a word without accents stood for is not known here.
-    pub(crate) fn terms_of(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
+    pub(crate) fn document_terms(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
         let texts = [&indexed.headline, &indexed.description, &indexed.body];
         let languages = StemLanguage::of(&indexed.language);
         let mut terms = String::with_capacity(texts.iter().map(|text| text.len() * 2).sum());
-        for ((letter, _), text) in PLACES.iter().zip(texts) {
+        for ((letter, _), text) in STEM_FIELDS.iter().zip(texts) {
             self.text += 1;
             let accented = accented_words(letter, accents);
             for language in languages {
@@ -182,7 +182,7 @@ impl DocumentStemmer {
         self.key.push_str(language.code());
         self.key.push_str(spelled);
         if !self.known.contains_key(&self.key) {
-            if self.known.len() >= KNOWN_MAX {
+            if self.known.len() >= STEMS_CACHED_MAX {
                 self.known.clear();
             }
             let word = words(spelled).next().filter(|_| !spelled.contains(char::is_numeric));
@@ -222,14 +222,14 @@ fn push_stem(terms: &mut String, letter: &str, language: StemLanguage, stem: &St
 }
 
 /// The terms of which a document with a form of the word has one; of one word.
-pub(crate) fn terms_for(wanted: &WordPattern) -> Vec<String> {
+pub(crate) fn query_terms(wanted: &WordPattern) -> Vec<String> {
     let is_meant = |place: TextField| wanted.place == TextField::Anywhere || wanted.place == place;
     let mut terms = Vec::new();
     for word in &wanted.words {
         for language in StemLanguage::ALL {
             let Stem { folded, accented } = language.stem(word);
             let stem = accented.unwrap_or(folded);
-            for (letter, _) in PLACES.iter().filter(|(_, place)| is_meant(*place)) {
+            for (letter, _) in STEM_FIELDS.iter().filter(|(_, place)| is_meant(*place)) {
                 let mut term = String::new();
                 push_term(&mut term, letter, language, &stem);
                 terms.push(term);
@@ -290,8 +290,8 @@ mod tests {
         };
         let accents = "==möten ==lågar b==lågar h==möten";
         let mut stemming = DocumentStemmer::default();
-        let terms = stemming.terms_of(&indexed, accents);
-        assert_eq!(stemming.terms_of(&indexed, accents), terms);
+        let terms = stemming.document_terms(&indexed, accents);
+        assert_eq!(stemming.document_terms(&indexed, accents), terms);
         let mut terms: Vec<&str> = terms.split(' ').collect();
         terms.sort_unstable();
         let expected =

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use query::{TextField, WordPattern, named_start};
+use query::{TextField, WordPattern, property_token_prefix};
 use roaring::RoaringBitmap;
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _, RegexPhraseQuery};
 use tantivy::schema::{Field, IndexRecordOption};
@@ -18,7 +18,7 @@ use crate::sets::SetBuilder;
 pub(crate) type DeadlineCheck<'a> = &'a dyn Fn() -> bool;
 
 /// Documents between two looks at the time.
-const DOCS_BETWEEN_LOOKS: usize = 4096;
+const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
 /// The fields in which words of a place stand.
 pub(crate) fn fields_of(fields: &SchemaFields, place: TextField) -> Vec<Field> {
@@ -38,13 +38,13 @@ pub(crate) struct TermLookup<'a> {
     is_over: DeadlineCheck<'a>,
     found: SetBuilder,
     /// Documents since the last look at the time.
-    since: usize,
+    docs_since_check: usize,
 }
 
 impl<'a> TermLookup<'a> {
     pub(crate) fn new(snapshot: &'a IndexSnapshot, segment: &'a IndexSegment, is_over: DeadlineCheck<'a>) -> Self {
         let found = SetBuilder::new(segment.max_doc());
-        Self { snapshot, segment, is_over, found, since: 0 }
+        Self { snapshot, segment, is_over, found, docs_since_check: 0 }
     }
 
     /// The documents that hold `words`, and some that were removed.
@@ -75,7 +75,7 @@ impl<'a> TermLookup<'a> {
     pub(crate) fn present(mut self, place: TextField) -> Result<RoaringBitmap> {
         for field in fields_of(&self.snapshot.shared.fields, place) {
             match place {
-                TextField::Named(name) => self.prefix(field, &named_start(name))?,
+                TextField::Named(name) => self.prefix(field, &property_token_prefix(name))?,
                 TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
                     self.with_words(field)?;
                 }
@@ -87,14 +87,14 @@ impl<'a> TermLookup<'a> {
     /// Documents with a word in a field of texts, by the number of its words that relevance needs.
     fn with_words(&mut self, field: Field) -> Result<()> {
         let lengths = self.segment.reader.get_fieldnorms_reader(field)?;
-        let mut block = Vec::with_capacity(DOCS_BETWEEN_LOOKS);
+        let mut block = Vec::with_capacity(DOCS_PER_DEADLINE_CHECK);
         for doc in 0..self.segment.max_doc() {
             if lengths.fieldnorm_id(doc) > 0 {
                 block.push(doc);
             }
-            if block.len() == DOCS_BETWEEN_LOOKS {
+            if block.len() == DOCS_PER_DEADLINE_CHECK {
                 self.found.add(&block);
-                self.passed(block.len())?;
+                self.check_deadline(block.len())?;
                 block.clear();
             }
         }
@@ -135,7 +135,7 @@ impl<'a> TermLookup<'a> {
                 break;
             }
             self.postings(&terms, range.value())?;
-            self.passed(64)?;
+            self.check_deadline(64)?;
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl<'a> TermLookup<'a> {
         let mut blocks = terms.read_block_postings_from_terminfo(info, option)?;
         while !blocks.docs().is_empty() {
             self.found.add(blocks.docs());
-            self.passed(blocks.docs().len())?;
+            self.check_deadline(blocks.docs().len())?;
             blocks.advance();
         }
         Ok(())
@@ -176,7 +176,7 @@ impl<'a> TermLookup<'a> {
             block.push(docs.doc());
             if block.len() == 128 {
                 self.found.add(&block);
-                self.passed(DOCS_BETWEEN_LOOKS)?;
+                self.check_deadline(DOCS_PER_DEADLINE_CHECK)?;
                 block.clear();
             }
             docs.advance();
@@ -186,12 +186,12 @@ impl<'a> TermLookup<'a> {
     }
 
     /// Counts documents that were looked at; fails when the time is over.
-    fn passed(&mut self, docs: usize) -> Result<()> {
-        self.since += docs;
-        if self.since < DOCS_BETWEEN_LOOKS {
+    fn check_deadline(&mut self, docs: usize) -> Result<()> {
+        self.docs_since_check += docs;
+        if self.docs_since_check < DOCS_PER_DEADLINE_CHECK {
             return Ok(());
         }
-        self.since = 0;
+        self.docs_since_check = 0;
         if (self.is_over)() { Err(IndexError::TimedOut) } else { Ok(()) }
     }
 }

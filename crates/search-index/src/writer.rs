@@ -185,7 +185,7 @@ impl VersionAdder<'_> {
         if !accents.is_empty() {
             document.add_text(fields.accents, &accents);
         }
-        document.add_text(fields.stems, self.stemming.terms_of(item.indexed, &accents));
+        document.add_text(fields.stems, self.stemming.document_terms(item.indexed, &accents));
         for (date, at) in dates {
             let at_ms = at.as_millisecond();
             document.add_i64(fields.date(*date), at_ms);

@@ -21,11 +21,11 @@ pub(super) struct VerificationAttempt {
     /// The hash that it is compared with; without one it is wrong, after the same time.
     pub(super) hash: Option<String>,
     /// Whether a right secret is enough.
-    pub(super) may_enter: bool,
+    pub(super) may_log_in: bool,
     pub(super) address: IpAddr,
     pub(super) subject: ThrottleSubject,
     /// What was decided of it where memory knew that it is wrong: it is counted already.
-    pub(super) counted: Option<ThrottleDecision>,
+    pub(super) counted_decision: Option<ThrottleDecision>,
 }
 
 /// What the memory of verified secrets says of an attempt.
@@ -38,7 +38,7 @@ pub(super) enum CachedVerdict {
 }
 
 impl CachedVerdict {
-    pub(super) fn counted(&self) -> Option<ThrottleDecision> {
+    pub(super) fn decision_counted(&self) -> Option<ThrottleDecision> {
         match self {
             Self::Nothing | Self::Right => None,
             Self::Wrong(decision) => Some(*decision),
@@ -77,7 +77,7 @@ impl AttemptEvaluation {
 
     /// Whether the secret is right and enough. Takes the time of a slow hash in any case.
     fn verify(&self) -> bool {
-        let VerificationAttempt { secret, hash, may_enter, .. } = &*self.attempt;
+        let VerificationAttempt { secret, hash, may_log_in: may_enter, .. } = &*self.attempt;
         self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_enter
     }
 
@@ -85,7 +85,7 @@ impl AttemptEvaluation {
     fn count(&self, fits: bool) -> EvaluationOutcome {
         let Self { auth, attempt, is_paced, now, runtime } = self;
         let evaluated = EvaluatedAttempt { fits, is_paced: *is_paced };
-        let decision = auth.inner.throttle.settle(&attempt.subject, evaluated, *now);
+        let decision = auth.inner.throttle.record_result(&attempt.subject, evaluated, *now);
         let is_counted = !fits && decision == ThrottleDecision::Evaluate;
         let store = || auth.store_failure(runtime, &attempt.subject, *now);
         EvaluationOutcome { decision, fits, stored: is_counted.then(store) }
@@ -102,14 +102,14 @@ struct EvaluationOutcome {
 
 impl Auth {
     /// Counts an attempt that memory knows as `right` or wrong.
-    pub(super) fn recall(
+    pub(super) fn count_cached(
         &self,
         right: Option<bool>,
         subject: &ThrottleSubject,
         now: Timestamp,
     ) -> CachedVerdict {
         let Some(right) = right else { return CachedVerdict::Nothing };
-        match self.inner.throttle.settle_known(subject, right, now) {
+        match self.inner.throttle.record_known_result(subject, right, now) {
             ThrottleDecision::Locked { .. } => CachedVerdict::Nothing,
             ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate if right => CachedVerdict::Right,
             decision @ (ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate) => CachedVerdict::Wrong(decision),
@@ -118,7 +118,7 @@ impl Auth {
 
     /// Makes one attempt, in its turn where its name is paced, and stores its failure.
     pub(super) async fn attempt(&self, attempt: VerificationAttempt, now: Timestamp) -> Result<AttemptOutcome> {
-        if let Some(decision) = attempt.counted {
+        if let Some(decision) = attempt.counted_decision {
             return self.refuse_counted(attempt, decision, now).await;
         }
         let attempt = Arc::new(attempt);
@@ -126,7 +126,7 @@ impl Auth {
         if let ThrottleDecision::Pace { key, overrun, has_failed } = outcome.decision {
             let paced = PacedAttempt { key, address: attempt.address, overrun, has_failed };
             outcome = match self.inner.pacer.reserve(paced, now) {
-                Ok(wait) => self.hash_in_turn(attempt, wait, now).await?,
+                Ok(wait) => self.hash_paced(attempt, wait, now).await?,
                 Err(wait_s) => return Ok(AttemptOutcome::Throttled { wait_s }),
             };
         }
@@ -136,7 +136,7 @@ impl Auth {
             ThrottleDecision::Pace { .. } => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
             ThrottleDecision::Evaluate if outcome.fits => Ok(AttemptOutcome::Right),
             ThrottleDecision::Evaluate => {
-                wait_for(outcome.stored).await;
+                await_stored(outcome.stored).await;
                 Ok(AttemptOutcome::Wrong)
             }
         }
@@ -150,7 +150,7 @@ impl Auth {
         decision: ThrottleDecision,
         now: Timestamp,
     ) -> Result<AttemptOutcome> {
-        wait_for(Some(self.store_failure(&Handle::current(), &attempt.subject, now))).await;
+        await_stored(Some(self.store_failure(&Handle::current(), &attempt.subject, now))).await;
         if let ThrottleDecision::Pace { key, overrun, has_failed } = decision {
             let paced = PacedAttempt { key, address: attempt.address, overrun, has_failed };
             match self.inner.pacer.reserve(paced, now) {
@@ -166,7 +166,7 @@ impl Auth {
     /// Compares a secret in its turn, which is after `wait`, also when its client hangs up before:
     /// else networks that hang up would take turn after turn and never fail. As many tasks are there
     /// as slots.
-    async fn hash_in_turn(
+    async fn hash_paced(
         &self,
         attempt: Arc<VerificationAttempt>,
         wait: Duration,
@@ -209,7 +209,7 @@ impl Auth {
     ) -> JoinHandle<()> {
         let (auth, throttle) = (self.clone(), &self.inner.throttle);
         let (keys, window) = (subject.keys(), throttle.window_start(now));
-        let must_bound = throttle.note_written();
+        let must_bound = throttle.record_write();
         let write = move |tx: &WriteTx<'_>| {
             if must_bound {
                 tx.sweep_failed_logins(window, SWEEP_ROWS)?;
@@ -226,7 +226,7 @@ impl Auth {
 }
 
 /// Waits until a failure is stored, so that other processes know of it when it is answered.
-async fn wait_for(stored: Option<JoinHandle<()>>) {
+async fn await_stored(stored: Option<JoinHandle<()>>) {
     if let Some(stored) = stored {
         // It fails only while the process ends.
         drop(stored.await);

@@ -50,7 +50,7 @@ pub struct AuthenticatedLogin {
 
 impl AuthenticatedLogin {
     /// Whether the user may still use the service and still has the password of this login.
-    pub fn is_good(&self, tx: &ReadTx<'_>) -> Result<bool, DbError> {
+    pub fn is_still_valid(&self, tx: &ReadTx<'_>) -> Result<bool, DbError> {
         let found = tx.find_user_by_name(&self.account.user.user_name)?;
         Ok(found.is_some_and(|(user, hash)| {
             user.id == self.account.user.id
@@ -102,15 +102,15 @@ impl Auth {
             return Ok(None);
         }
         let principal = |account| {
-            let principal = Principal::new(account, ScopeSet::of_key(), AuthMethod::Basic);
+            let principal = Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Basic);
             Some(Arc::new(principal))
         };
         let candidate = self.find_candidate(&request, now).await?;
-        let recalled = self.recall_login(&request, &candidate, now);
+        let recalled = self.count_cached_login(&request, &candidate, now);
         if let (CachedVerdict::Right, Some(user)) = (&recalled, &candidate.user) {
             return Ok(self.account(user.id).await?.and_then(principal));
         }
-        let counted = recalled.counted();
+        let counted = recalled.decision_counted();
         let outcome = record_metric(self.evaluate_login(&request, candidate, counted, now).await);
         self.record_login(&outcome, &request, now).await;
         match outcome? {
@@ -122,7 +122,7 @@ impl Auth {
 
     /// The user name that somebody means who typed `name` into a form: without spaces around it, and in
     /// lower case where only that is a user's. Programs send names as they are.
-    pub async fn name_meant(&self, name: &str) -> Result<String> {
+    pub async fn canonical_user_name(&self, name: &str) -> Result<String> {
         let typed = name.trim().to_owned();
         let lower = typed.to_lowercase();
         if typed == lower || typed.len() > USER_NAME_BYTES_MAX {
@@ -188,7 +188,7 @@ impl Auth {
         let found = self.inner.db.read(move |tx| tx.find_user_by_name(&name)).await;
         // A database that does not answer must not hide the attempt.
         let user = found.ok().flatten().map(|(user, _)| user);
-        audit::record(audit::login_event(action, user.as_ref()).ended(outcome));
+        audit::record(audit::login_event(action, user.as_ref()).with_outcome(outcome));
     }
 
     async fn check(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<LoginOutcome> {
@@ -223,14 +223,14 @@ impl Auth {
         let (user, password_hash) = (user.filter(|user| user.active), password_hash.flatten());
         let mut candidate = LoginCandidate { user, password_hash, subject };
         if let Some(cookie) = cookie
-            && self.is_issued_to(&cookie, &candidate, now).await?
+            && self.is_device_of(&cookie, &candidate, now).await?
         {
             candidate.subject = ThrottleSubject::of_device(cookie.device(), request.address);
         }
         Ok(candidate)
     }
 
-    async fn is_issued_to(
+    async fn is_device_of(
         &self,
         cookie: &DeviceCookie,
         candidate: &LoginCandidate,
@@ -248,7 +248,7 @@ impl Auth {
     }
 
     /// What this network's memory says of a login, which is counted if it is wrong.
-    fn recall_login(
+    fn count_cached_login(
         &self,
         request: &LoginRequest<'_>,
         candidate: &LoginCandidate,
@@ -258,7 +258,7 @@ impl Auth {
             return CachedVerdict::Nothing;
         };
         let (password, address) = (request.password, request.address);
-        self.recall(self.inner.verified.is_right(password, hash, address), subject, now)
+        self.count_cached(self.inner.verified.is_right(password, hash, address), subject, now)
     }
 
     async fn evaluate_login(
@@ -272,10 +272,10 @@ impl Auth {
         let attempt = VerificationAttempt {
             secret: request.password.to_owned(),
             hash: password_hash.clone(),
-            may_enter: user.is_some(),
+            may_log_in: user.is_some(),
             address: request.address,
             subject,
-            counted,
+            counted_decision: counted,
         };
         match self.attempt(attempt, now).await? {
             AttemptOutcome::Throttled { wait_s } => return Ok(LoginOutcome::Throttled(wait_s)),
@@ -335,17 +335,17 @@ impl Auth {
         let subject = ThrottleSubject::of_program(address);
         self.refuse_locked(&subject, now)?;
         let right = hash.and_then(|hash| self.inner.verified.is_right(secret, hash, address));
-        let recalled = self.recall(right, &subject, now);
+        let recalled = self.count_cached(right, &subject, now);
         if matches!(recalled, CachedVerdict::Right) {
             return Ok(true);
         }
         let attempt = VerificationAttempt {
             secret: secret.to_owned(),
             hash: hash.map(str::to_owned),
-            may_enter: true,
+            may_log_in: true,
             address,
             subject,
-            counted: recalled.counted(),
+            counted_decision: recalled.decision_counted(),
         };
         match self.attempt(attempt, now).await? {
             AttemptOutcome::Throttled { wait_s } => Err(throttled(wait_s)),

@@ -169,8 +169,8 @@ impl Auth {
     }
 
     /// Throttles by the failures that `limits` allow from now on; how passwords are hashed stays.
-    pub fn set_throttle(&self, limits: HashLimits) {
-        self.inner.throttle.set(limits.into());
+    pub fn set_throttle_limits(&self, limits: HashLimits) {
+        self.inner.throttle.set_limits(limits.into());
     }
 
     /// The window by which counters of failed logins are in force at `now`.
@@ -209,14 +209,14 @@ impl Auth {
             && known.changes == changes
             && known.expires.is_none_or(|expires| expires > now)
         {
-            self.note_use(&known.principal, now);
+            self.record_use(&known.principal, now);
             return Ok(Some(Arc::clone(&known.principal)));
         }
         let Some((principal, expires)) = self.resolve(credentials, now).await? else {
             return Ok(None);
         };
         let principal = Arc::new(principal);
-        self.note_use(&principal, now);
+        self.record_use(&principal, now);
         let resolved = ResolvedCaller { principal: Arc::clone(&principal), expires, changes };
         // A change that came meanwhile makes the entry old before it is used.
         self.inner.callers.insert(presented, Arc::new(resolved));
@@ -224,23 +224,23 @@ impl Auth {
     }
 
     /// Notes the use of a token or key.
-    fn note_use(&self, principal: &Principal, now: Timestamp) {
+    fn record_use(&self, principal: &Principal, now: Timestamp) {
         let credential = match principal.method() {
             AuthMethod::Bearer { family } => UsedCredential::Family(family),
             AuthMethod::ApiKey { key } => UsedCredential::Key(key),
             // Sessions are noted where they are looked up.
             AuthMethod::Session | AuthMethod::Basic | AuthMethod::Queue | AuthMethod::Operator => return,
         };
-        self.inner.uses.note(credential, now);
+        self.inner.uses.record(credential, now);
     }
 
     /// Writes when credentials were used since the last call. What cannot be written is lost: it is for
     /// people who look through their logins, and the next use is noted again.
     pub async fn write_uses(&self) -> Result<()> {
-        let uses = self.inner.uses.take();
+        let uses = self.inner.uses.drain();
         for part in uses.chunks(SWEEP_ROWS) {
             let part = part.to_vec();
-            self.inner.db.write(move |tx| tx.note_uses(&part)).await?;
+            self.inner.db.write(move |tx| tx.record_uses(&part)).await?;
         }
         Ok(())
     }
@@ -261,11 +261,11 @@ impl Auth {
             }
             PresentedCredentials::ApiKey(text) => {
                 let Some((user, key)) = self.key(text).await? else { return Ok(None) };
-                (user, ScopeSet::of_key(), AuthMethod::ApiKey { key }, None)
+                (user, ScopeSet::for_api_key(), AuthMethod::ApiKey { key }, None)
             }
             PresentedCredentials::Session(text) => {
                 let Some(session) = self.session(text, now).await? else { return Ok(None) };
-                (session.user, ScopeSet::of_session(), AuthMethod::Session, Some(session.expires))
+                (session.user, ScopeSet::for_session(), AuthMethod::Session, Some(session.expires))
             }
         };
         let Some(account) = self.account(user).await? else { return Ok(None) };
@@ -294,7 +294,7 @@ impl Auth {
         let session = self.cached(&self.inner.sessions, hash, read).await?;
         let session = session.filter(|session| session.expires > now);
         if session.is_some() {
-            self.inner.uses.note(UsedCredential::Session(hash), now);
+            self.inner.uses.record(UsedCredential::Session(hash), now);
         }
         Ok(session)
     }
@@ -354,7 +354,7 @@ impl Auth {
     /// The user `id`, if it is active, for work that it asked for and that is done later: with the
     /// rights that its keys have at that moment.
     pub async fn find_user(&self, id: UserId) -> Result<Option<Principal>> {
-        let principal = |account| Principal::new(account, ScopeSet::of_key(), AuthMethod::Queue);
+        let principal = |account| Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Queue);
         Ok(self.account(id).await?.map(principal))
     }
 
@@ -373,12 +373,12 @@ impl Auth {
     {
         let work = |tx: &WriteTx<'_>| write(tx).map(|outcome| (outcome, tx.account_changes()));
         let (outcome, changes) = self.inner.db.write(work).await?;
-        self.forget(&changes);
+        self.invalidate(&changes);
         Ok(outcome)
     }
 
     /// Forgets what changed.
-    pub fn forget(&self, changes: &[AccountChange]) {
+    pub fn invalidate(&self, changes: &[AccountChange]) {
         if changes.is_empty() {
             return;
         }

@@ -57,7 +57,7 @@ impl LoginPacer {
         let mut names = names.lock();
         if names.len() >= PACED_NAMES_MAX && !names.contains_key(&paced.key) {
             names.retain(|_, slots| {
-                forget_old(slots, now);
+                drop_expired(slots, now);
                 !slots.is_empty()
             });
             if names.len() >= PACED_NAMES_MAX {
@@ -65,7 +65,7 @@ impl LoginPacer {
             }
         }
         let slots = names.entry(paced.key).or_default();
-        forget_old(slots, now);
+        drop_expired(slots, now);
         let last = slots.iter().map(|slot| slot.at).max().unwrap_or(now).max(now);
         let at = last.checked_add(interval(paced.overrun)).map_err(|_| later())?;
         let wait = until(at, now);
@@ -82,7 +82,7 @@ impl LoginPacer {
 }
 
 /// Forgets slots that have no effect any more, also those of a clock that was set back since.
-fn forget_old(slots: &mut Vec<PacingSlot>, now: Timestamp) {
+fn drop_expired(slots: &mut Vec<PacingSlot>, now: Timestamp) {
     slots.retain(|slot| slot.at > now && until(slot.at, now) <= PACE_WAIT_MAX);
 }
 

@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{HASH_PATIENCE, HASH_REST, HASH_TURNS_MAX, HASHES_URGENT_MAX};
+use crate::runtime::limits::{HASH_QUIET_WAIT, HASH_PAUSE_FACTOR, HASH_QUIET_WAITS_MAX, HASHES_URGENT_MAX};
 use crate::runtime::telemetry;
 use model::network;
 
@@ -43,7 +43,7 @@ struct HashComparison<T, B, F, S> {
     begin: B,
     fits: F,
     /// Taken by whoever is first to come to a result.
-    end: Mutex<Option<(S, oneshot::Sender<T>)>>,
+    completion: Mutex<Option<(S, oneshot::Sender<T>)>>,
 }
 
 impl<T, B, F, S> HashComparison<T, B, F, S> {}
@@ -56,12 +56,12 @@ where
     S: FnOnce(bool) -> T + Send,
 {
     fn perform(&self) {
-        if self.end.lock().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
+        if self.completion.lock().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
             return;
         }
         let begun = (self.begin)();
         let fits = begun.is_none() && (self.fits)();
-        let Some((settle, sender)) = self.end.lock().take() else { return };
+        let Some((settle, sender)) = self.completion.lock().take() else { return };
         if begun.is_none() {
             metrics::counter!(telemetry::HASHES).increment(1);
         }
@@ -111,13 +111,13 @@ struct HashQueue {
 struct HashQueueState {
     waiting: VecDeque<Work>,
     /// Those who wait for a result, by their network: in the queue, or being hashed.
-    askers: HashMap<IpAddr, usize>,
+    waiting_by_network: HashMap<IpAddr, usize>,
     closed: bool,
 }
 
 impl HashQueue {
     /// The next work, once there is some; nothing when the queue is closed.
-    fn take(&self) -> Option<Work> {
+    fn pop(&self) -> Option<Work> {
         let mut state = self.state.lock();
         loop {
             if state.closed {
@@ -145,16 +145,16 @@ impl Drop for HashQueueCloser {
 struct AwaitedHash<'a> {
     queue: &'a HashQueue,
     work: Work,
-    asker: IpAddr,
+    network: IpAddr,
 }
 
 impl Drop for AwaitedHash<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.state.lock();
         state.waiting.retain(|other| !Arc::ptr_eq(other, &self.work));
-        match state.askers.get(&self.asker).copied().unwrap_or(0) {
-            0 | 1 => drop(state.askers.remove(&self.asker)),
-            more => drop(state.askers.insert(self.asker, more - 1)),
+        match state.waiting_by_network.get(&self.network).copied().unwrap_or(0) {
+            0 | 1 => drop(state.waiting_by_network.remove(&self.network)),
+            more => drop(state.waiting_by_network.insert(self.network, more - 1)),
         }
     }
 }
@@ -166,12 +166,12 @@ pub(super) struct HashingThreads {
     queue: Arc<HashQueueCloser>,
     queue_max: usize,
     /// How many of one network may wait for a result.
-    asker_max: usize,
+    per_network_max: usize,
     /// What has waited for long.
     urgent: SyncSender<Work>,
     /// What a password is compared with when there is no user of that name, so that the answer
     /// takes as long.
-    nobody: Arc<str>,
+    dummy_hash: Arc<str>,
 }
 
 impl HashingThreads {
@@ -187,20 +187,20 @@ impl HashingThreads {
         for index in 0..workers {
             let opened = Arc::clone(&opened);
             let name = format!("hash-{index}");
-            let started = thread::Builder::new().name(name).spawn(move || work_idly(&opened));
+            let started = thread::Builder::new().name(name).spawn(move || run_idle_worker(&opened));
             started.map_err(Error::internal)?;
         }
         let (urgent, waiting) = mpsc::sync_channel::<Work>(HASHES_URGENT_MAX);
         let started = thread::Builder::new().name("hash-urgent".to_owned());
-        started.spawn(move || work_urgently(&waiting)).map_err(Error::internal)?;
+        started.spawn(move || run_urgent_worker(&waiting)).map_err(Error::internal)?;
         let (queue, queue_max) = (Arc::new(HashQueueCloser(opened)), queue);
-        Ok(Self { hasher, queue, queue_max, asker_max, urgent, nobody })
+        Ok(Self { hasher, queue, queue_max, per_network_max: asker_max, urgent, dummy_hash: nobody })
     }
 
     /// Whether `hash` was made from `password`. Without a hash it never was, after the same time. Slow: for
     /// work on these threads.
     pub(super) fn verify(&self, password: &str, hash: Option<&str>) -> bool {
-        let matches = self.hasher.verify(password, hash.unwrap_or(&self.nobody));
+        let matches = self.hasher.verify(password, hash.unwrap_or(&self.dummy_hash));
         hash.is_some() && matches
     }
 
@@ -217,11 +217,11 @@ impl HashingThreads {
         settle: impl FnOnce(bool) -> T + Send + 'static,
     ) -> Result<T> {
         let (sender, mut receiver) = oneshot::channel();
-        let work: Work = Arc::new(HashComparison { begin, fits, end: Mutex::new(Some((settle, sender))) });
-        let awaited = self.put(work, network(address))?;
+        let work: Work = Arc::new(HashComparison { begin, fits, completion: Mutex::new(Some((settle, sender))) });
+        let awaited = self.enqueue(work, network(address))?;
         let mut is_urgent = false;
-        for _ in 0..HASH_TURNS_MAX {
-            if let Ok(result) = tokio::time::timeout(HASH_PATIENCE, &mut receiver).await {
+        for _ in 0..HASH_QUIET_WAITS_MAX {
+            if let Ok(result) = tokio::time::timeout(HASH_QUIET_WAIT, &mut receiver).await {
                 return result.map_err(|_| Error::internal("a hashing thread ended"));
             }
             is_urgent = is_urgent || self.urgent.try_send(Arc::clone(&awaited.work)).is_ok();
@@ -230,21 +230,21 @@ impl HashingThreads {
     }
 
     /// Puts work into the queue for as long as somebody waits for it.
-    fn put(&self, work: Work, asker: IpAddr) -> Result<AwaitedHash<'_>> {
+    fn enqueue(&self, work: Work, asker: IpAddr) -> Result<AwaitedHash<'_>> {
         let queue = self.queue.0.as_ref();
         let mut state = queue.state.lock();
-        if state.askers.get(&asker).is_some_and(|count| *count >= self.asker_max) {
+        if state.waiting_by_network.get(&asker).is_some_and(|count| *count >= self.per_network_max) {
             let message = "Too many logins from this address wait";
             return Err(Error::overloaded("client_logins", message));
         }
         if state.waiting.len() >= self.queue_max {
             return Err(overloaded());
         }
-        *state.askers.entry(asker).or_default() += 1;
+        *state.waiting_by_network.entry(asker).or_default() += 1;
         state.waiting.push_back(Arc::clone(&work));
         drop(state);
         queue.wake.notify_one();
-        Ok(AwaitedHash { queue, work, asker })
+        Ok(AwaitedHash { queue, work, network: asker })
     }
 }
 
@@ -252,7 +252,7 @@ fn overloaded() -> Error {
     Error::overloaded("logins", "Too many logins wait")
 }
 
-fn work_idly(queue: &HashQueue) {
+fn run_idle_worker(queue: &HashQueue) {
     // Only time that nobody else wants: a mere low priority still takes whole slices of a busy
     // core. Without it logins only compete harder.
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
@@ -260,20 +260,20 @@ fn work_idly(queue: &HashQueue) {
     if let Err(cause) = set_thread_priority_and_policy(thread, ThreadPriority::Min, idle) {
         tracing::warn!("hashing threads keep their priority: {cause}");
     }
-    while let Some(work) = queue.take() {
+    while let Some(work) = queue.pop() {
         perform(&work);
     }
 }
 
 /// The thread for what has waited: at most a sixteenth of a core.
-fn work_urgently(waiting: &Receiver<Work>) {
+fn run_urgent_worker(waiting: &Receiver<Work>) {
     // Nothing ever comes through here: waiting for it is the rest.
     let (_kept, rest) = mpsc::channel::<()>();
     while let Ok(work) = waiting.recv() {
         let watch = Stopwatch::start();
         perform(&work);
         drop(work);
-        if rest.recv_timeout(watch.elapsed() * HASH_REST).is_ok() {
+        if rest.recv_timeout(watch.elapsed() * HASH_PAUSE_FACTOR).is_ok() {
             return;
         }
     }
@@ -332,13 +332,13 @@ mod tests {
         let third = async {
             let refused = passwords.run(HOME, || None, || true, |fits| fits).await.unwrap_err();
             assert_eq!(refused.details()[0].error_code, "client_logins");
-            let kept = passwords.put(Arc::new(Nothing), other).map(|awaited| awaited.asker);
+            let kept = passwords.enqueue(Arc::new(Nothing), other).map(|awaited| awaited.network);
             assert_eq!(kept.ok(), Some(other), "another address has its own places");
             drop(go);
         };
         let (hung, waited, ()) = tokio::join!(hanging, waiting, third);
         assert_eq!((hung.unwrap(), waited.unwrap()), (false, true));
-        assert!(passwords.queue.0.state.lock().askers.is_empty());
+        assert!(passwords.queue.0.state.lock().waiting_by_network.is_empty());
     }
 
     struct Nothing;

@@ -73,7 +73,7 @@ impl Principal {
             service_account: true,
         };
         let account = Account { user, organization: None, agreements: Vec::new() };
-        Self::new(Arc::new(account), ScopeSet::of_key(), AuthMethod::Operator)
+        Self::new(Arc::new(account), ScopeSet::for_api_key(), AuthMethod::Operator)
     }
 
     /// The user with its organization and agreements.
@@ -145,7 +145,7 @@ impl Principal {
 
     /// Fails with `insufficient_scope` when the credentials do not carry `scope`.
     pub fn require_scope(&self, scope: Scope) -> Result<()> {
-        if self.scopes.has(scope) {
+        if self.scopes.contains(scope) {
             return Ok(());
         }
         Err(Error::insufficient_scope(scope.as_str()))
@@ -154,7 +154,7 @@ impl Principal {
     /// Whether the credentials carry the scopes of `permission`.
     #[must_use]
     pub fn allows(&self, permission: Permission) -> bool {
-        permission.scopes(self.scopes_enforced).iter().all(|scope| self.scopes.has(*scope))
+        permission.scopes(self.scopes_enforced).iter().all(|scope| self.scopes.contains(*scope))
     }
 
     /// Fails with `insufficient_scope`, naming the first scope that is missing, when the credentials
@@ -181,7 +181,7 @@ impl Principal {
     pub fn require_login(&self) -> Result<()> {
         match self.method {
             AuthMethod::Bearer { .. } | AuthMethod::Basic | AuthMethod::Session | AuthMethod::Operator => {
-                ScopeSet::of_key().iter().try_for_each(|scope| self.require_scope(scope))
+                ScopeSet::for_api_key().iter().try_for_each(|scope| self.require_scope(scope))
             }
             AuthMethod::ApiKey { .. } | AuthMethod::Queue => {
                 let message = "API keys are not supported here, log in instead";

@@ -24,7 +24,7 @@ impl RandomSecret {
 
     /// A new one that people copy: it does not begin with a sign, which a command line might take
     /// for a flag.
-    pub fn for_people() -> Result<Self> {
+    pub fn for_copying() -> Result<Self> {
         loop {
             let secret = Self::new()?;
             if secret.0.starts_with(|c: char| c.is_ascii_alphanumeric()) {

@@ -28,7 +28,7 @@ impl IdSigner {
             Ok(None) => Self::draw(db, name)?,
             // A node that only reads sends no mails and needs no keys of the archive: a key of its own
             // verifies none of their links.
-            Err(DbError::Secret(_)) if db.only_reads() => random_key()?,
+            Err(DbError::Secret(_)) if db.is_read_only() => random_key()?,
             Err(cause) => return Err(cause.into()),
         };
         let key = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;

@@ -68,7 +68,7 @@ async fn basic(auth: &Auth, password: &str, second: i64) -> Option<User> {
     let found = auth.find_basic("editor", password, [192, 0, 2, 1].into(), at(second)).await;
     let principal = found.unwrap()?;
     assert_eq!(principal.method(), AuthMethod::Basic);
-    assert!(principal.scopes().has(Scope::Roles) && !principal.scopes().has(Scope::Admin));
+    assert!(principal.scopes().contains(Scope::Roles) && !principal.scopes().contains(Scope::Admin));
     Some(principal.user().clone())
 }
 
@@ -170,7 +170,7 @@ fn a_device_cookie_opens_a_locked_name_until_the_password_changes() {
 fn a_name_that_fails_from_everywhere_is_slow_and_not_locked() {
     run(async {
         let (auth, _dir) = started();
-        auth.set_throttle(HashLimits { failures_per_user_total: 2, ..LIMITS });
+        auth.set_throttle_limits(HashLimits { failures_per_user_total: 2, ..LIMITS });
         for host in 2..4 {
             let address = [192, 0, 2, host].into();
             let refused = auth.login("editor", "wrong", address, at(0)).await.unwrap();
@@ -274,7 +274,7 @@ fn a_failure_is_stored_though_its_client_hung_up() {
 fn guesses_for_a_paced_name_count_where_the_right_secret_is_remembered() {
     run(async {
         let (auth, _dir) = started();
-        auth.set_throttle(HashLimits { failures_per_user_total: 1, ..LIMITS });
+        auth.set_throttle_limits(HashLimits { failures_per_user_total: 1, ..LIMITS });
         let elsewhere = [192, 0, 2, 2].into();
         let refused = auth.login("editor", "wrong", elsewhere, at(0)).await.unwrap();
         assert_eq!(refused, LoginOutcome::Refused);
@@ -296,7 +296,7 @@ fn guesses_for_a_paced_name_count_where_the_right_secret_is_remembered() {
 fn a_turn_is_taken_and_counted_though_its_client_hung_up() {
     run(async {
         let (auth, _dir) = started();
-        auth.set_throttle(HashLimits { failures_per_user_total: 1, ..LIMITS });
+        auth.set_throttle_limits(HashLimits { failures_per_user_total: 1, ..LIMITS });
         let elsewhere = [192, 0, 2, 2].into();
         let refused = auth.login("editor", "wrong", elsewhere, at(0)).await.unwrap();
         assert_eq!(refused, LoginOutcome::Refused);

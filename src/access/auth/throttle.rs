@@ -156,7 +156,7 @@ impl LoginThrottle {
     }
 
     /// Applies other limits from now on; what was counted stays.
-    pub(super) fn set(&self, limits: ThrottleLimits) {
+    pub(super) fn set_limits(&self, limits: ThrottleLimits) {
         self.limits.set(limits);
     }
 
@@ -169,7 +169,7 @@ impl LoginThrottle {
     /// Counts the result of an attempt that was evaluated, unless the attempt may not be answered
     /// any more: the failures of others that were evaluated meanwhile count, so that attempts side
     /// by side get no further than one after the other. `is_paced` says that it had its turn.
-    pub(super) fn settle(
+    pub(super) fn record_result(
         &self,
         subject: &ThrottleSubject,
         evaluated: EvaluatedAttempt,
@@ -191,7 +191,7 @@ impl LoginThrottle {
     /// Counts an attempt whose result is known before it is evaluated, unless it is locked out, and
     /// gives what was decided before it counted. A wrong one counts at once, whether it would have
     /// to wait for its turn or not: nothing that happens to it later makes it uncounted.
-    pub(super) fn settle_known(&self, subject: &ThrottleSubject, fits: bool, now: Timestamp) -> ThrottleDecision {
+    pub(super) fn record_known_result(&self, subject: &ThrottleSubject, fits: bool, now: Timestamp) -> ThrottleDecision {
         let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
         let is_locked = matches!(decision, ThrottleDecision::Locked { .. });
@@ -211,7 +211,7 @@ impl LoginThrottle {
             }
             let ours = counts.get(&row.key).filter(|ours| self.left(**ours, now).is_some());
             if ours.is_none_or(|ours| ours.failures < theirs.failures) {
-                self.make_room(&mut counts, now);
+                self.evict_for(&mut counts, now);
                 counts.insert(row.key, theirs);
             }
         }
@@ -228,7 +228,7 @@ impl LoginThrottle {
 
     /// Notes that a failure is written to the database. Gives whether it is time to look how many
     /// counters are there.
-    pub(super) fn note_written(&self) -> bool {
+    pub(super) fn record_write(&self) -> bool {
         self.written.fetch_add(1, Ordering::Relaxed).is_multiple_of(FAILED_LOGINS_BOUND_EVERY)
     }
 
@@ -261,7 +261,7 @@ impl LoginThrottle {
 
     /// Counts a failure. A later success says nothing about it, so it stays.
     fn count(&self, counts: &mut Counts, subject: &ThrottleSubject, now: Timestamp) {
-        self.make_room(counts, now);
+        self.evict_for(counts, now);
         for (key, _) in &subject.counters {
             let count = counts.entry(*key).or_insert(FailureCount { failures: 0, since: now });
             if self.left(*count, now).is_none() {
@@ -272,7 +272,7 @@ impl LoginThrottle {
     }
 
     /// Makes room for the counters of one attempt. What is forgotten here is still in the database.
-    fn make_room(&self, counts: &mut Counts, now: Timestamp) {
+    fn evict_for(&self, counts: &mut Counts, now: Timestamp) {
         let is_full = |counts: &Counts| counts.len() + COUNTERS_MAX > THROTTLE_KEYS_MAX;
         if is_full(counts) {
             counts.retain(|_, count| self.left(*count, now).is_some());
@@ -336,7 +336,7 @@ mod tests {
 
     fn fail(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> ThrottleDecision {
         let wrong = EvaluatedAttempt { fits: false, is_paced: false };
-        throttle.settle(subject, wrong, at(second))
+        throttle.record_result(subject, wrong, at(second))
     }
 
     fn locked(throttle: &LoginThrottle, subject: &ThrottleSubject, second: i64) -> Option<u64> {
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Evaluate);
         assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 });
         let right = EvaluatedAttempt { fits: true, is_paced: true };
-        let settled = throttle.settle(&here, right, at(1));
+        let settled = throttle.record_result(&here, right, at(1));
         assert_eq!(settled, ThrottleDecision::Locked { wait_s: LOCKED_LAST });
     }
 
@@ -386,7 +386,7 @@ mod tests {
         // Its result counts only when it had its turn.
         assert_eq!(fail(&throttle, &there, 1), paced(0, false));
         let had_its_turn = EvaluatedAttempt { fits: false, is_paced: true };
-        assert_eq!(throttle.settle(&there, had_its_turn, at(1)), ThrottleDecision::Evaluate);
+        assert_eq!(throttle.record_result(&there, had_its_turn, at(1)), ThrottleDecision::Evaluate);
         assert_eq!(throttle.decide(&there, at(1)), paced(1, true));
         assert_eq!(throttle.decide(&user("b", "198.51.100.1"), at(1)), ThrottleDecision::Evaluate);
         assert_eq!(throttle.decide(&there, at(60)), ThrottleDecision::Evaluate);
@@ -398,12 +398,12 @@ mod tests {
         fail(&throttle, &user("a", "198.51.100.1"), 0);
         let here = user("a", "192.0.2.1");
         let paced = |decision| matches!(decision, ThrottleDecision::Pace { .. });
-        assert!(paced(throttle.settle_known(&here, true, at(1))), "a right one counts nothing");
-        assert!(paced(throttle.settle_known(&here, false, at(1))));
-        assert!(paced(throttle.settle_known(&here, false, at(1))));
+        assert!(paced(throttle.record_known_result(&here, true, at(1))), "a right one counts nothing");
+        assert!(paced(throttle.record_known_result(&here, false, at(1))));
+        assert!(paced(throttle.record_known_result(&here, false, at(1))));
         let locked = ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 };
-        assert_eq!(throttle.settle_known(&here, true, at(1)), locked);
-        assert_eq!(throttle.settle_known(&here, false, at(1)), locked);
+        assert_eq!(throttle.record_known_result(&here, true, at(1)), locked);
+        assert_eq!(throttle.record_known_result(&here, false, at(1)), locked);
     }
 
     #[test]

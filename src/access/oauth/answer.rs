@@ -12,7 +12,7 @@ pub(super) enum ResponseMode {
 }
 
 /// Schemes that run what the address holds instead of going there.
-const SCHEMES_THAT_RUN: [&str; 5] = ["javascript", "data", "vbscript", "blob", "about"];
+const EXECUTABLE_SCHEMES: [&str; 5] = ["javascript", "data", "vbscript", "blob", "about"];
 
 /// Whether a registered redirect address can be answered to.
 ///
@@ -30,13 +30,13 @@ pub(super) fn is_usable(uri: &str) -> bool {
     let letters = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.bytes().all(letters)
-        && !SCHEMES_THAT_RUN.iter().any(|runs| scheme.eq_ignore_ascii_case(runs))
+        && !EXECUTABLE_SCHEMES.iter().any(|runs| scheme.eq_ignore_ascii_case(runs))
         && !rest.is_empty()
         && rest.bytes().all(allowed)
 }
 
 /// The address `uri` with `pairs`. A query that it has already stays as it is.
-pub(super) fn address(uri: &str, mode: ResponseMode, pairs: &[(&str, &str)]) -> String {
+pub(super) fn redirect_url(uri: &str, mode: ResponseMode, pairs: &[(&str, &str)]) -> String {
     let mut address = uri.to_owned();
     let mut separator = match mode {
         ResponseMode::Fragment => "#",
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn answers_keep_the_query_of_the_address() {
         let check = |uri, mode, expected: &str| {
-            assert_eq!(address(uri, mode, &[("a", "1 &"), ("b", "\r\n")]), expected);
+            assert_eq!(redirect_url(uri, mode, &[("a", "1 &"), ("b", "\r\n")]), expected);
         };
         check("https://c.test/cb", ResponseMode::Query, "https://c.test/cb?a=1%20%26&b=%0D%0A");
         check(

@@ -79,19 +79,19 @@ fn exposed(account: &Account, scopes: ScopeSet) -> Map<String, Value> {
         claims.extend(value.map(|value| (name.to_owned(), value)));
     };
     let text = |text: &Option<String>| text.clone().map(Value::from);
-    if scopes.has(Scope::Email) {
+    if scopes.contains(Scope::Email) {
         put("email", text(&user.email_address));
     }
-    if scopes.has(Scope::Roles) {
+    if scopes.contains(Scope::Roles) {
         put("roles", Some(user.roles.clone().into()));
     }
-    if scopes.has(Scope::User) {
+    if scopes.contains(Scope::User) {
         put("name", Some(user.display_name().into()));
         put("family_name", text(&user.last_name));
         put("given_name", text(&user.first_name));
         put("user_id", Some(user.id.0.into()));
     }
-    if scopes.has(Scope::Customer) {
+    if scopes.contains(Scope::Customer) {
         let organization = account.organization.as_ref();
         put("customer_id", user.organization.map(|id| id.0.into()));
         put("customer_name", organization.and_then(|one| text(&one.name)));

@@ -94,10 +94,10 @@ fn record(client: Option<&OAuthClient>, verified: Result<&bool, &Error>, now: Ti
         }
         Ok(true) | Err(_) => return,
     };
-    let event = audit::event(action).ended(AuditOutcome::Refused);
+    let event = audit::event(action).with_outcome(AuditOutcome::Refused);
     audit::record(match client {
-        Some(client) => event.about(ObjectKind::Client, &client.client_id),
-        None => event.with("no such client"),
+        Some(client) => event.with_object(ObjectKind::Client, &client.client_id),
+        None => event.with_detail("no such client"),
     });
 }
 

@@ -67,7 +67,7 @@ pub(super) enum RevocationOutcome {
     /// There is none.
     Unknown,
     /// It was issued to another client.
-    OfAnother,
+    ForeignClient,
 }
 
 /// What has to come with a code.
@@ -134,7 +134,7 @@ pub(super) fn redeem(
     let Some(account) = active(tx, &code.family)? else {
         return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
-    tx.use_code(hash, now)?;
+    tx.mark_code_used(hash, now)?;
     let scopes = code.family.scopes;
     tokens.write(tx, &code.family, scopes)?;
     let (auth_time, nonce) = (code.family.auth_time, code.nonce);
@@ -172,13 +172,13 @@ pub(super) fn refresh(
         return Ok(ExchangeOutcome::Refused("the grant has ended, the user has to log in again"));
     }
     let scopes = asked.unwrap_or(family.scopes);
-    if !scopes.is_within(family.scopes) {
+    if !scopes.is_subset(family.scopes) {
         return Ok(ExchangeOutcome::TooWide);
     }
     let Some(account) = active(tx, &family)? else {
         return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
-    tx.use_refresh_token(hash, now)?;
+    tx.mark_refresh_token_used(hash, now)?;
     tx.end_access_tokens(family.id, now)?;
     tokens.write(tx, &family, scopes)?;
     let auth_time = family.auth_time;
@@ -193,7 +193,7 @@ pub(super) fn open(
     tokens: &NewTokens,
     now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
-    if !entered.is_good(&tx.as_read())? {
+    if !entered.is_still_valid(&tx.as_read())? {
         return Ok(ExchangeOutcome::Refused("user name or password are wrong"));
     }
     let id = tx.open_family(new, now)?;
@@ -225,14 +225,14 @@ pub(super) fn revoke(
 ) -> Result<RevocationOutcome, DbError> {
     if let Some(token) = tx.as_read().find_refresh_token(hash)? {
         if token.family.client_id != client.client_id {
-            return Ok(RevocationOutcome::OfAnother);
+            return Ok(RevocationOutcome::ForeignClient);
         }
         tx.end_family(token.family.id, now)?;
         return Ok(RevocationOutcome::Ended(token.family.user));
     }
     if let Some(token) = tx.as_read().find_access_token(hash)? {
         if token.client_id != client.client_id {
-            return Ok(RevocationOutcome::OfAnother);
+            return Ok(RevocationOutcome::ForeignClient);
         }
         tx.end_access_token(hash, now)?;
         return Ok(RevocationOutcome::Ended(token.user));

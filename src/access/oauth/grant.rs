@@ -228,7 +228,7 @@ async fn log_in(
 ) -> Result<(AuthenticatedLogin, ScopeSet), TokenError> {
     let (user_name, password) = (required(form, "username")?, required(form, "password")?);
     let scopes = scopes(form)?.unwrap_or_default();
-    if !scopes.has(Scope::Roles) {
+    if !scopes.contains(Scope::Roles) {
         return refuse(OAuthErrorCode::InvalidScope, "scope does not include roles");
     }
     match inner.auth.login(user_name, password, address, now).await? {
@@ -260,7 +260,7 @@ async fn open(
 /// The event of tokens that `client` asks for.
 fn issued(client: &OAuthClient, grant: GrantType) -> AuditEvent {
     let event = audit::event(AuditAction::TokenIssued);
-    event.about(ObjectKind::Client, &client.client_id).with(grant.as_str())
+    event.with_object(ObjectKind::Client, &client.client_id).with_detail(grant.as_str())
 }
 
 /// Records how an exchange ended. What anybody can make up leaves no row: it would let a flood of
@@ -269,15 +269,15 @@ fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Res
     let event = match outcome {
         ExchangeOutcome::Unknown(_) => return Ok(()),
         ExchangeOutcome::Granted(granted) => event.by_user(&granted.account.user),
-        ExchangeOutcome::Refused(reason) => event.ended(audit::AuditOutcome::Refused).with(reason),
+        ExchangeOutcome::Refused(reason) => event.with_outcome(audit::AuditOutcome::Refused).with_detail(reason),
         ExchangeOutcome::TooWide => {
-            event.ended(audit::AuditOutcome::Refused).with("scope is more than was granted before")
+            event.with_outcome(audit::AuditOutcome::Refused).with_detail("scope is more than was granted before")
         }
         ExchangeOutcome::Reused(user, reason) => {
             let user = tx.as_read().find_user(*user)?;
             let event = AuditEvent { action: AuditAction::TokenReused, ..event };
             let event = user.iter().fold(event, |event, user| event.by_user(user));
-            event.ended(audit::AuditOutcome::Refused).with(reason)
+            event.with_outcome(audit::AuditOutcome::Refused).with_detail(reason)
         }
     };
     tx.write_audit(&event)
@@ -296,7 +296,7 @@ pub(super) async fn revoke(
     let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
     audit::note_client(&client.client_id, client.secret.is_some());
     let hash = ContentHash::of(required(form, "token")?.as_bytes());
-    let event = audit::event(AuditAction::TokenRevoked).about(ObjectKind::Client, &client.client_id);
+    let event = audit::event(AuditAction::TokenRevoked).with_object(ObjectKind::Client, &client.client_id);
     let work = move |tx: &WriteTx<'_>| {
         let revoked = exchange::revoke(tx, &hash, &client, now)?;
         if let RevocationOutcome::Ended(user) = &revoked {
@@ -307,7 +307,7 @@ pub(super) async fn revoke(
     };
     match inner.auth.write(work).await? {
         RevocationOutcome::Ended(_) | RevocationOutcome::Unknown => Ok(()),
-        RevocationOutcome::OfAnother => {
+        RevocationOutcome::ForeignClient => {
             refuse(OAuthErrorCode::InvalidGrant, "the token was issued to another client")
         }
     }

@@ -33,7 +33,7 @@ impl SigningKeySet {
     /// once more: of two processes that start at the same time one keeps its key, both use it.
     pub(super) fn load(db: &Db, now: Timestamp) -> Result<Self> {
         let mut keys = match db.read_blocking(|tx| tx.list_signing_keys()) {
-            Err(DbError::Secret(_)) if db.only_reads() => {
+            Err(DbError::Secret(_)) if db.is_read_only() => {
                 return Ok(Self { kid: String::new(), signing: None, published: Vec::new() });
             }
             found => found?,

@@ -176,7 +176,7 @@ impl OAuth {
             tx.find_consent(user, &client_id, kind)
         };
         let given = self.inner.auth.db().read(read).await?;
-        Ok(request.scopes.is_within(given))
+        Ok(request.scopes.is_subset(given))
     }
 
     /// Writes that the user lets the client have what it asks for.
@@ -187,7 +187,7 @@ impl OAuth {
         now: Timestamp,
     ) -> Result<()> {
         let event =
-            audit::event(AuditAction::ConsentGiven).about(ObjectKind::Consent, &request.client_id);
+            audit::event(AuditAction::ConsentGiven).with_object(ObjectKind::Consent, &request.client_id);
         let new = NewConsent {
             user,
             client_id: request.client_id.clone(),
@@ -196,7 +196,7 @@ impl OAuth {
         };
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             tx.write_consent(&new, now)?;
-            tx.write_audit(&event.with(new.scopes))
+            tx.write_audit(&event.with_detail(new.scopes))
         };
         Ok(self.inner.auth.write(write).await?)
     }
@@ -275,8 +275,8 @@ impl OAuth {
         let access = RandomSecret::new()?;
         let token = request.response_type.has_token().then(|| access.hash());
         let event = audit::event(AuditAction::TokenIssued)
-            .about(ObjectKind::Client, &request.client_id)
-            .with("implicit");
+            .with_object(ObjectKind::Client, &request.client_id)
+            .with_detail("implicit");
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let found = logged_in(tx, &session, new_family.user, now)?;
             let Some((auth_time, hash)) = found.zip(token) else { return Ok(found) };
@@ -392,10 +392,10 @@ impl OAuth {
         audit::note_caller(&entered.account, CredentialKind::Password, CredentialId::None);
         let entered = entered.clone();
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-            let is_good = entered.is_good(&tx.as_read())?;
+            let is_good = entered.is_still_valid(&tx.as_read())?;
             if is_good {
                 tx.write_session(&hash, &session)?;
-                if tx.see_browser(user, &browser, BROWSERS_MAX, now)? {
+                if tx.record_browser(user, &browser, BROWSERS_MAX, now)? {
                     let LoginOrigin { browser, address } = session.from;
                     let content = MessageContent::NewBrowser { browser, address };
                     let message = NewMessage::about_account(user, content);

@@ -175,7 +175,7 @@ fn used_refresh_tokens_are_remembered_up_to_a_number() {
         let family = tx.as_read().find_refresh_token(&hash)?.unwrap().family.id;
         for second in 0..=USED_REFRESH_TOKENS_MAX + 10 {
             let now = super::test_service::at(i64::try_from(second).unwrap());
-            tx.use_refresh_token(&model::ContentHash::of(token.as_bytes()), now)?;
+            tx.mark_refresh_token_used(&model::ContentHash::of(token.as_bytes()), now)?;
             token = format!("token {second}");
             tx.write_refresh_token(&model::ContentHash::of(token.as_bytes()), family, now)?;
         }

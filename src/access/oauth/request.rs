@@ -366,7 +366,7 @@ impl AuthorizationRequest {
             pairs.push(("state", state));
         }
         pairs.push(("iss", issuer));
-        answer::address(&self.redirect_uri, self.mode, &pairs)
+        answer::redirect_url(&self.redirect_uri, self.mode, &pairs)
     }
 
     /// The redirect address with an error.
@@ -381,7 +381,7 @@ impl AuthorizationRequest {
 fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal> {
     let scopes = ScopeSet::parse(parameters.find("scope").unwrap_or_default());
     match scopes {
-        Ok(scopes) if scopes.is_empty() => Ok(ScopeSet::of(&[Scope::Roles])),
+        Ok(scopes) if scopes.is_empty() => Ok(ScopeSet::from_scopes(&[Scope::Roles])),
         Ok(scopes) => Ok(scopes),
         Err(why) => refuse(OAuthErrorCode::InvalidScope, why.to_string()),
     }

@@ -301,7 +301,7 @@ fn a_failing_database_fails_the_revocation_loudly() {
 #[test]
 fn what_ended_is_logged_for_other_processes() {
     let service = OAuthFixture::new();
-    let mut follower = service.auth.db().follower().unwrap();
+    let mut follower = service.auth.db().log_follower().unwrap();
     let set = service.log_in(0);
     let hash = ContentHash::of(set.access_token.as_bytes());
     let code = service.code();

@@ -62,7 +62,7 @@ pub enum CoverageDecision {
 
 impl CoverageDecision {
     /// Fails with `order_required` where nothing is delivered yet.
-    pub fn granted(self) -> Result<()> {
+    pub fn require_delivery(self) -> Result<()> {
         let Self::OrderRequired(agreement) = self else { return Ok(()) };
         let message = format!("Agreement {agreement} delivers what was ordered and approved");
         Err(Error::forbidden("order_required", message))
@@ -96,7 +96,7 @@ impl Orders {
     }
 
     /// Forgets what was bought: the database lost rows that were read.
-    pub fn forget_everything(&self) {
+    pub fn clear_cache(&self) {
         self.inner.bought.invalidate_all();
     }
 
@@ -134,8 +134,8 @@ impl Orders {
         }
         let wish = PurchaseRequest::new(principal, item, &covering, agr, now);
         let own = Arc::clone(&wish);
-        let wished = self.inner.db.read(move |tx| own.look(tx)).await?;
-        self.settle(&wish, &wished)
+        let wished = self.inner.db.read(move |tx| own.preview(tx)).await?;
+        self.cache_and_decide(&wish, &wished)
     }
 
     /// Whether `principal` may have `item` under a subscription.
@@ -179,7 +179,7 @@ impl Orders {
         }
         let wish = PurchaseRequest::new(principal, item, &covering, agr, now);
         let own = Arc::clone(&wish);
-        let looked = self.inner.db.read(move |tx| own.look(tx)).await.map_err(unrecorded)?;
+        let looked = self.inner.db.read(move |tx| own.preview(tx)).await.map_err(unrecorded)?;
         let wished = if looked.is_recorded() {
             looked
         } else {
@@ -187,7 +187,7 @@ impl Orders {
             // What was read may be old by now: the transaction decides anew.
             self.write(move |tx| own.record(tx)).await.map_err(unrecorded)?
         };
-        self.settle(&wish, &wished)?.granted()
+        self.cache_and_decide(&wish, &wished)?.require_delivery()
     }
 
     async fn write<T, F>(&self, write: F) -> Result<T, DbError>
@@ -210,7 +210,7 @@ impl Orders {
     }
 
     /// Keeps in memory what was bought, and says what the caller gets.
-    fn settle(&self, wish: &PurchaseRequest, wished: &PurchaseOutcome) -> Result<CoverageDecision> {
+    fn cache_and_decide(&self, wish: &PurchaseRequest, wished: &PurchaseOutcome) -> Result<CoverageDecision> {
         match *wished {
             PurchaseOutcome::Bought { organization, agreement, until } => {
                 let key = (organization, agreement, wish.item().clone());
@@ -268,7 +268,7 @@ fn unrecorded(cause: DbError) -> Error {
     if matches!(cause, DbError::ReadsOnly) {
         return cause.into();
     }
-    Error::new(ErrorKind::Unavailable, "The purchase cannot be recorded now").because(cause)
+    Error::new(ErrorKind::Unavailable, "The purchase cannot be recorded now").with_source(cause)
 }
 
 #[cfg(test)]

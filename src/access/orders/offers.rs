@@ -49,7 +49,7 @@ impl Orders {
         let offers = self.db().read(move |tx| {
             let mut offers = Vec::with_capacity(wishes.len());
             for wish in wishes {
-                let state = match wish.look(tx)? {
+                let state = match wish.preview(tx)? {
                     PurchaseOutcome::Bought { until, .. } => OfferState::Bought(until),
                     PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => OfferState::Available,
                     PurchaseOutcome::Order { recorded, .. } => OfferState::Order(recorded),

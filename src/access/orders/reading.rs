@@ -54,7 +54,7 @@ impl Orders {
             return Ok(may);
         }
         let keys: Vec<ItemKey> = places.iter().map(|place| items[*place].key.clone()).collect();
-        let of = OrderVisibility::of(principal).widest();
+        let of = OrderVisibility::of(principal).all_visible();
         let read = move |tx: &ReadTx<'_>| {
             keys.iter().map(|key| tx.has_delivering_order(of, key, None, now)).collect()
         };
@@ -82,7 +82,7 @@ impl Orders {
         if principal.method() == AuthMethod::Operator {
             return Ok(true);
         }
-        let (of, item) = (OrderVisibility::of(principal).widest(), item.key.clone());
+        let (of, item) = (OrderVisibility::of(principal).all_visible(), item.key.clone());
         let read = move |tx: &ReadTx<'_>| tx.has_delivering_order(of, &item, agr, now);
         Ok(self.inner.db.read(read).await?)
     }

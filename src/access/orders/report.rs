@@ -58,8 +58,8 @@ struct ReportTransaction {
 /// the token lacks the scope `admin`.
 #[derive(Clone, Copy)]
 pub(super) struct OrderVisibility {
-    own: OrdersOf,
-    all: Option<OrdersOf>,
+    own_orders: OrdersOf,
+    organization_orders: Option<OrdersOf>,
 }
 
 impl OrderVisibility {
@@ -70,22 +70,22 @@ impl OrderVisibility {
         let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
         let all = user.organization.filter(|_| sees_all);
         let own = OrdersOf::User { id: user.id, organization };
-        Self { own, all: all.map(OrdersOf::Organization) }
+        Self { own_orders: own, organization_orders: all.map(OrdersOf::Organization) }
     }
 
     /// All the orders that the caller sees.
-    pub(super) fn widest(self) -> OrdersOf {
-        self.all.unwrap_or(self.own)
+    pub(super) fn all_visible(self) -> OrdersOf {
+        self.organization_orders.unwrap_or(self.own_orders)
     }
 
-    fn sees(self, order: &Order) -> bool {
+    fn is_visible(self, order: &Order) -> bool {
         let is_of = |owner| match owner {
             OrdersOf::User { id, organization } => {
                 order.user == id && order.organization == organization
             }
             OrdersOf::Organization(id) => order.organization == id,
         };
-        is_of(self.own) || self.all.is_some_and(is_of)
+        is_of(self.own_orders) || self.organization_orders.is_some_and(is_of)
     }
 }
 
@@ -99,7 +99,7 @@ impl Orders {
         size: usize,
         status: OrderStatus,
     ) -> Result<Vec<Order>> {
-        let (of, size) = (OrderVisibility::of(principal).widest(), size.min(ORDERS_LISTED_MAX));
+        let (of, size) = (OrderVisibility::of(principal).all_visible(), size.min(ORDERS_LISTED_MAX));
         Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
     }
 
@@ -109,7 +109,7 @@ impl Orders {
     pub async fn load(&self, principal: &Principal, id: OrderId) -> Result<Order> {
         let owner = OrderVisibility::of(principal);
         let found = self.inner.db.read(move |tx| tx.find_order(id)).await?;
-        found.filter(|order| owner.sees(order)).ok_or_else(|| missing(id))
+        found.filter(|order| owner.is_visible(order)).ok_or_else(|| missing(id))
     }
 
     /// Reports the order `id`, once.
@@ -129,7 +129,7 @@ impl Orders {
         let (owner, agreements) = (OrderVisibility::of(principal), principal.agreements().to_vec());
         let is_admin = principal.user().access.admin;
         let action = if report.approve { AuditAction::OrderReported } else { AuditAction::OrderRefused };
-        let event = audit::event(action).about(ObjectKind::Order, id);
+        let event = audit::event(action).with_object(ObjectKind::Order, id);
         let reporting = ReportTransaction { id, report, owner, is_admin, agreements, event, now };
         self.inner.db.write(move |tx| reporting.record(tx)).await?
     }
@@ -140,7 +140,7 @@ impl Orders {
         principal: &Principal,
         item: &ItemKey,
     ) -> Result<Vec<String>> {
-        let (of, item) = (OrderVisibility::of(principal).widest(), item.clone());
+        let (of, item) = (OrderVisibility::of(principal).all_visible(), item.clone());
         let products = self.inner.db.read(move |tx| tx.list_products_to_report(of, &item)).await?;
         Ok(products.into_iter().map(|product| product.code).collect())
     }
@@ -172,16 +172,16 @@ impl ReportTransaction {
     /// Runs in one transaction; what it refuses, it refuses before it changes the order.
     fn record(self, tx: &WriteTx<'_>) -> Result<Result<Order>, DbError> {
         let id = self.id;
-        let found = tx.as_read().find_order(id)?.filter(|order| self.owner.sees(order));
+        let found = tx.as_read().find_order(id)?.filter(|order| self.owner.is_visible(order));
         let Some(order) = found else { return Ok(Err(missing(id))) };
         if order.reported.is_some() {
             let message = format!("order {id} is already reported");
-            return Ok(Err(Error::at("path", "id", "order_already_reported", message)));
+            return Ok(Err(Error::invalid_with_code("path", "id", "order_already_reported", message)));
         }
         if self.report.approve && !self.may_approve(order.agreement.approver) {
             let message =
                 "Only administrators of the organization approve orders of this agreement";
-            let refused = self.event.clone().ended(AuditOutcome::Refused).with("admin_required");
+            let refused = self.event.clone().with_outcome(AuditOutcome::Refused).with_detail("admin_required");
             tx.write_audit(&refused)?;
             return Ok(Err(Error::forbidden("admin_required", message)));
         }
@@ -197,7 +197,7 @@ impl ReportTransaction {
         };
         let reported = UsageReport { approved, license, invoice_text, at: self.now, until };
         tx.report_order(id, &reported)?;
-        tx.write_audit(&self.event.clone().with(detail))?;
+        tx.write_audit(&self.event.clone().with_detail(detail))?;
         Ok(tx.as_read().find_order(id)?.ok_or_else(|| missing(id)))
     }
 
@@ -228,7 +228,7 @@ impl ReportTransaction {
         let found = licenses.into_iter().find(|license| license.uuid == uuid);
         Ok(found.map(Some).ok_or_else(|| {
             let message = format!("license {uuid} is not in the pricelist of {}", order.item);
-            Error::at("body", "license.uuid", "license_not_applicable", message)
+            Error::invalid_with_code("body", "license.uuid", "license_not_applicable", message)
         }))
     }
 }

@@ -18,9 +18,9 @@ use model::account::AgreementId;
 pub(super) type Taken = HashMap<AgreementId, u32>;
 
 /// What the wishes mean one after the other, none of which is recorded.
-fn look(wishes: &[Arc<PurchaseRequest>], tx: &ReadTx<'_>) -> Result<Vec<PurchaseOutcome>, DbError> {
+fn preview_all(wishes: &[Arc<PurchaseRequest>], tx: &ReadTx<'_>) -> Result<Vec<PurchaseOutcome>, DbError> {
     let mut taken = Taken::new();
-    wishes.iter().map(|wish| wish.look_behind(tx, &mut taken)).collect()
+    wishes.iter().map(|wish| wish.preview_after(tx, &mut taken)).collect()
 }
 
 impl Orders {
@@ -37,7 +37,7 @@ impl Orders {
     ) -> Result<Vec<Result<CoverageDecision>>> {
         let (mut decisions, mut places, mut wishes) = (Vec::new(), Vec::new(), Vec::new());
         for (place, item) in items.iter().enumerate() {
-            match self.wish(principal, *item, agr, now).await {
+            match self.purchase_request(principal, *item, agr, now).await {
                 Ok(None | Some((_, true))) => decisions.push(Ok(CoverageDecision::Delivers)),
                 Err(refused) => decisions.push(Err(refused)),
                 Ok(Some((wish, false))) => {
@@ -52,9 +52,9 @@ impl Orders {
             return Ok(decisions);
         }
         let looked = wishes.clone();
-        let wished = self.inner.db.read(move |tx| look(&looked, tx)).await?;
+        let wished = self.inner.db.read(move |tx| preview_all(&looked, tx)).await?;
         for ((place, wish), wished) in places.into_iter().zip(&wishes).zip(&wished) {
-            decisions[place] = self.settle(wish, wished);
+            decisions[place] = self.cache_and_decide(wish, wished);
         }
         Ok(decisions)
     }
@@ -72,25 +72,25 @@ impl Orders {
     ) -> Result<()> {
         let mut wishes = Vec::new();
         for item in items {
-            wishes.extend(self.wish(principal, *item, agr, now).await?.map(|(wish, _)| wish));
+            wishes.extend(self.purchase_request(principal, *item, agr, now).await?.map(|(wish, _)| wish));
         }
         if wishes.is_empty() {
             return Ok(());
         }
         let looked = wishes.clone();
-        let wished = self.write(move |tx| record(&looked, tx)).await.map_err(unrecorded)?;
+        let wished = self.write(move |tx| record_all(&looked, tx)).await.map_err(unrecorded)?;
         // Some only would have been bought where one is refused, so none is remembered then.
-        if let Some(place) = wished.iter().position(|one| !delivers(one)) {
-            return self.settle(&wishes[place], &wished[place])?.granted();
+        if let Some(place) = wished.iter().position(|one| !all_deliver(one)) {
+            return self.cache_and_decide(&wishes[place], &wished[place])?.require_delivery();
         }
         for (wish, wished) in wishes.iter().zip(&wished) {
-            self.settle(wish, wished)?;
+            self.cache_and_decide(wish, wished)?;
         }
         Ok(())
     }
 
     /// The wish for `item` where a row may have to be written, with whether it delivers in any case.
-    async fn wish(
+    async fn purchase_request(
         &self,
         principal: &Principal,
         item: ItemFacts<'_>,
@@ -115,7 +115,7 @@ impl Orders {
     }
 }
 
-fn delivers(wished: &PurchaseOutcome) -> bool {
+fn all_deliver(wished: &PurchaseOutcome) -> bool {
     match wished {
         PurchaseOutcome::Bought { .. } | PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => true,
         PurchaseOutcome::Order { .. } | PurchaseOutcome::Exhausted => false,
@@ -123,9 +123,9 @@ fn delivers(wished: &PurchaseOutcome) -> bool {
 }
 
 /// Records all wishes if all of them deliver; what they mean.
-fn record(wishes: &[Arc<PurchaseRequest>], tx: &WriteTx<'_>) -> Result<Vec<PurchaseOutcome>, DbError> {
-    let looked = look(wishes, &tx.as_read())?;
-    if !looked.iter().all(delivers) {
+fn record_all(wishes: &[Arc<PurchaseRequest>], tx: &WriteTx<'_>) -> Result<Vec<PurchaseOutcome>, DbError> {
+    let looked = preview_all(wishes, &tx.as_read())?;
+    if !looked.iter().all(all_deliver) {
         return Ok(looked);
     }
     wishes.iter().map(|wish| wish.record(tx)).collect()

@@ -31,7 +31,7 @@ async fn checked(
 ) -> Vec<String> {
     let (items, agr) = (items(indexes), agr.map(AgreementId));
     let found = orders.check_all(user, &facts(&items), agr, start()).await.unwrap();
-    found.into_iter().map(|one| word(one.and_then(CoverageDecision::granted))).collect()
+    found.into_iter().map(|one| word(one.and_then(CoverageDecision::require_delivery))).collect()
 }
 
 async fn purchased(

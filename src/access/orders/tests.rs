@@ -54,7 +54,7 @@ async fn check(
 ) -> End {
     let agr = agr.map(AgreementId);
     let decision = with_item(item, async |facts| orders.check(principal, facts, agr, now).await);
-    end(decision.await.and_then(CoverageDecision::granted))
+    end(decision.await.and_then(CoverageDecision::require_delivery))
 }
 
 #[derive(Clone, Debug)]

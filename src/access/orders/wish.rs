@@ -30,7 +30,7 @@ pub(super) struct PurchaseRequest {
     /// In the order in which they are used.
     agreements: Vec<Agreement>,
     /// The orders that the caller sees.
-    own: OrdersOf,
+    own_orders: OrdersOf,
     /// The agreement that the caller names, if it names one.
     agr: Option<AgreementId>,
     /// What the audit log says of it, by the caller of the request.
@@ -96,7 +96,7 @@ impl PurchaseRequest {
             byline: text("byline"),
             source: text("source"),
             agreements: covering.iter().copied().cloned().collect(),
-            own: OrderVisibility::of(principal).widest(),
+            own_orders: OrderVisibility::of(principal).all_visible(),
             agr,
             event: audit::event(AuditAction::OrderCreated).by_user(principal.user()),
             now,
@@ -112,12 +112,12 @@ impl PurchaseRequest {
     }
 
     /// What the wish means at this state of the database.
-    pub(super) fn look(&self, tx: &ReadTx<'_>) -> Result<PurchaseOutcome, DbError> {
-        self.look_behind(tx, &mut Taken::new())
+    pub(super) fn preview(&self, tx: &ReadTx<'_>) -> Result<PurchaseOutcome, DbError> {
+        self.preview_after(tx, &mut Taken::new())
     }
 
     /// The same once `taken` was taken from prepaid agreements; adds what this wish takes.
-    pub(super) fn look_behind(
+    pub(super) fn preview_after(
         &self,
         tx: &ReadTx<'_>,
         taken: &mut Taken,
@@ -128,7 +128,7 @@ impl PurchaseRequest {
             one.remaining = one.remaining.saturating_sub(gone);
         }
         let chosen = choose(&candidates);
-        if self.is_owned_beside(&chosen, tx)? {
+        if self.is_owned_elsewhere(&chosen, tx)? {
             return Ok(PurchaseOutcome::Owned);
         }
         Ok(match chosen {
@@ -150,7 +150,7 @@ impl PurchaseRequest {
     pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<PurchaseOutcome, DbError> {
         let candidates = self.candidates(&tx.as_read())?;
         let chosen = choose(&candidates);
-        if self.is_owned_beside(&chosen, &tx.as_read())? {
+        if self.is_owned_elsewhere(&chosen, &tx.as_read())? {
             return Ok(PurchaseOutcome::Owned);
         }
         match chosen {
@@ -181,7 +181,7 @@ impl PurchaseRequest {
     /// Whether an order that the caller sees still delivers the item, so that what `chosen` would
     /// take or order is not needed: the agreement of that order may have ended. A Subscription costs
     /// nothing more, and its downloads are recorded.
-    fn is_owned_beside(&self, chosen: &AgreementChoice<'_>, tx: &ReadTx<'_>) -> Result<bool, DbError> {
+    fn is_owned_elsewhere(&self, chosen: &AgreementChoice<'_>, tx: &ReadTx<'_>) -> Result<bool, DbError> {
         match chosen {
             AgreementChoice::Free(..) => return Ok(false),
             AgreementChoice::Buy(agreement) if agreement.kind == AgreementType::Subscription => {
@@ -189,14 +189,14 @@ impl PurchaseRequest {
             }
             AgreementChoice::Buy(_) | AgreementChoice::Order { .. } | AgreementChoice::Exhausted => {}
         }
-        tx.has_delivering_order(self.own, &self.item, self.agr, self.now)
+        tx.has_delivering_order(self.own_orders, &self.item, self.agr, self.now)
     }
 
     fn insert(&self, tx: &WriteTx<'_>, order: &Order) -> Result<(), DbError> {
         let id = tx.insert_order(order)?;
         let kind = order.agreement.kind.as_str();
         let detail = format!("{} under {kind} agreement {}", order.item, order.agreement.id);
-        tx.write_audit(&self.event.clone().about(ObjectKind::Order, id).with(detail))
+        tx.write_audit(&self.event.clone().with_object(ObjectKind::Order, id).with_detail(detail))
     }
 
     fn candidates<'a>(&'a self, tx: &ReadTx<'_>) -> Result<Vec<AgreementCandidate<'a>>, DbError> {

@@ -36,14 +36,14 @@ pub(super) fn read(fields: &mut ObjectReader<'_>) -> Result<NewChannel, FieldPro
     let owner = fields.required_string("owner")?;
     let name = fields.required_string("name")?;
     let id = ChannelId::new(owner, name);
-    let id = id.map_err(|error| fields.refuse("name", &error.to_string()))?;
+    let id = id.map_err(|error| fields.violation("name", &error.to_string()))?;
     fields.label = format!("{:?}", id.to_string());
     let methods = ChannelMethod::ALL.map(ChannelMethod::as_str).join(", ");
     let method = |value: &Value| ChannelMethod::find(value.as_str()?);
     let method = fields.required("method", &methods, method)?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let formats = fields.list("formats", "a string", text)?;
-    let formats = channel_formats(&fields.need("formats", formats)?)?;
+    let formats = channel_formats(&fields.require("formats", formats)?)?;
     let settings = fields.read("settings", "an object", Value::as_object)?;
     let settings = channel_settings(method, settings.cloned().unwrap_or_default())?;
     Ok(NewChannel { id, method, formats, settings, active: None, by_user: false })
@@ -73,7 +73,7 @@ pub enum ChannelProblem {
 
 impl From<ChannelProblem> for FieldProblem {
     fn from(problem: ChannelProblem) -> Self {
-        let fault = FieldFault::Refused(problem.to_string());
+        let fault = FieldFault::RuleViolation(problem.to_string());
         Self { prefix: String::new(), name: String::new(), fault }
     }
 }
@@ -122,7 +122,7 @@ pub fn typed_settings(
 ) -> Map<String, Value> {
     loop {
         let parsed = Destination::parse(method, &settings);
-        let Err(FieldProblem { name, fault: FieldFault::Unfit(_), .. }) = parsed else {
+        let Err(FieldProblem { name, fault: FieldFault::Mismatch(_), .. }) = parsed else {
             return settings;
         };
         let text = settings.get(&name).and_then(Value::as_str);

@@ -17,7 +17,7 @@ use model::account::{AgreementId, OrganizationId, ProductId};
 ///
 /// With `only_new`, users, clients, keys and channels that are there already are refused.
 pub(super) fn check(file: &AccountsFile, tx: &ReadTx<'_>, only_new: bool) -> Result<(), AccountsError> {
-    for_duplicates(file)?;
+    check_duplicates(file)?;
     let known = EntryReferences::of(file, tx);
     for entry in &file.products {
         known.product(entry)?;
@@ -29,11 +29,11 @@ pub(super) fn check(file: &AccountsFile, tx: &ReadTx<'_>, only_new: bool) -> Res
         known.code(&entry.place, &entry.value.product)?;
     }
     for entry in &file.users {
-        known.user(&entry.place, &entry.value.new, only_new)?;
+        known.user(&entry.place, &entry.value.entry, only_new)?;
     }
     for entry in &file.clients {
         let secret = entry.value.secret.is_some();
-        known.client(&entry.place, &entry.value.new, secret, only_new)?;
+        known.client(&entry.place, &entry.value.entry, secret, only_new)?;
     }
     for entry in &file.api_keys {
         let user = &entry.value.user_name;
@@ -61,20 +61,20 @@ fn refuse(place: &str, why: impl Into<String>) -> AccountsError {
 }
 
 /// Refuses entries that name the same thing twice.
-fn for_duplicates(file: &AccountsFile) -> Result<(), AccountsError> {
-    once(&file.organizations, "id", |one| Some(one.id))?;
-    once(&file.products, "code", |one| Some(one.code.as_str()))?;
-    once(&file.products, "id", |one| one.id)?;
-    once(&file.agreements, "id", |one| Some(one.id))?;
-    once(&file.licenses, "uuid", |one| Some(one.uuid))?;
-    once(&file.users, "userName", |one| Some(one.new.user_name.as_str()))?;
-    once(&file.users, "id", |one| one.new.id)?;
-    once(&file.clients, "client_id", |one| Some(one.new.client_id.as_str()))?;
-    once(&file.api_keys, "key", |one| Some(one.key_hash))?;
-    once(&file.channels, "name", |one| Some(&one.id))
+fn check_duplicates(file: &AccountsFile) -> Result<(), AccountsError> {
+    check_unique(&file.organizations, "id", |one| Some(one.id))?;
+    check_unique(&file.products, "code", |one| Some(one.code.as_str()))?;
+    check_unique(&file.products, "id", |one| one.id)?;
+    check_unique(&file.agreements, "id", |one| Some(one.id))?;
+    check_unique(&file.licenses, "uuid", |one| Some(one.uuid))?;
+    check_unique(&file.users, "userName", |one| Some(one.entry.user_name.as_str()))?;
+    check_unique(&file.users, "id", |one| one.entry.id)?;
+    check_unique(&file.clients, "client_id", |one| Some(one.entry.client_id.as_str()))?;
+    check_unique(&file.api_keys, "key", |one| Some(one.key_hash))?;
+    check_unique(&file.channels, "name", |one| Some(&one.id))
 }
 
-fn once<'a, T, K: Hash + Eq>(
+fn check_unique<'a, T, K: Hash + Eq>(
     entries: &'a [AccountsEntry<T>],
     property: &str,
     key: impl Fn(&'a T) -> Option<K>,
@@ -108,7 +108,7 @@ impl<'a> EntryReferences<'a> {
             codes: file.products.iter().map(|entry| entry.value.code.as_str()).collect(),
             products: file.products.iter().filter_map(|entry| entry.value.id).collect(),
             agreements: file.agreements.iter().map(agreement).collect(),
-            users: file.users.iter().map(|entry| entry.value.new.user_name.as_str()).collect(),
+            users: file.users.iter().map(|entry| entry.value.entry.user_name.as_str()).collect(),
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     AccountsError, channels,
-    json::{self, COUNT, WHOLE_NUMBER, as_count, as_id, line, text, why},
+    json::{self, COUNT_EXPECTED, ID_EXPECTED, as_count, as_id, line, text, why},
     redirect,
 };
 use crate::runtime::json_object::{FieldProblem, FieldValue, ObjectReader};
@@ -44,7 +44,7 @@ pub(super) struct AccountsEntry<T> {
 
 /// What somebody may log in with, before its password or secret is hashed.
 pub(super) struct UnhashedLogin<T> {
-    pub(super) new: T,
+    pub(super) entry: T,
     pub(super) secret: Option<PlaintextSecret>,
 }
 
@@ -145,7 +145,7 @@ fn mail_domains(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProbl
     let listed = listed.unwrap_or_default();
     if listed.len() > MAIL_DOMAINS_MAX {
         let why = format!("an organization has at most {MAIL_DOMAINS_MAX} mail domains");
-        return Err(fields.refuse("mailDomains", &why));
+        return Err(fields.violation("mailDomains", &why));
     }
     Ok(listed.into_iter().collect::<BTreeSet<_>>().into_iter().collect())
 }
@@ -163,7 +163,7 @@ fn mail_domain(value: &Value) -> Option<String> {
 
 /// An `id` that must be there; it names the entry.
 fn id(fields: &mut ObjectReader<'_>) -> Result<i64, FieldProblem> {
-    let id = fields.required("id", WHOLE_NUMBER, as_id)?;
+    let id = fields.required("id", ID_EXPECTED, as_id)?;
     fields.label = id.to_string();
     Ok(id)
 }
@@ -182,7 +182,7 @@ fn product(fields: &mut ObjectReader<'_>) -> Result<NewProduct, FieldProblem> {
     let code = fields.required("code", "a word", word)?;
     fields.label = format!("{code:?}");
     Ok(NewProduct {
-        id: fields.read("id", WHOLE_NUMBER, as_id)?.map(ProductId),
+        id: fields.read("id", ID_EXPECTED, as_id)?.map(ProductId),
         code,
         name: line(fields, "name")?,
         description: text(fields, "description")?,
@@ -199,7 +199,7 @@ fn word(value: &Value) -> Option<String> {
 
 fn agreement(fields: &mut ObjectReader<'_>) -> Result<NewAgreement, FieldProblem> {
     let id = id(fields)?;
-    let organization = fields.required("organization", WHOLE_NUMBER, as_id)?;
+    let organization = fields.required("organization", ID_EXPECTED, as_id)?;
     let kind = |value: &Value| AgreementType::find(value.as_str()?);
     let kind = fields.required("type", "Subscription, Direct, Normal or Prepaid", kind)?;
     let products = fields.list("products", "the code of a product", word)?.unwrap_or_default();
@@ -207,11 +207,11 @@ fn agreement(fields: &mut ObjectReader<'_>) -> Result<NewAgreement, FieldProblem
     match (kind, prepaids) {
         (AgreementType::Prepaid, None) => {
             return Err(
-                fields.refuse("prepaids", "is missing: an agreement of type Prepaid has it")
+                fields.violation("prepaids", "is missing: an agreement of type Prepaid has it")
             );
         }
         (AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal, Some(_)) => {
-            return Err(fields.refuse("prepaids", "is only for agreements of type Prepaid"));
+            return Err(fields.violation("prepaids", "is only for agreements of type Prepaid"));
         }
         (AgreementType::Prepaid, Some(_))
         | (AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal, None) => {}
@@ -247,10 +247,10 @@ fn time(value: &Value) -> Option<Timestamp> {
 }
 
 fn prepaids(counts: &mut ObjectReader<'_>) -> Result<PrepaidDownloads, FieldProblem> {
-    let total = counts.required("total", COUNT, as_count)?;
-    let remaining = counts.read("remaining", COUNT, as_count)?.unwrap_or(total);
+    let total = counts.required("total", COUNT_EXPECTED, as_count)?;
+    let remaining = counts.read("remaining", COUNT_EXPECTED, as_count)?.unwrap_or(total);
     if remaining > total {
-        return Err(counts.refuse("remaining", "is above the total"));
+        return Err(counts.violation("remaining", "is above the total"));
     }
     Ok(PrepaidDownloads { total, remaining })
 }
@@ -276,10 +276,10 @@ fn user(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewUserRow>, Fiel
     let user_name = fields.required_string("userName")?;
     if user_name.is_empty() || user_name.len() > USER_NAME_BYTES_MAX {
         let why = format!("a user name has 1 to {USER_NAME_BYTES_MAX} bytes");
-        return Err(fields.refuse("userName", &why));
+        return Err(fields.violation("userName", &why));
     }
     if user_name.chars().any(char::is_control) {
-        return Err(fields.refuse("userName", "has control characters"));
+        return Err(fields.violation("userName", "has control characters"));
     }
     fields.label = format!("{user_name:?}");
     let email_address = fields.read("emailAddress", "an e-mail address", email)?;
@@ -295,8 +295,8 @@ fn user(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewUserRow>, Fiel
     let agreements = fields.list("agreements", "the number of an agreement", as_id)?;
     let agreements: BTreeSet<_> = agreements.unwrap_or_default().into_iter().collect();
     let new = NewUserRow {
-        id: fields.read("id", WHOLE_NUMBER, as_id)?.map(UserId),
-        organization: fields.read("organization", WHOLE_NUMBER, as_id)?.map(OrganizationId),
+        id: fields.read("id", ID_EXPECTED, as_id)?.map(UserId),
+        organization: fields.read("organization", ID_EXPECTED, as_id)?.map(OrganizationId),
         user_name: user_name.to_owned(),
         password: None,
         first_name: line(fields, "firstName")?,
@@ -310,7 +310,7 @@ fn user(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewUserRow>, Fiel
         active: fields.flag("active")?,
         service_account: fields.flag("serviceAccount")?.unwrap_or_default(),
     };
-    Ok(UnhashedLogin { new, secret: secret(fields, "password")? })
+    Ok(UnhashedLogin { entry: new, secret: secret(fields, "password")? })
 }
 
 /// An e-mail address as far as its form tells: it can be one, and breaks no header of a mail.
@@ -325,7 +325,7 @@ fn email(value: &Value) -> Option<String> {
 fn roles(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProblem> {
     let listed = fields.list("roles", "a role, which is a word", word)?.unwrap_or_default();
     if listed.len() > ROLES_MAX {
-        return Err(fields.refuse("roles", &format!("a user has at most {ROLES_MAX} roles")));
+        return Err(fields.violation("roles", &format!("a user has at most {ROLES_MAX} roles")));
     }
     let mut roles = Vec::with_capacity(listed.len());
     for role in listed {
@@ -340,7 +340,7 @@ fn roles(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProblem> {
 fn secret(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<PlaintextSecret> {
     let Some(text) = fields.string(name)? else { return Ok(None) };
     if text.is_empty() || text.len() > PASSWORD_BYTES_MAX {
-        return Err(fields.refuse(name, &format!("has 1 to {PASSWORD_BYTES_MAX} bytes")));
+        return Err(fields.violation(name, &format!("has 1 to {PASSWORD_BYTES_MAX} bytes")));
     }
     Ok(Some(PlaintextSecret(text.to_owned())))
 }
@@ -352,11 +352,11 @@ fn client(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewClient>, Fie
     let redirect_uris = uris.unwrap_or_default();
     if redirect_uris.len() > REDIRECT_URIS_MAX {
         let why = format!("a client has at most {REDIRECT_URIS_MAX} redirect URIs");
-        return Err(fields.refuse("redirect_uris", &why));
+        return Err(fields.violation("redirect_uris", &why));
     }
     for (index, uri) in redirect_uris.iter().enumerate() {
-        if let Some(why) = redirect::problem(uri) {
-            return Err(fields.refuse(&format!("redirect_uris[{index}]"), why));
+        if let Some(why) = redirect::redirect_uri_problem(uri) {
+            return Err(fields.violation(&format!("redirect_uris[{index}]"), why));
         }
     }
     let expected = "authorization_code, password, refresh_token or implicit";
@@ -370,7 +370,7 @@ fn client(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewClient>, Fie
     let public = fields.flag("public")?.unwrap_or_default();
     let secret = secret(fields, "client_secret")?;
     if public && secret.is_some() {
-        return Err(fields.refuse("client_secret", "a public client has none"));
+        return Err(fields.violation("client_secret", "a public client has none"));
     }
     let name = line(fields, "name")?.unwrap_or_else(|| client_id.clone());
     let (scopes_enforced, access_token_s) = enforcement(fields)?;
@@ -384,7 +384,7 @@ fn client(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewClient>, Fie
         scopes_enforced,
         access_token_s,
     };
-    Ok(UnhashedLogin { new, secret })
+    Ok(UnhashedLogin { entry: new, secret })
 }
 
 /// Whether the scopes of a client are enforced, and how many seconds its access tokens last.
@@ -395,14 +395,14 @@ fn enforcement(fields: &mut ObjectReader<'_>) -> Result<(bool, Option<u32>), Fie
         _ => None,
     };
     let enforced = fields.read("scopes", "contract or enforced", word)?.unwrap_or_default();
-    let seconds = fields.read("accessTokenSeconds", COUNT, as_count)?;
+    let seconds = fields.read("accessTokenSeconds", COUNT_EXPECTED, as_count)?;
     if seconds.is_some() && !enforced {
         let why = "is only for clients with \"scopes\": \"enforced\"";
-        return Err(fields.refuse("accessTokenSeconds", why));
+        return Err(fields.violation("accessTokenSeconds", why));
     }
     if seconds.is_some_and(|seconds| seconds < CLIENT_ACCESS_TOKEN_S_MIN) {
         let why = format!("is at least {CLIENT_ACCESS_TOKEN_S_MIN}");
-        return Err(fields.refuse("accessTokenSeconds", &why));
+        return Err(fields.violation("accessTokenSeconds", &why));
     }
     Ok((enforced, seconds))
 }
@@ -414,16 +414,16 @@ fn grant(value: &Value) -> Option<GrantType> {
 fn api_key(fields: &mut ObjectReader<'_>) -> Result<NewApiKey, FieldProblem> {
     let user_name = fields.required_string("user")?;
     if user_name.is_empty() || user_name.len() > USER_NAME_BYTES_MAX {
-        return Err(fields.refuse("user", "is no user name"));
+        return Err(fields.violation("user", "is no user name"));
     }
     fields.label = format!("of {user_name:?}");
     let key = fields.required_string("key")?;
     if key.chars().count() < KEY_CHARS_MIN || key.len() > API_KEY_BYTES_MAX {
         let why = format!("a key has {KEY_CHARS_MIN} to {API_KEY_BYTES_MAX} characters");
-        return Err(fields.refuse("key", &why));
+        return Err(fields.violation("key", &why));
     }
     if !key.chars().all(|c| c.is_ascii_graphic()) {
-        return Err(fields.refuse("key", "a key has printable ASCII characters and no spaces"));
+        return Err(fields.violation("key", "a key has printable ASCII characters and no spaces"));
     }
     let name = line(fields, "name")?.unwrap_or_default();
     Ok(NewApiKey { key_hash: ContentHash::of(key.as_bytes()), user_name: user_name.to_owned(), name })

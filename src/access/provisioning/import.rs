@@ -35,7 +35,7 @@ impl EntryCounts {
         match put {
             PutOutcome::Created => self.created += 1,
             PutOutcome::Updated => self.updated += 1,
-            PutOutcome::Same => self.unchanged += 1,
+            PutOutcome::Unchanged => self.unchanged += 1,
         }
     }
 }
@@ -98,7 +98,7 @@ struct SecretHashes {
 enum ImportAttempt {
     Done(ImportReport),
     /// A password changed while hashes were made.
-    Moved,
+    Stale,
     Refused(AccountsError),
 }
 
@@ -106,7 +106,7 @@ impl Accounts {
     /// Takes the accounts file `text` in, all of it or nothing; safe to repeat.
     pub fn import(&self, text: &str, now: Timestamp) -> Result<ImportReport, AccountsError> {
         let intake = AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note: None };
-        self.take_in(intake, now)
+        self.apply_import(intake, now)
     }
 
     /// Takes the file in as [`Accounts::import`] does, unless the last one that was taken in under
@@ -123,12 +123,12 @@ impl Accounts {
             return Ok(None);
         }
         let intake = AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note };
-        self.take_in(intake, now).map(Some)
+        self.apply_import(intake, now).map(Some)
     }
 
     /// Checks, hashes and writes. Hashing is slow, so it is done before the transaction; when what
     /// was hashed against changed meanwhile, all is done again.
-    pub(super) fn take_in(
+    pub(super) fn apply_import(
         &self,
         intake: AccountsImport,
         now: Timestamp,
@@ -148,7 +148,7 @@ impl Accounts {
             match self.db.write_blocking(write)? {
                 ImportAttempt::Done(imported) => return Ok(imported),
                 ImportAttempt::Refused(error) => return Err(error),
-                ImportAttempt::Moved => {}
+                ImportAttempt::Stale => {}
             }
         }
         Err(AccountsError::Busy)
@@ -207,12 +207,12 @@ fn outcome<T>(result: Result<T, AccountsError>) -> Result<Result<T, AccountsErro
 fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
     let mut passwords = Vec::with_capacity(file.users.len());
     for entry in &file.users {
-        let found = tx.find_user_by_name(&entry.value.new.user_name)?;
+        let found = tx.find_user_by_name(&entry.value.entry.user_name)?;
         passwords.push(found.and_then(|(_, password)| password));
     }
     let mut secrets = Vec::with_capacity(file.clients.len());
     for entry in &file.clients {
-        let found = tx.find_stored_client(&entry.value.new.client_id)?;
+        let found = tx.find_stored_client(&entry.value.entry.client_id)?;
         secrets.push(found.and_then(|client| client.secret));
     }
     Ok(SecretHashes { passwords, secrets })
@@ -231,7 +231,7 @@ fn write(
         return Ok(ImportAttempt::Refused(refused));
     }
     if stored(file, &tx.as_read())? != *before {
-        return Ok(ImportAttempt::Moved);
+        return Ok(ImportAttempt::Stale);
     }
     let mut imported = ImportReport::default();
     for entry in &file.organizations {
@@ -251,13 +251,13 @@ fn write(
     }
     for stated in [true, false] {
         let hashed = file.users.iter().zip(&hashes.passwords);
-        for (entry, hash) in hashed.filter(|(entry, _)| entry.value.new.id.is_some() == stated) {
-            let new = NewUserRow { password: hash.clone(), ..entry.value.new.clone() };
+        for (entry, hash) in hashed.filter(|(entry, _)| entry.value.entry.id.is_some() == stated) {
+            let new = NewUserRow { password: hash.clone(), ..entry.value.entry.clone() };
             imported.users.count(tx.put_user(&new, now)?);
         }
     }
     for (entry, hash) in file.clients.iter().zip(&hashes.secrets) {
-        let new = NewClient { secret: hash.clone(), ..entry.value.new.clone() };
+        let new = NewClient { secret: hash.clone(), ..entry.value.entry.clone() };
         imported.clients.count(tx.put_client(&new, now)?);
     }
     for entry in &file.api_keys {

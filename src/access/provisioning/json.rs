@@ -99,9 +99,9 @@ pub(super) fn why(problem: FieldProblem) -> String {
     let path = problem.path();
     match problem.fault {
         FieldFault::Missing => format!("{path}: is missing"),
-        FieldFault::Unfit(expected) => format!("{path}: expected {expected}"),
-        FieldFault::Refused(why) if path.is_empty() => why,
-        FieldFault::Refused(why) => format!("{path}: {why}"),
+        FieldFault::Mismatch(expected) => format!("{path}: expected {expected}"),
+        FieldFault::RuleViolation(why) if path.is_empty() => why,
+        FieldFault::RuleViolation(why) => format!("{path}: {why}"),
         FieldFault::Unknown => {
             let within = problem.prefix.strip_suffix('.');
             let within = within.map_or_else(String::new, |within| format!("{within}: "));
@@ -114,10 +114,10 @@ pub(super) fn why(problem: FieldProblem) -> String {
 pub(super) fn text(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<String> {
     let Some(text) = fields.string(name)? else { return Ok(None) };
     if text.len() > ACCOUNT_TEXT_BYTES_MAX {
-        return Err(fields.refuse(name, &format!("has more than {ACCOUNT_TEXT_BYTES_MAX} bytes")));
+        return Err(fields.violation(name, &format!("has more than {ACCOUNT_TEXT_BYTES_MAX} bytes")));
     }
     if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
-        return Err(fields.refuse(name, "has control characters"));
+        return Err(fields.violation(name, "has control characters"));
     }
     Ok(Some(text.to_owned()))
 }
@@ -126,15 +126,15 @@ pub(super) fn text(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldVa
 pub(super) fn line(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<String> {
     let text = text(fields, name)?;
     if text.as_ref().is_some_and(|text| text.contains(['\n', '\t'])) {
-        return Err(fields.refuse(name, "has control characters"));
+        return Err(fields.violation(name, "has control characters"));
     }
     Ok(text)
 }
 
 /// What [`as_id`] takes, for messages.
-pub(super) const WHOLE_NUMBER: &str = "a whole number above 0";
+pub(super) const ID_EXPECTED: &str = "a whole number above 0";
 /// What [`as_count`] takes, for messages.
-pub(super) const COUNT: &str = "a whole number of 0 or more";
+pub(super) const COUNT_EXPECTED: &str = "a whole number of 0 or more";
 
 /// A number that names something: 1 to 2^53 - 1.
 pub(super) fn as_id(value: &Value) -> Option<i64> {

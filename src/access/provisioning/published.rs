@@ -20,7 +20,7 @@ pub struct RemovedAccounts {
     /// What is gone: its kind and its name.
     pub removed: Vec<(&'static str, String)>,
     /// What stays: its kind and name, and why.
-    pub kept: Vec<(&'static str, String, &'static str)>,
+    pub retained: Vec<(&'static str, String, &'static str)>,
 }
 
 /// What the database has of the logins of a file, in its order.
@@ -92,7 +92,7 @@ impl Accounts {
             stored.as_ref().is_some_and(|hash| fits(&entry.value.secret, hash.as_ref()))
         });
         let clients = file.clients.iter().zip(&before.clients).map(|(entry, stored)| {
-            let stated = &entry.value.new;
+            let stated = &entry.value.entry;
             stored.as_ref().is_some_and(|client| match &client.secret {
                 Some(hash) => fits(&entry.value.secret, Some(hash)),
                 None => stated.public && client.redirect_uris == stated.redirect_uris,
@@ -104,9 +104,9 @@ impl Accounts {
 
 fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<StoredLogins, DbError> {
     let user = |name: &str| Ok(tx.find_user_by_name(name)?.map(|(_, password)| password));
-    let users = file.users.iter().map(|entry| user(&entry.value.new.user_name));
+    let users = file.users.iter().map(|entry| user(&entry.value.entry.user_name));
     let clients =
-        file.clients.iter().map(|entry| tx.find_stored_client(&entry.value.new.client_id));
+        file.clients.iter().map(|entry| tx.find_stored_client(&entry.value.entry.client_id));
     Ok(StoredLogins {
         users: users.collect::<Result<_, DbError>>()?,
         clients: clients.collect::<Result<_, DbError>>()?,
@@ -129,25 +129,25 @@ fn remove(
         }
     }
     for (entry, is_published) in file.users.iter().zip(&published.users) {
-        let name = &entry.value.new.user_name;
+        let name = &entry.value.entry.user_name;
         let Some((user, _)) = tx.as_read().find_user_by_name(name)? else { continue };
         if !is_published {
-            outcome.kept.push(("user", name.clone(), "its password was changed"));
+            outcome.retained.push(("user", name.clone(), "its password was changed"));
             continue;
         }
         match tx.remove_user(user.id, now)? {
             RemovedUser::Removed => outcome.removed.push(("user", name.clone())),
             RemovedUser::Disabled => {
-                outcome.kept.push(("user", name.clone(), "orders name it; it is disabled"));
+                outcome.retained.push(("user", name.clone(), "orders name it; it is disabled"));
             }
         }
     }
     for (entry, is_published) in file.clients.iter().zip(&published.clients) {
-        let id = &entry.value.new.client_id;
+        let id = &entry.value.entry.client_id;
         if *is_published && tx.remove_client(id, now)? {
             outcome.removed.push(("client", id.clone()));
         } else if tx.as_read().find_stored_client(id)?.is_some() {
-            outcome.kept.push(("client", id.clone(), "it was changed"));
+            outcome.retained.push(("client", id.clone(), "it was changed"));
         }
     }
     remove_unused(file, tx, &mut outcome)?;
@@ -167,7 +167,7 @@ fn remove_unused(
         if tx.remove_unused_agreement(&entry.value)? {
             outcome.removed.push(("agreement", name));
         } else if tx.as_read().find_agreement_owner(id)?.is_some() {
-            outcome.kept.push(("agreement", name, USED));
+            outcome.retained.push(("agreement", name, USED));
         }
     }
     for entry in &file.products {
@@ -180,7 +180,7 @@ fn remove_unused(
                 outcome.removed.push(("product", format!("{code} with {count} licences")));
             }
             None if tx.as_read().find_product_id(code)?.is_some() => {
-                outcome.kept.push(("product", code.clone(), USED));
+                outcome.retained.push(("product", code.clone(), USED));
             }
             None => {}
         }
@@ -190,7 +190,7 @@ fn remove_unused(
         if tx.remove_unused_organization(&entry.value)? {
             outcome.removed.push(("organization", name));
         } else if tx.as_read().find_organization(id)?.is_some() {
-            outcome.kept.push(("organization", name, USED));
+            outcome.retained.push(("organization", name, USED));
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use crate::runtime::limits::REDIRECT_URI_BYTES_MAX;
 /// It is absolute, without fragment, wildcard, user name or anything that a URI has to escape. Its
 /// scheme is `https`, `http` or one of an app's own, which has a dot in it (RFC 8252 §7.1), so that
 /// no scheme that a browser runs or opens itself is among them.
-pub(super) fn problem(text: &str) -> Option<&'static str> {
+pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
     if text.is_empty() || text.len() > REDIRECT_URI_BYTES_MAX {
         return Some("a redirect URI has 1 to 2048 bytes");
     }
@@ -77,7 +77,7 @@ mod tests {
             "com.example.app:/cb",
             "com.example.app://cb",
         ] {
-            assert_eq!(problem(text), None, "{text}");
+            assert_eq!(redirect_uri_problem(text), None, "{text}");
         }
     }
 
@@ -109,8 +109,8 @@ mod tests {
             "com.example.app:",
             "urn:ietf:wg:oauth:2.0:oob",
         ] {
-            assert!(problem(text).is_some(), "{text}");
+            assert!(redirect_uri_problem(text).is_some(), "{text}");
         }
-        assert!(problem(&format!("https://x/{}", "y".repeat(REDIRECT_URI_BYTES_MAX))).is_some());
+        assert!(redirect_uri_problem(&format!("https://x/{}", "y".repeat(REDIRECT_URI_BYTES_MAX))).is_some());
     }
 }

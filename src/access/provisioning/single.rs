@@ -70,7 +70,7 @@ impl Accounts {
         password: Option<String>,
         now: Timestamp,
     ) -> Result<AddedAccount, AccountsError> {
-        let (password, secret) = given_or_made(password)?;
+        let (password, secret) = given_or_generated(password)?;
         let entry = json!({
             "userName": request.user_name,
             "password": password,
@@ -99,7 +99,7 @@ impl Accounts {
         request: &ClientRequest,
         now: Timestamp,
     ) -> Result<Option<String>, AccountsError> {
-        let secret = if request.public { None } else { given_or_made(None)?.1 };
+        let secret = if request.public { None } else { given_or_generated(None)?.1 };
         let grants: Vec<_> = request.grants.iter().map(|grant| grant.as_str()).collect();
         let entry = json!({
             "client_id": request.client_id,
@@ -142,7 +142,7 @@ impl Accounts {
         file: &Value,
         now: Timestamp,
     ) -> Result<(), AccountsError> {
-        let take_in = |file| self.take_in(AccountsImport { file, only_new: true, note: None }, now);
+        let take_in = |file| self.apply_import(AccountsImport { file, only_new: true, note: None }, now);
         match AccountsFile::read(file).and_then(take_in) {
             Err(AccountsError::Entry { why, .. }) => {
                 Err(AccountsError::Entry { place: what.to_owned(), why })
@@ -193,7 +193,7 @@ impl Accounts {
         password: Option<String>,
         now: Timestamp,
     ) -> Result<Option<String>, AccountsError> {
-        let (password, secret) = given_or_made(password)?;
+        let (password, secret) = given_or_generated(password)?;
         let hash = self.hasher.hash(&password).map_err(AccountsError::Hash)?;
         let name = user_name.to_owned();
         let found = self.db.write_blocking(move |tx| tx.set_user_password(&name, &hash, now))?;
@@ -237,12 +237,12 @@ fn known(found: bool, what: impl FnOnce() -> String) -> Result<(), AccountsError
 }
 
 fn made() -> Result<String, AccountsError> {
-    let secret = RandomSecret::for_people().map_err(AccountsError::Hash)?;
+    let secret = RandomSecret::for_copying().map_err(AccountsError::Hash)?;
     Ok(secret.reveal().to_owned())
 }
 
 /// A password to use, and the same once more if it was made here and somebody has to be told.
-fn given_or_made(given: Option<String>) -> Result<(String, Option<String>), AccountsError> {
+fn given_or_generated(given: Option<String>) -> Result<(String, Option<String>), AccountsError> {
     let Some(given) = given else {
         let made = made()?;
         return Ok((made.clone(), Some(made)));

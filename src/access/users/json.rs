@@ -273,7 +273,7 @@ impl From<&PasswordLink> for LinkView<'_> {
 
 impl<'a> From<&'a SentLink> for LinkView<'a> {
     fn from(sent: &'a SentLink) -> Self {
-        let (mailed_to, url) = match &sent.way {
+        let (mailed_to, url) = match &sent.delivery {
             LinkDelivery::Mailed(address) => (Some(address.as_str()), None),
             LinkDelivery::PassedOn(url) => (None, Some(url.as_str())),
         };

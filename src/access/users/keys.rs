@@ -37,7 +37,7 @@ impl Users {
     /// Fails with [`ErrorKind::Forbidden`] for a service account, for a caller with a key and for a token
     /// that lacks a scope of a key, and with [`ErrorKind::Conflict`] when the caller has
     /// [`KEYS_PER_USER_MAX`] keys.
-    pub async fn make_key(
+    pub async fn create_key(
         &self,
         caller: &Principal,
         name: String,
@@ -45,7 +45,7 @@ impl Users {
     ) -> Result<CreatedKey> {
         caller.require_person()?;
         caller.require_login()?;
-        let secret = RandomSecret::for_people()?;
+        let secret = RandomSecret::for_copying()?;
         let (user, user_name) = (caller.user().id, caller.user().user_name.clone());
         let new = NewApiKey { key_hash: secret.hash(), user_name, name };
         let event = audit::event(AuditAction::KeyCreated);
@@ -58,7 +58,7 @@ impl Users {
                     OUTBOX_PER_USER_MAX,
                     now,
                 )?;
-                tx.write_audit(&event.about(ObjectKind::Key, key.id).with(&key.name))?;
+                tx.write_audit(&event.with_object(ObjectKind::Key, key.id).with_detail(&key.name))?;
             }
             Ok(made)
         };
@@ -77,7 +77,7 @@ impl Users {
     pub async fn revoke_key(&self, caller: &Principal, id: i64, now: Timestamp) -> Result<()> {
         caller.require(Permission::RevokeKeys)?;
         let user = caller.user().id;
-        let event = audit::event(AuditAction::KeyRevoked).about(ObjectKind::Key, id);
+        let event = audit::event(AuditAction::KeyRevoked).with_object(ObjectKind::Key, id);
         let write = move |tx: &WriteTx<'_>| {
             let is_revoked = tx.revoke_own_key(user, id, now)?;
             if is_revoked {

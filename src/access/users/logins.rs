@@ -50,7 +50,7 @@ impl Users {
     pub async fn end_session(&self, caller: &Principal, name: &str, now: Timestamp) -> Result<()> {
         require_login(caller)?;
         let (id, wanted) = (caller.user().id, name.to_owned());
-        let event = audit::event(AuditAction::SessionEnded).about(ObjectKind::User, id);
+        let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id);
         let write = move |tx: &WriteTx<'_>| {
             let is_ended = tx.end_session_named(id, &wanted, now)?;
             if is_ended {
@@ -82,7 +82,7 @@ impl Users {
     ) -> Result<()> {
         require_login(caller)?;
         let (id, client) = (caller.user().id, client_id.to_owned());
-        let event = audit::event(AuditAction::ConsentWithdrawn).about(ObjectKind::Consent, client_id);
+        let event = audit::event(AuditAction::ConsentWithdrawn).with_object(ObjectKind::Consent, client_id);
         let write = move |tx: &WriteTx<'_>| {
             let is_ended = tx.end_application(id, &client, now)?;
             if is_ended {
@@ -133,8 +133,8 @@ impl Administration<'_> {
             let message = "You cannot deactivate yourself; another administrator can";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        let event = audit::event(AuditAction::UserChanged).about(ObjectKind::User, id);
-        let event = event.with(if active { "reactivated" } else { "deactivated" });
+        let event = audit::event(AuditAction::UserChanged).with_object(ObjectKind::User, id);
+        let event = event.with_detail(if active { "reactivated" } else { "deactivated" });
         let name = account.user.user_name;
         let write = move |tx: &WriteTx<'_>| {
             let found = tx.as_read().find_account(id)?;
@@ -155,7 +155,7 @@ impl Administration<'_> {
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
     pub async fn end_logins(&self, id: UserId, now: Timestamp) -> Result<()> {
         self.load(id).await?;
-        let event = audit::event(AuditAction::SessionEnded).about(ObjectKind::User, id).with("all");
+        let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id).with_detail("all");
         let write = move |tx: &WriteTx<'_>| {
             tx.end_logins(id, now)?;
             tx.write_audit(&event)
@@ -171,7 +171,7 @@ impl Administration<'_> {
         let event = audit::event(AuditAction::KeyRevoked);
         let write = move |tx: &WriteTx<'_>| {
             for key in tx.revoke_keys_of(id, now)? {
-                tx.write_audit(&event.clone().about(ObjectKind::Key, key))?;
+                tx.write_audit(&event.clone().with_object(ObjectKind::Key, key))?;
             }
             Ok(())
         };

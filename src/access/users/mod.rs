@@ -32,7 +32,7 @@ use crate::access::auth::{Auth, IdSigner, Principal};
 use crate::runtime::error::{ErrorDetail, Error, ErrorKind, Result};
 use crate::runtime::limits::{
     DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
-    OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, RESETS_UNDER_WAY_MAX, USER_REQUESTS_MAX,
+    OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, RESETS_IN_FLIGHT_MAX, USER_REQUESTS_MAX,
     USER_REQUESTS_WINDOW_S,
 };
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
@@ -66,7 +66,7 @@ impl Users {
     /// set.
     #[must_use]
     pub fn new(auth: Auth, signer: IdSigner, settings: UsersSettings) -> Self {
-        let resets = Arc::new(Semaphore::new(RESETS_UNDER_WAY_MAX));
+        let resets = Arc::new(Semaphore::new(RESETS_IN_FLIGHT_MAX));
         Self { auth, signer, settings, resets }
     }
 
@@ -179,7 +179,7 @@ impl Users {
                 OUTBOX_PER_USER_MAX,
                 now,
             )?;
-            tx.write_audit(&event.about(ObjectKind::User, before))
+            tx.write_audit(&event.with_object(ObjectKind::User, before))
         };
         Ok(self.db().write(write).await?)
     }
@@ -279,7 +279,7 @@ impl Administration<'_> {
                 return Ok(Err(UserRefusal::TooMany));
             }
             let id = tx.insert_member(&member, now)?;
-            tx.write_audit(&event.about(ObjectKind::User, id).with(&member.user_name))?;
+            tx.write_audit(&event.with_object(ObjectKind::User, id).with_detail(&member.user_name))?;
             if is_mailed {
                 let link = invite(tx, id, is_mailed, now)?;
                 tx.write_audit(&link_event(invited, &link, is_mailed))?;
@@ -377,7 +377,7 @@ fn changed(event: AuditEvent, before: &User, after: &User) -> AuditEvent {
             parts.push(format!("access.{name}={after}"));
         }
     }
-    event.about(ObjectKind::User, after.id).with(parts.join(" "))
+    event.with_object(ObjectKind::User, after.id).with_detail(parts.join(" "))
 }
 
 fn not_found() -> Error {

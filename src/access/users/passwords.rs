@@ -31,7 +31,7 @@ pub struct SentLink {
     /// The link.
     pub link: PasswordLink,
     /// How it gets to the user.
-    pub way: LinkDelivery,
+    pub delivery: LinkDelivery,
 }
 
 /// How a link gets to its user.
@@ -142,7 +142,7 @@ pub(super) fn invite(
 /// The event of a link that an administrator made.
 pub(super) fn link_event(event: AuditEvent, link: &PasswordLink, is_mailed: bool) -> AuditEvent {
     let way = if is_mailed { "mailed" } else { "passed on" };
-    event.about(ObjectKind::User, link.user).with(format!("{} {way}", link.kind.as_str()))
+    event.with_object(ObjectKind::User, link.user).with_detail(format!("{} {way}", link.kind.as_str()))
 }
 
 impl Users {
@@ -299,10 +299,10 @@ impl Users {
             let account = found.and_then(|link| read.find_account(link.user).transpose());
             let account = account.transpose()?.filter(|account| account.user.active);
             let Some(account) = account else { return Ok(PasswordOutcome::Gone) };
-            set(tx, &account.user, &hash, &events, now)?;
+            store_new_hash(tx, &account.user, &hash, &events, now)?;
             // Whoever accepts an invitation knows.
             if kind == PasswordLinkKind::Reset {
-                note_change(tx, account.user.id, now)?;
+                queue_change_mail(tx, account.user.id, now)?;
             }
             Ok(PasswordOutcome::Done)
         };
@@ -335,11 +335,11 @@ impl Users {
         };
         let events = PasswordEvents::new(&user, "own");
         let write = move |tx: &WriteTx<'_>| {
-            if !entered.is_good(&tx.as_read())? {
+            if !entered.is_still_valid(&tx.as_read())? {
                 return Ok(PasswordOutcome::Wrong);
             }
-            set(tx, &user, &hash, &events, now)?;
-            note_change(tx, user.id, now)?;
+            store_new_hash(tx, &user, &hash, &events, now)?;
+            queue_change_mail(tx, user.id, now)?;
             Ok(PasswordOutcome::Done)
         };
         Ok(self.auth.write(write).await?)
@@ -354,13 +354,13 @@ struct PasswordEvents {
 
 impl PasswordEvents {
     fn new(user: &User, how: &str) -> Self {
-        let changed = audit::event(AuditAction::PasswordChanged).about(ObjectKind::User, user.id);
+        let changed = audit::event(AuditAction::PasswordChanged).with_object(ObjectKind::User, user.id);
         let revoked = audit::event(AuditAction::KeyRevoked).by_user(user);
-        Self { changed: changed.by_user(user).with(how), revoked }
+        Self { changed: changed.by_user(user).with_detail(how), revoked }
     }
 }
 
-fn set(
+fn store_new_hash(
     tx: &WriteTx<'_>,
     user: &User,
     new: &NewHash,
@@ -372,14 +372,14 @@ fn set(
     tx.write_audit(&events.changed)?;
     if new.revokes_keys {
         for key in tx.revoke_keys_of(user.id, now)? {
-            tx.write_audit(&events.revoked.clone().about(ObjectKind::Key, key))?;
+            tx.write_audit(&events.revoked.clone().with_object(ObjectKind::Key, key))?;
         }
     }
     Ok(())
 }
 
 /// Queues the mail that says so, in case it was somebody else.
-fn note_change(tx: &WriteTx<'_>, user: UserId, now: Timestamp) -> Result<(), DbError> {
+fn queue_change_mail(tx: &WriteTx<'_>, user: UserId, now: Timestamp) -> Result<(), DbError> {
     let message = NewMessage::about_account(user, MessageContent::PasswordChanged);
     tx.insert_message(&message, OUTBOX_PER_USER_MAX, now).map(drop)
 }
@@ -414,7 +414,7 @@ impl Administration<'_> {
             Some(address) => LinkDelivery::Mailed(address),
             None => LinkDelivery::PassedOn(self.users.password_link_url(link.id)),
         };
-        Ok(SentLink { link, way })
+        Ok(SentLink { link, delivery: way })
     }
 
     /// Takes back every link of the user `id`.
@@ -422,7 +422,7 @@ impl Administration<'_> {
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and when there is no link.
     pub async fn withdraw_password_link(&self, id: UserId) -> Result<()> {
         self.load(id).await?;
-        let event = audit::event(AuditAction::PasswordLinkWithdrawn).about(ObjectKind::User, id);
+        let event = audit::event(AuditAction::PasswordLinkWithdrawn).with_object(ObjectKind::User, id);
         let write = move |tx: &WriteTx<'_>| {
             let count = tx.delete_password_links(id)?;
             if count > 0 {

@@ -46,7 +46,7 @@ impl Drop for ScratchFolder {
 }
 
 fn failed(path: &Path, what: &str, cause: io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("{} {what}", path.display())).because(cause)
+    Error::new(ErrorKind::Unavailable, format!("{} {what}", path.display())).with_source(cause)
 }
 
 #[cfg(test)]

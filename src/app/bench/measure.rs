@@ -62,7 +62,7 @@ pub struct OperationResult {
     /// From request to last byte of one rendition, milliseconds.
     pub ms: LatencyPercentiles,
     /// Renditions by the way that they were made.
-    pub ways: BTreeMap<&'static str, usize>,
+    pub render_paths: BTreeMap<&'static str, usize>,
     /// Bytes of all renditions together.
     pub bytes: u64,
     /// The most resident memory of the process, bytes; `None` where the system does not tell.
@@ -75,15 +75,15 @@ pub struct OperationResult {
 #[derive(Default)]
 struct WorkerTotals {
     ms: Vec<f64>,
-    ways: BTreeMap<&'static str, usize>,
+    render_paths: BTreeMap<&'static str, usize>,
     bytes: u64,
 }
 
 impl WorkerTotals {
     fn add(&mut self, other: Self) {
         self.ms.extend(other.ms);
-        for (way, count) in other.ways {
-            *self.ways.entry(way).or_default() += count;
+        for (way, count) in other.render_paths {
+            *self.render_paths.entry(way).or_default() += count;
         }
         self.bytes += other.bytes;
     }
@@ -91,7 +91,7 @@ impl WorkerTotals {
 
 /// What the callers of one measurement share.
 struct MeasurementRun {
-    watch: Stopwatch,
+    stopwatch: Stopwatch,
     next: AtomicUsize,
     failed: AtomicBool,
 }
@@ -100,7 +100,7 @@ impl MeasurementRun {
     /// The number of the next rendition; `None` when it is enough.
     fn next(&self, effort: BenchEffort) -> Option<usize> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
-        let more = index < effort.least || self.watch.elapsed() < effort.time;
+        let more = index < effort.renditions_min || self.stopwatch.elapsed() < effort.time;
         let goes_on = more && index < BENCH_RENDITIONS_MAX;
         Some(index).filter(|_| goes_on && !self.failed.load(Ordering::Relaxed))
     }
@@ -155,12 +155,12 @@ impl<'a> RenditionBench<'a> {
         stop: &StopFlag,
     ) -> Result<OperationResult, BenchError> {
         let first = media.first();
-        for media in first.iter().cycle().take(self.effort.before) {
-            self.make(operation, media, 0)?;
+        for media in first.iter().cycle().take(self.effort.warmup) {
+            self.render_one(operation, media, 0)?;
         }
-        let peak_is_own = peak::restart();
+        let peak_is_own = peak::reset();
         let course =
-            MeasurementRun { watch: Stopwatch::start(), next: AtomicUsize::new(0), failed: false.into() };
+            MeasurementRun { stopwatch: Stopwatch::start(), next: AtomicUsize::new(0), failed: false.into() };
         let sums = thread::scope(|scope| {
             let course = &course;
             let caller = |media| scope.spawn(move || self.call(operation, media, course, stop));
@@ -171,7 +171,7 @@ impl<'a> RenditionBench<'a> {
             });
             ended.collect::<Result<Vec<WorkerTotals>>>()
         });
-        let seconds = course.watch.elapsed().as_secs_f64();
+        let seconds = course.stopwatch.elapsed().as_secs_f64();
         let mut all = WorkerTotals::default();
         sums?.into_iter().for_each(|sum| all.add(sum));
         stop.check()?;
@@ -182,7 +182,7 @@ impl<'a> RenditionBench<'a> {
             renditions: all.ms.len(),
             seconds,
             ms: LatencyPercentiles::of(all.ms),
-            ways: all.ways,
+            render_paths: all.render_paths,
             bytes: all.bytes,
             peak_bytes: peak::bytes(),
             peak_is_own,
@@ -199,22 +199,22 @@ impl<'a> RenditionBench<'a> {
     ) -> Result<WorkerTotals> {
         let mut sum = WorkerTotals::default();
         while let Some(index) = course.next(self.effort)
-            && !stop.is_asked()
+            && !stop.is_set()
         {
             let watch = Stopwatch::start();
-            let made = self.make(operation, media, index);
+            let made = self.render_one(operation, media, index);
             let ms = watch.elapsed_ms();
             let (way, bytes) =
                 made.inspect_err(|_| course.failed.store(true, Ordering::Relaxed))?;
             sum.ms.push(ms);
-            *sum.ways.entry(way.as_str()).or_default() += 1;
+            *sum.render_paths.entry(way.as_str()).or_default() += 1;
             sum.bytes += bytes;
         }
         Ok(sum)
     }
 
     /// Makes the `index`th rendition and reads all of it; gives its way and its bytes.
-    fn make(&self, operation: BenchOperation, media: &Media, index: usize) -> Result<(RenderPath, u64)> {
+    fn render_one(&self, operation: BenchOperation, media: &Media, index: usize) -> Result<(RenderPath, u64)> {
         let BenchPhotograph { key, asset } = &self.photographs[index % self.photographs.len()];
         let text = operation.path(key, asset.upright(), index as u64);
         let path = MediaPath::parse(&text).map_err(Error::internal)?;
@@ -277,11 +277,11 @@ mod tests {
     #[test]
     fn a_measurement_ends_by_time_but_not_before_the_least_count() {
         let course = || MeasurementRun {
-            watch: Stopwatch::start(),
+            stopwatch: Stopwatch::start(),
             next: AtomicUsize::new(0),
             failed: false.into(),
         };
-        let least = BenchEffort { time: Duration::ZERO, least: 3, before: 0 };
+        let least = BenchEffort { time: Duration::ZERO, renditions_min: 3, warmup: 0 };
         let short = course();
         let made: Vec<_> = std::iter::from_fn(|| short.next(least)).collect();
         assert_eq!(made, [0, 1, 2]);

@@ -53,20 +53,20 @@ pub struct BenchEffort {
     /// Time after which no rendition is begun.
     pub time: Duration,
     /// Renditions that are made even if that takes longer.
-    pub least: usize,
+    pub renditions_min: usize,
     /// Renditions made before, which do not count.
-    pub before: usize,
+    pub warmup: usize,
 }
 
 impl BenchEffort {
     /// Each operation once, to see that it works.
-    pub const ONCE: Self = Self { time: Duration::ZERO, least: 1, before: 0 };
+    pub const ONCE: Self = Self { time: Duration::ZERO, renditions_min: 1, warmup: 0 };
 
     /// `seconds` for each operation.
     #[must_use]
     pub fn seconds(seconds: u64) -> Self {
         let time = Duration::from_secs(seconds);
-        Self { time, least: BENCH_RENDITIONS_MIN, before: 1 }
+        Self { time, renditions_min: BENCH_RENDITIONS_MIN, warmup: 1 }
     }
 }
 
@@ -135,7 +135,7 @@ fn measure_in(
     config.store.originals = OriginalsLocation::Data;
     (config.cache.memory_bytes, config.cache.disk_bytes) = (0, 0);
     let archive = OpenArchive::open(&config)?;
-    let taken_in = take_in(&archive, &config, setup.files, stop, progress)?;
+    let taken_in = ingest_photographs(&archive, &config, setup.files, stop, progress)?;
     let derived = derived_files(&archive, &taken_in.photographs)?;
     let bench = RenditionBench::new(&archive, &config, &taken_in.photographs, setup.effort, runtime)?;
     let all = config.render_workers();
@@ -159,7 +159,7 @@ fn measure_in(
 }
 
 /// Takes the files in, one after the other.
-fn take_in(
+fn ingest_photographs(
     archive: &OpenArchive,
     config: &Config,
     files: &[PathBuf],
@@ -174,7 +174,7 @@ fn take_in(
         stop.check()?;
         progress(&format!("taking in {}", one.path().display()));
         let watch = Stopwatch::start();
-        match ingest.take_in(one, clock::now()) {
+        match ingest.ingest(one, clock::now()) {
             Ok(taken) => {
                 taken_in.ms.push(watch.elapsed_ms());
                 taken_in.photographs.push(photograph(archive, taken.key)?);
@@ -239,11 +239,11 @@ impl StopFlag {
         Ok(stop)
     }
 
-    fn is_asked(&self) -> bool {
+    fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     fn check(&self) -> Result<(), BenchError> {
-        if self.is_asked() { Err(BenchError::Interrupted) } else { Ok(()) }
+        if self.is_set() { Err(BenchError::Interrupted) } else { Ok(()) }
     }
 }

@@ -128,7 +128,7 @@ mod tests {
         {
             let crops: Vec<_> = (0..1000).map(|at| operation.crop(size, at).unwrap()).collect();
             for crop in &crops {
-                assert!(crop.inside(size) && crop.size() == CROP, "{crop}");
+                assert!(crop.is_inside(size) && crop.size() == CROP, "{crop}");
                 assert!(crop.x.is_multiple_of(grid) && crop.y.is_multiple_of(grid), "{crop}");
             }
             let quarters: BTreeSet<_> =

@@ -5,7 +5,7 @@ use std::fs;
 /// Lets the peak start anew from what the process has now; false where the system does not.
 ///
 /// Linux 4.0: a 5 written to `clear_refs` resets the high-water mark.
-pub(super) fn restart() -> bool {
+pub(super) fn reset() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 

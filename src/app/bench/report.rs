@@ -123,7 +123,7 @@ impl OperationResult {
             Some(bytes) => put(text, format_args!("{:>9.0}", real(bytes) / MEGA)),
             None => put(text, format_args!("{:>9}", "-")),
         }
-        for (index, (way, count)) in self.ways.iter().enumerate() {
+        for (index, (way, count)) in self.render_paths.iter().enumerate() {
             let comma = if index == 0 { " " } else { "," };
             put(text, format_args!("{comma} {way} {count}"));
         }
@@ -139,7 +139,7 @@ impl OperationResult {
             "seconds": self.seconds,
             "perSecond": self.per_second(),
             "ms": self.ms.json(),
-            "paths": self.ways,
+            "paths": self.render_paths,
             "bytesEach": self.bytes_each(),
             "peakBytes": self.peak_bytes,
             "peakSince": if self.peak_is_own { "operation" } else { "start" },
@@ -180,7 +180,7 @@ mod tests {
             renditions: 300,
             seconds: 2.0,
             ms: LatencyPercentiles { p50: 1.234, p95: 23.45, p99: 345.6 },
-            ways: [("region", 299), ("whole", 1)].into(),
+            render_paths: [("region", 299), ("whole", 1)].into(),
             bytes: 300 * 121_000,
             peak_bytes,
             peak_is_own,

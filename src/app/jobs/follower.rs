@@ -11,7 +11,7 @@ use crate::cluster::membership::ClusterNode;
 use crate::media::Media;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::runtime::limits::FOLLOW_MS;
+use crate::runtime::limits::FOLLOW_POLL_MS;
 use crate::runtime::telemetry;
 use crate::storage::database::{AccountChange, FollowedChanges, DbError, LogFollower};
 use model::ItemKey;
@@ -40,10 +40,10 @@ pub(in crate::app) fn start_follower(
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
     let (node, began) = (guard.node(), Stopwatch::start());
-    let log = auth.db().follower()?;
+    let log = auth.db().log_follower()?;
     // What is read from now on is no older.
-    node.follow(log.seq());
-    node.saw_end_of_log(began);
+    node.set_followed(log.seq());
+    node.record_end_of_log(began);
     let (media, auth, node) = (media.clone(), auth.clone(), node.clone());
     JobThread::start(CacheFollower { log, media, auth, to_warm, followed, node }, guard)
 }
@@ -52,14 +52,14 @@ impl BlockingJob for CacheFollower {
     type Error = DbError;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("follow", Duration::from_millis(FOLLOW_MS))
+        JobSpec::every("follow", Duration::from_millis(FOLLOW_POLL_MS))
     }
 
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome, DbError> {
         let followed = self.follow();
         if followed.is_err() {
             // What cannot be followed may have ended: look everything up until it can.
-            self.auth.forget(&[AccountChange::Everything]);
+            self.auth.invalidate(&[AccountChange::Everything]);
         }
         self.media.report();
         followed.map(|()| RunOutcome::Done)
@@ -74,7 +74,7 @@ impl CacheFollower {
         self.warm(&change.items);
         self.publish_position();
         if !change.more {
-            self.node.saw_end_of_log(began);
+            self.node.record_end_of_log(began);
         }
         Ok(())
     }
@@ -91,9 +91,9 @@ impl CacheFollower {
                 "the database lost rows that were read: did another server take over without them? \
                  What is known of items is read anew"
             );
-            self.media.forget_everything();
+            self.media.invalidate_all();
         }
-        self.auth.forget(&change.accounts);
+        self.auth.invalidate(&change.accounts);
     }
 
     /// Has the renditions of items made. Where the queue is full the first request makes them.
@@ -106,7 +106,7 @@ impl CacheFollower {
     fn publish_position(&self) {
         let seq = self.log.seq();
         if *self.followed.borrow() != seq {
-            self.node.follow(seq);
+            self.node.set_followed(seq);
             self.followed.send_replace(seq);
         }
     }

@@ -9,7 +9,7 @@ use crate::distribution::notifications::Notifications;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{FOLLOW_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP};
+use crate::runtime::limits::{FOLLOW_POLL_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP};
 use crate::storage::database::CommitWatcher;
 
 /// Matches what any process writes with the notifications, and does what notifications do by the clock.
@@ -19,10 +19,10 @@ struct MatchingJob {
     guard: ClusterGuard,
     /// Whether the last step left something.
     more: bool,
-    stepped: Option<Stopwatch>,
-    swept: Option<Stopwatch>,
+    last_step: Option<Stopwatch>,
+    last_sweep: Option<Stopwatch>,
     /// Since what the matcher keeps in memory was read while another node matched.
-    refreshed: Option<Stopwatch>,
+    last_refresh: Option<Stopwatch>,
 }
 
 /// Starts the matcher.
@@ -35,9 +35,9 @@ pub(in crate::app) fn start_matcher(
         notifications: notifications.clone(),
         guard: guard.clone(),
         more: true,
-        stepped: None,
-        swept: None,
-        refreshed: None,
+        last_step: None,
+        last_sweep: None,
+        last_refresh: None,
     };
     JobThread::start(matcher, guard)
 }
@@ -50,18 +50,18 @@ impl BlockingJob for MatchingJob {
     }
 
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {
-        self.refreshed = None;
-        let is_written = self.pulse.beats().unwrap_or(true);
-        let is_due = is_over(self.stepped, Duration::from_millis(MATCHING_CLOCK_MS));
+        self.last_refresh = None;
+        let is_written = self.pulse.has_commits().unwrap_or(true);
+        let is_due = has_elapsed(self.last_step, Duration::from_millis(MATCHING_CLOCK_MS));
         if !self.more && !is_written && !is_due {
             return Ok(RunOutcome::Idle);
         }
-        self.stepped = Some(Stopwatch::start());
+        self.last_step = Some(Stopwatch::start());
         // What fails is tried again when it is due, not at once.
         self.more = false;
         let more = self.notifications.step(clock::now())?;
-        if is_over(self.swept, NOTIFICATIONS_SWEEP) {
-            self.swept = Some(Stopwatch::start());
+        if has_elapsed(self.last_sweep, NOTIFICATIONS_SWEEP) {
+            self.last_sweep = Some(Stopwatch::start());
             self.notifications.sweep(clock::now(), self.guard.trusts_clock())?;
         }
         self.more = more;
@@ -71,10 +71,10 @@ impl BlockingJob for MatchingJob {
     /// Keeps in memory what the matcher knows, so that it can begin at once.
     fn stand_by(&mut self) {
         self.more = true;
-        if !is_over(self.refreshed, NOTIFICATIONS_SWEEP) {
+        if !has_elapsed(self.last_refresh, NOTIFICATIONS_SWEEP) {
             return;
         }
-        self.refreshed = Some(Stopwatch::start());
+        self.last_refresh = Some(Stopwatch::start());
         self.notifications.report_nothing();
         if let Err(cause) = self.notifications.refresh() {
             tracing::warn!("notifications cannot be read while another node matches: {cause}");
@@ -83,7 +83,7 @@ impl BlockingJob for MatchingJob {
 }
 
 /// Whether `time` has passed since something was done.
-fn is_over(since: Option<Stopwatch>, time: Duration) -> bool {
+fn has_elapsed(since: Option<Stopwatch>, time: Duration) -> bool {
     since.is_none_or(|since| since.elapsed() >= time)
 }
 
@@ -96,7 +96,7 @@ struct ReaderWaker {
 }
 
 /// Starts what wakes readers.
-pub(in crate::app) fn start_waker(
+pub(in crate::app) fn start_reader_waker(
     notifications: &Notifications,
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
@@ -108,11 +108,11 @@ impl BlockingJob for ReaderWaker {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("wake-readers", Duration::from_millis(FOLLOW_MS))
+        JobSpec::every("wake-readers", Duration::from_millis(FOLLOW_POLL_MS))
     }
 
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {
-        self.due |= self.pulse.beats().unwrap_or(true);
+        self.due |= self.pulse.has_commits().unwrap_or(true);
         if !self.due {
             return Ok(RunOutcome::Idle);
         }

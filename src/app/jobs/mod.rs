@@ -13,17 +13,17 @@ use super::audit_log::sweep_events;
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, JobThread, RunOutcome, sweep};
 use crate::distribution::notifications::Notifications;
-use crate::distribution::recipients::limits::RECIPIENTS_SWEEP;
+use crate::distribution::recipients::limits::RECIPIENT_SWEEP_INTERVAL;
 use crate::http::{DistributionState, SharedState};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
-    ACCOUNTS_SWEEP, CLOCK_BEAT, COLLECTIONS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT,
-    ITEM_LOG_SWEEP, METRICS_UPKEEP, USES_WRITTEN,
+    ACCOUNTS_SWEEP, CLOCK_CHECK_INTERVAL, COLLECTIONS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_RETENTION,
+    ITEM_LOG_SWEEP, METRICS_UPKEEP, USES_WRITE_INTERVAL,
 };
 use crate::storage::database::Db;
 pub(super) use follower::start_follower;
-use matching::{start_matcher, start_waker};
+use matching::{start_matcher, start_reader_waker};
 pub(super) use watched_folder::WatchedFolder;
 
 /// Where jobs run.
@@ -35,14 +35,14 @@ pub(super) struct JobContext<'a> {
 
 impl JobContext<'_> {
     /// Runs a job until `stop` turns true.
-    pub(super) fn until(self, stop: watch::Receiver<bool>, mut job: impl BackgroundJob + 'static) {
+    pub(super) fn run_until(self, stop: watch::Receiver<bool>, mut job: impl BackgroundJob + 'static) {
         let guard = self.guard.clone();
         let run = async move { jobs::run(&mut job, &guard, jobs::stopped(stop)).await };
         drop(self.runtime.spawn(run));
     }
 
     /// Runs a job for as long as the runtime lasts: while requests under way finish too.
-    pub(super) fn to_the_end(self, mut job: impl BackgroundJob + 'static) {
+    pub(super) fn run_until_shutdown(self, mut job: impl BackgroundJob + 'static) {
         let guard = self.guard.clone();
         let run = async move { jobs::run(&mut job, &guard, std::future::pending()).await };
         drop(self.runtime.spawn(run));
@@ -51,16 +51,16 @@ impl JobContext<'_> {
     /// Starts the timers and sweeps of this process.
     pub(super) fn start_timers(self, shared: &SharedState, config: &Config) {
         let role = shared.process.node.role();
-        self.to_the_end(metrics_upkeep(shared));
-        if !role.only_reads() {
-            self.to_the_end(clock_note(&shared.process.db, self.guard));
-            self.to_the_end(shared.site.activity.job());
-            let spec = JobSpec::every("session-uses", USES_WRITTEN);
-            self.to_the_end(jobs::periodic(spec, &shared.access.auth, |auth| async move {
+        self.run_until_shutdown(metrics_upkeep(shared));
+        if !role.is_read_only() {
+            self.run_until_shutdown(clock_note(&shared.process.db, self.guard));
+            self.run_until_shutdown(shared.site.activity.job());
+            let spec = JobSpec::every("session-uses", USES_WRITE_INTERVAL);
+            self.run_until_shutdown(jobs::periodic(spec, &shared.access.auth, |auth| async move {
                 auth.write_uses().await.map(|()| RunOutcome::Done)
             }));
         }
-        if role.works() {
+        if role.runs_background_work() {
             self.start_sweeps(shared, config);
         }
     }
@@ -73,23 +73,23 @@ impl JobContext<'_> {
         let accounts = sweep("sweep-accounts", ACCOUNTS_SWEEP, oauth, |oauth, now| async move {
             oauth.sweep(now).await
         });
-        self.until(stop(), accounts);
-        self.until(stop(), sweep_item_log(db));
+        self.run_until(stop(), accounts);
+        self.run_until(stop(), sweep_item_log(db));
         let ended =
             sweep("sweep-deliveries", DELIVERIES_SWEEP, deliveries, |all, now| async move {
                 all.sweep(now).await
             });
-        self.until(stop(), ended);
-        let old = sweep("sweep-recipients", RECIPIENTS_SWEEP, recipients, |all, now| async move {
+        self.run_until(stop(), ended);
+        let old = sweep("sweep-recipients", RECIPIENT_SWEEP_INTERVAL, recipients, |all, now| async move {
             all.sweep(now).await
         });
-        self.until(stop(), old);
-        self.until(stop(), sweep_events(db, config.audit.retention_days));
+        self.run_until(stop(), old);
+        self.run_until(stop(), sweep_events(db, config.audit.retention_days));
         let expired =
             sweep("sweep-collections", COLLECTIONS_SWEEP, collections, |all, now| async move {
                 all.sweep(now).await
             });
-        self.until(stop(), expired);
+        self.run_until(stop(), expired);
     }
 }
 
@@ -102,11 +102,11 @@ pub(super) fn start_threads(
 ) -> Result<Vec<JobThread>> {
     let role = guard.node().role();
     let mut threads = Vec::new();
-    if role.works() {
+    if role.runs_background_work() {
         threads.push(start_matcher(notifications, guard)?);
     }
-    if role.answers() {
-        threads.push(start_waker(notifications, guard)?);
+    if role.serves_requests() {
+        threads.push(start_reader_waker(notifications, guard)?);
     }
     if let Some(watched) = watched {
         threads.push(JobThread::start(watched, guard)?);
@@ -125,10 +125,10 @@ fn metrics_upkeep(shared: &SharedState) -> impl BackgroundJob + use<> {
 
 /// Notes in the database what the clock is.
 fn clock_note(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + use<> {
-    let spec = JobSpec::every("clock-note", CLOCK_BEAT);
+    let spec = JobSpec::every("clock-note", CLOCK_CHECK_INTERVAL);
     let target = (db.clone(), guard.clone());
     jobs::periodic(spec, &target, |(db, guard)| async move {
-        let is_noted = guard.clock().note(&db).await?;
+        let is_noted = guard.clock().write_note(&db).await?;
         Ok::<_, Error>(if is_noted { RunOutcome::Done } else { RunOutcome::Idle })
     })
 }
@@ -136,6 +136,6 @@ fn clock_note(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + use<> {
 /// Removes rows of the item log that everybody who follows it has read.
 fn sweep_item_log(db: &Db) -> impl BackgroundJob + use<> {
     sweep("sweep-item-log", ITEM_LOG_SWEEP, db, |db, now| async move {
-        db.write(move |tx| tx.sweep_item_log(now - ITEM_LOG_KEPT)).await
+        db.write(move |tx| tx.sweep_item_log(now - ITEM_LOG_RETENTION)).await
     })
 }

@@ -26,16 +26,16 @@ impl WatchedFolder {
         node: &ClusterNode,
     ) -> Result<Option<Self>> {
         let dir = &config.ingest.watch;
-        if dir.as_os_str().is_empty() || !node.role().works() {
+        if dir.as_os_str().is_empty() || !node.role().runs_background_work() {
             return Ok(None);
         }
         let ingest = archive.ingest(config)?.for_server();
         let unusable = |cause| {
             let message = format!("ingest.watch: folder {} cannot be used", dir.display());
-            Error::new(ErrorKind::Unavailable, message).because(cause)
+            Error::new(ErrorKind::Unavailable, message).with_source(cause)
         };
         let watch = FolderWatch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
-        node.want(ClusterLease::Watching, Some(&watch.name().map_err(unusable)?.to_string()));
+        node.request_lease(ClusterLease::Watching, Some(&watch.name().map_err(unusable)?.to_string()));
         let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
         Ok(Some(Self { watch, interval }))
     }
@@ -50,7 +50,7 @@ impl BlockingJob for WatchedFolder {
 
     fn run(&mut self, stop: &StopSignal) -> io::Result<RunOutcome> {
         let stops = || stop.is_set();
-        self.watch.look(&ScanContext { now: &clock::now, stops: &stops })?;
+        self.watch.scan(&ScanContext { now: &clock::now, stops: &stops })?;
         Ok(RunOutcome::Done)
     }
 }

@@ -105,7 +105,7 @@ impl Collections {
             }
             tx.insert_collection(&new, now)?;
             let head = read.find_collection_head(new.id)?;
-            head.map(|head| read.filled(head, now)).transpose()
+            head.map(|head| read.load_collection(head, now)).transpose()
         };
         let too_many = || {
             let message = format!("A user has {COLLECTIONS_PER_USER_MAX} collections at most");
@@ -122,7 +122,7 @@ impl Collections {
         id: Uuid,
         now: Timestamp,
     ) -> Result<Option<Collection>> {
-        let Some(mut found) = self.look(reader, id, now).await? else { return Ok(None) };
+        let Some(mut found) = self.peek(reader, id, now).await? else { return Ok(None) };
         let head = &mut found.head;
         let since = now.duration_since(head.accessed);
         if since >= signed(COLLECTION_ACCESSED) {
@@ -141,7 +141,7 @@ impl Collections {
     }
 
     /// The same without noting it.
-    pub async fn look(
+    pub async fn peek(
         &self,
         reader: &Principal,
         id: Uuid,
@@ -152,7 +152,7 @@ impl Collections {
         let read = move |tx: &ReadTx<'_>| {
             let head = tx.find_collection_head(id)?;
             let head = head.filter(|head| head.public || head.owner == reader);
-            head.map(|head| tx.filled(head, now)).transpose()
+            head.map(|head| tx.load_collection(head, now)).transpose()
         };
         Ok(self.db.search(read).await?)
     }
@@ -185,7 +185,7 @@ impl Collections {
                 tx.mark_collection_modified(head.number, now)?;
             }
             let head = read.find_collection_head(head.id)?;
-            head.map(|head| read.filled(head, now)).transpose()
+            head.map(|head| read.load_collection(head, now)).transpose()
         };
         Ok(self.change(caller, id, write).await?.flatten())
     }
@@ -219,7 +219,7 @@ impl Collections {
                     continue;
                 }
                 // What was seen may be gone by now.
-                wanted.extend(read.collectable(key, now)?.map(|expires| (key, expires)));
+                wanted.extend(read.find_collectable(key, now)?.map(|expires| (key, expires)));
             }
             let count = read.count_collection_items(head.number)?;
             if count.saturating_add(wanted.len()) > COLLECTION_ITEMS_MAX && !wanted.is_empty() {

@@ -95,7 +95,7 @@ impl Scene {
 
     async fn look(&self, id: Uuid, now: Timestamp) -> Collection {
         let owner = self.user(1).await;
-        self.collections.look(&owner, id, now).await.unwrap().unwrap()
+        self.collections.peek(&owner, id, now).await.unwrap().unwrap()
     }
 }
 
@@ -194,10 +194,10 @@ async fn only_the_owner_changes_a_collection_and_only_a_public_one_is_read_by_ot
     let (owner, other) = (scene.user(1).await, scene.user(2).await);
     let id = scene.filled().await;
     let sections = &scene.collections;
-    assert_eq!(sections.look(&other, id, at(2)).await.unwrap(), None);
+    assert_eq!(sections.peek(&other, id, at(2)).await.unwrap(), None);
     let public = CollectionChange { public: Some(true), ..CollectionChange::default() };
     sections.update(&owner, id, public, at(2)).await.unwrap().unwrap();
-    let before = sections.look(&other, id, at(2)).await.unwrap().unwrap();
+    let before = sections.peek(&other, id, at(2)).await.unwrap().unwrap();
     assert_eq!(before.content, keys(&["a", "b", "c"]));
     assert!(sections.update(&other, id, renamed("mine"), at(3)).await.unwrap().is_none());
     assert!(sections.add(&other, id, keys(&["a"]), at(3)).await.unwrap().is_none());
@@ -211,7 +211,7 @@ async fn only_the_owner_changes_a_collection_and_only_a_public_one_is_read_by_ot
     assert_eq!(same, two);
     sections.delete(&owner, id).await.unwrap().unwrap();
     assert!(sections.delete(&owner, id).await.unwrap().is_none());
-    assert_eq!(sections.look(&owner, id, at(6)).await.unwrap(), None);
+    assert_eq!(sections.peek(&owner, id, at(6)).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ const DOCUMENT_BYTES: usize = 4096;
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The answer of a poll that nothing came for.
-pub(super) fn nothing() -> Bytes {
+pub(super) fn empty_answer() -> Bytes {
     Bytes::from_static(b"{\"hits\":[]}")
 }
 
@@ -43,7 +43,7 @@ pub struct ItemListing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemLookup {
     /// It is among the hits, in the version of that number.
-    Given(i64),
+    Found(i64),
     /// It is gone, or hidden from the reader.
     Hidden,
     /// A newer version came in that notifications were not looked for yet. Whoever gave it now
@@ -68,7 +68,7 @@ pub(super) struct AnswerWriter<L> {
 
 impl<L: MediaLinks> AnswerWriter<L> {
     /// `{"hits": […], "total": n, "facets": {…}}` with the facets that were asked for.
-    pub(super) fn whole(&self, found: SearchResults, asked: &[Facet], tx: &ReadTx<'_>) -> Result<Bytes> {
+    pub(super) fn search_answer(&self, found: SearchResults, asked: &[Facet], tx: &ReadTx<'_>) -> Result<Bytes> {
         let SearchResults { total, hits, facets, seen: _ } = found;
         let mut text = b"{\"hits\":".to_vec();
         self.write_hits(hits, tx, &mut text)?;
@@ -79,14 +79,14 @@ impl<L: MediaLinks> AnswerWriter<L> {
     }
 
     /// `[…]`.
-    pub(super) fn list(&self, found: SearchResults, tx: &ReadTx<'_>) -> Result<Bytes> {
+    pub(super) fn hit_list(&self, found: SearchResults, tx: &ReadTx<'_>) -> Result<Bytes> {
         let mut text = Vec::new();
         self.write_hits(found.hits, tx, &mut text)?;
         Ok(text.into())
     }
 
     /// `{"hits": […]}`, if there is a hit.
-    pub(super) fn first(&self, found: SearchResults, tx: &ReadTx<'_>) -> Result<Option<Bytes>> {
+    pub(super) fn first_hit(&self, found: SearchResults, tx: &ReadTx<'_>) -> Result<Option<Bytes>> {
         if found.hits.is_empty() {
             return Ok(None);
         }
@@ -98,14 +98,14 @@ impl<L: MediaLinks> AnswerWriter<L> {
 
     /// `{"hits": […]}` of those of `keys` that may be seen at `now`, in their order, as many as one
     /// answer has room for and at least one.
-    pub(super) fn listed(
+    pub(super) fn listed_items(
         &self,
         keys: &[ItemKey],
         coverage: &Coverage,
         now: Timestamp,
         tx: &ReadTx<'_>,
     ) -> Result<ItemListing> {
-        let mut listed = ItemListing { text: nothing(), hits: 0, read: Vec::new() };
+        let mut listed = ItemListing { text: empty_answer(), hits: 0, read: Vec::new() };
         let mut text = b"{\"hits\":[".to_vec();
         let mut linked = LinkedItems { tx, known: HashMap::new() };
         let matched = tx.matched_seq()?;
@@ -138,7 +138,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
                 break;
             }
             listed.hits += 1;
-            listed.read.push(ItemLookup::Given(version));
+            listed.read.push(ItemLookup::Found(version));
         }
         text.extend_from_slice(b"]}");
         listed.text = text.into();
@@ -147,7 +147,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
 
     /// `[…]` of those of `keys` that `sight` shows, in their order, as many as one answer has room
     /// for.
-    pub(super) fn named(&self, keys: &[ItemKey], sight: &CallerVisibility, tx: &ReadTx<'_>) -> Result<Bytes> {
+    pub(super) fn visible_list(&self, keys: &[ItemKey], sight: &CallerVisibility, tx: &ReadTx<'_>) -> Result<Bytes> {
         let mut text = b"[".to_vec();
         let mut linked = LinkedItems { tx, known: HashMap::new() };
         for key in keys {
@@ -218,7 +218,7 @@ impl LinkedItems<'_> {
     }
 
     fn held(&self, key: &ItemKey) -> ItemPresence {
-        self.known.get(key).copied().unwrap_or(ItemPresence::Nothing)
+        self.known.get(key).copied().unwrap_or(ItemPresence::Absent)
     }
 }
 

@@ -84,7 +84,7 @@ impl Content {
     {
         let writer = AnswerWriter { form, sizes: self.sizes };
         let asked = request.facets.clone();
-        let make = move |found: SearchResults, tx: &ReadTx<'_>| writer.whole(found, &asked, tx);
+        let make = move |found: SearchResults, tx: &ReadTx<'_>| writer.search_answer(found, &asked, tx);
         self.search.search(request, Freshness::Preferred, now, make).await
     }
 
@@ -96,21 +96,21 @@ impl Content {
         L: MediaLinks + Send + 'static,
     {
         let writer = AnswerWriter { form, sizes: self.sizes };
-        let make = move |found: SearchResults, tx: &ReadTx<'_>| writer.list(found, tx);
+        let make = move |found: SearchResults, tx: &ReadTx<'_>| writer.hit_list(found, tx);
         self.search.search(request, Freshness::Preferred, now, make).await
     }
 
     /// The answer to a poll that nothing came for.
     #[must_use]
-    pub fn nothing() -> Bytes {
-        answer::nothing()
+    pub fn empty_answer() -> Bytes {
+        answer::empty_answer()
     }
 
     /// The items `keys`, in their order, as far as `coverage` has them, they may be seen at `now` and
     /// have room.
     ///
     /// Fails when too many searches wait.
-    pub async fn listed<L>(
+    pub async fn listed_items<L>(
         &self,
         keys: Vec<ItemKey>,
         form: DocumentForm<L>,
@@ -121,26 +121,26 @@ impl Content {
         L: MediaLinks + Send + 'static,
     {
         let writer = AnswerWriter { form, sizes: self.sizes };
-        self.search.read(move |tx| writer.listed(&keys, &coverage, now, tx)).await
+        self.search.read(move |tx| writer.listed_items(&keys, &coverage, now, tx)).await
     }
 
     /// Those of `keys` that `sight` shows, in their order.
     ///
     /// Fails when too many searches wait.
-    pub async fn seen(&self, keys: Vec<ItemKey>, sight: CallerVisibility) -> Result<Vec<ItemKey>> {
-        self.search.read(move |tx| named::seen(keys, &sight, tx)).await
+    pub async fn visible_items(&self, keys: Vec<ItemKey>, sight: CallerVisibility) -> Result<Vec<ItemKey>> {
+        self.search.read(move |tx| named::visible_items(keys, &sight, tx)).await
     }
 
     /// The text of a list with those of `keys` that `sight` shows, in their order, as far as one
     /// answer has room for them.
     ///
     /// Fails when too many searches wait.
-    pub async fn named<L>(&self, keys: Vec<ItemKey>, form: DocumentForm<L>, sight: CallerVisibility) -> Result<Bytes>
+    pub async fn visible_list<L>(&self, keys: Vec<ItemKey>, form: DocumentForm<L>, sight: CallerVisibility) -> Result<Bytes>
     where
         L: MediaLinks + Send + 'static,
     {
         let writer = AnswerWriter { form, sizes: self.sizes };
-        self.search.read(move |tx| writer.named(&keys, &sight, tx)).await
+        self.search.read(move |tx| writer.visible_list(&keys, &sight, tx)).await
     }
 
     /// The text of `{"hits": […]}` with the first match as soon as there is one; with none once
@@ -164,15 +164,15 @@ impl Content {
         let look = || {
             let writer = AnswerWriter { form: form.clone(), sizes: self.sizes };
             let unseen = *seen.lock();
-            let request = SearchCriteria { unseen, ..request.clone() };
+            let request = SearchCriteria { excluding_seen: unseen, ..request.clone() };
             let seen = Arc::clone(&seen);
             let make = move |found: SearchResults, tx: &ReadTx<'_>| {
                 *seen.lock() = Some(found.seen);
-                writer.first(found, tx)
+                writer.first_hit(found, tx)
             };
             self.search.search(request, Freshness::Required, now(), make)
         };
         let found = self.polls.wait(holder, self.search.changes(), look, wait, stop).await?;
-        Ok(found.unwrap_or_else(answer::nothing))
+        Ok(found.unwrap_or_else(answer::empty_answer))
     }
 }

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::POLLS_LOOKING_MAX;
+use crate::runtime::limits::POLLS_SEARCHING_MAX;
 use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
 
@@ -19,14 +19,14 @@ use crate::runtime::telemetry;
 #[derive(Debug)]
 pub(super) struct PollQueue {
     slots: WaitingSlots,
-    looks: Semaphore,
+    searches: Semaphore,
 }
 
 impl PollQueue {
     /// No polls yet; `limits` says how many may wait at a time.
     pub(super) fn new(limits: SlotLimits) -> Self {
         let slots = WaitingSlots::new("polls", "client_polls", limits);
-        Self { slots, looks: Semaphore::new(POLLS_LOOKING_MAX) }
+        Self { slots, searches: Semaphore::new(POLLS_SEARCHING_MAX) }
     }
 
     /// What `look` gives as soon as it gives something; it looks at once and whenever `changes`
@@ -48,7 +48,7 @@ impl PollQueue {
         let mut end = std::pin::pin!(async {
             tokio::select! { () = sleep(wait) => {}, () = stop => {} }
         });
-        let mut turn = self.turn().await?;
+        let mut turn = self.wait_for_slot().await?;
         loop {
             changes.borrow_and_update();
             let found = look().await?;
@@ -61,7 +61,7 @@ impl PollQueue {
                     // Nobody is left who could say that items came in.
                     std::future::pending::<()>().await;
                 }
-                self.turn().await
+                self.wait_for_slot().await
             };
             turn = tokio::select! {
                 biased;
@@ -71,8 +71,8 @@ impl PollQueue {
         }
     }
 
-    async fn turn(&self) -> Result<SemaphorePermit<'_>> {
-        self.looks.acquire().await.map_err(Error::internal)
+    async fn wait_for_slot(&self) -> Result<SemaphorePermit<'_>> {
+        self.searches.acquire().await.map_err(Error::internal)
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct PinnedPath {
 
 impl PinnedPath {
     /// A file that is taken as its path says.
-    pub(super) fn by_path(path: &Path) -> Self {
+    pub(super) fn unpinned(path: &Path) -> Self {
         Self { path: path.to_owned(), opened: None }
     }
 
@@ -91,7 +91,7 @@ pub(super) fn open_folder(root: &Path, within: &Path, missing: MissingFolder) ->
         }
         let opened = rustix::fs::openat(&folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
         folder = opened.map_err(|cause| refused(name, cause))?;
-        if is_new && let Some(mode) = modes::shared(0o777) {
+        if is_new && let Some(mode) = modes::shared_mode(0o777) {
             rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))?;
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<
         OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666))?;
     let mut file = File::from(opened);
-    modes::share_file(&file, 0o666)?;
+    modes::set_shared_file_mode(&file, 0o666)?;
     file.write_all(bytes)
 }
 

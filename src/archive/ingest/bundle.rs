@@ -44,7 +44,7 @@ impl Ingest {
     /// An item of pictures may come as a document alone, whose own renditions are then told.
     /// Fails with [`IngestError::Refused`], which lists what is wrong with names and document, or
     /// else with the files.
-    pub fn take_bundle(&self, bundle: &ItemBundle, now: Timestamp) -> Result<IngestedItem, IngestError> {
+    pub fn ingest_bundle(&self, bundle: &ItemBundle, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let key = &bundle.key;
         let mut refusals = Vec::new();
         let mut files = Vec::new();
@@ -85,10 +85,10 @@ impl Ingest {
         if has_picture(key.media_type) && !has_hires {
             return Err(IngestError::NoPicture);
         }
-        self.take_files(bundle, document, &files, now)
+        self.ingest_files(bundle, document, &files, now)
     }
 
-    fn take_files(
+    fn ingest_files(
         &self,
         bundle: &ItemBundle,
         document: Document,
@@ -97,7 +97,7 @@ impl Ingest {
     ) -> Result<IngestedItem, IngestError> {
         let (mut assets, mut warnings, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for (name, path) in files {
-            match self.take_file(name, path) {
+            match self.ingest_file(name, path) {
                 Ok((asset, odd)) => {
                     assets.push(asset);
                     warnings.extend(odd.into_iter().map(|odd| format!("{name} {odd}")));
@@ -109,7 +109,7 @@ impl Ingest {
             return Err(IngestError::Refused(refusals));
         }
         if !assets.is_empty() {
-            warnings.extend(self.make_missing(bundle.key.media_type, &mut assets, files)?);
+            warnings.extend(self.create_missing(bundle.key.media_type, &mut assets, files)?);
         }
         let assets = Some(assets).filter(|assets| !assets.is_empty());
         let taken = self.write(&bundle.key, document, assets, now)?;

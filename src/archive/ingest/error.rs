@@ -82,18 +82,18 @@ pub enum IngestError {
 
 /// Runs `work`, which reads something from outside. A library that panics on it must end neither the
 /// process nor the work on others: that becomes a refusal.
-pub(super) fn contained<T>(
+pub(super) fn catch_panics<T>(
     work: impl FnOnce() -> Result<T, IngestError>,
 ) -> Result<T, IngestError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = told(panic.as_ref());
+        let text = panic_message(panic.as_ref());
         tracing::error!("a file made its reader panic: {text}");
         Err(IngestError::Panicked(text))
     })
 }
 
 /// What a panic said, cut to what a message can bear.
-fn told(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     text.chars().filter(|c| !c.is_control()).take(PANIC_CHARS_MAX).collect()
@@ -106,7 +106,7 @@ fn list(refusals: &[FileRefusal]) -> String {
 impl IngestError {
     /// Whether the machine failed and not what came: a later try may go well.
     #[must_use]
-    pub fn is_ours(&self) -> bool {
+    pub fn is_internal(&self) -> bool {
         match self {
             Self::Store(_) | Self::Program(_) | Self::Db(_) => true,
             // What somebody put there, or else the disk.
@@ -121,7 +121,7 @@ impl IngestError {
                     | ErrorKind::UnexpectedEof
                     | ErrorKind::FileTooLarge
             ),
-            Self::Refused(refusals) => refusals.iter().any(|refusal| refusal.error.is_ours()),
+            Self::Refused(refusals) => refusals.iter().any(|refusal| refusal.error.is_internal()),
             Self::Empty
             | Self::TooLarge { .. }
             | Self::TooSlow(_)
@@ -237,11 +237,11 @@ mod tests {
     #[test]
     fn a_panic_becomes_a_refusal_that_names_the_file_and_what_was_said() {
         let offset = 7;
-        let outcome: Result<(), _> = contained(|| panic!("offset {offset} is out of range"));
+        let outcome: Result<(), _> = catch_panics(|| panic!("offset {offset} is out of range"));
         let failure = IngestFailure::of(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
         let expected = "in/harbour.jpg: made the reader panic: offset 7 is out of range";
         assert_eq!(failure.to_string(), expected);
-        assert!(!failure.error.is_ours(), "trying again would end the same way");
-        assert_eq!(contained(|| Ok(7)).expect("goes well"), 7);
+        assert!(!failure.error.is_internal(), "trying again would end the same way");
+        assert_eq!(catch_panics(|| Ok(7)).expect("goes well"), 7);
     }
 }

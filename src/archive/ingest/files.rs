@@ -24,7 +24,7 @@ pub struct FoundFiles {
     /// Files of documents, one a line.
     pub lines: Vec<PathBuf>,
     /// Files of other kinds within folders, which are passed over.
-    pub passed_over: usize,
+    pub skipped: usize,
     /// What cannot be read or is nothing that is taken in.
     pub failures: Vec<IngestFailure>,
 }
@@ -95,7 +95,7 @@ impl FoundFiles {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => self.walk(&path, depth + 1),
                 Ok(_) if self.take_file(&path) => {}
-                Ok(_) => self.passed_over += 1,
+                Ok(_) => self.skipped += 1,
                 Err(cause) => self.fail(&path, IngestError::Unreadable(cause)),
             }
         }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{FileName, Ingest, IngestError, LoadedPhotograph, contained, photograph};
+use super::{FileName, Ingest, IngestError, LoadedPhotograph, catch_panics, photograph};
 use crate::runtime::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
 use crate::runtime::programs::{PdfSummary, PdfTask, ProgramError};
 use formats::mp4::{VideoError, VideoLimits, facts};
@@ -29,27 +29,27 @@ pub(super) type TakenFile = (Asset, Vec<String>);
 
 impl Ingest {
     /// Takes one file of an item in: checked, measured, stored.
-    pub(super) fn take_file(
+    pub(super) fn ingest_file(
         &self,
         name: &FileName,
         path: &Path,
     ) -> Result<TakenFile, IngestError> {
-        let (file, warnings) = contained(|| match name.extension {
+        let (file, warnings) = catch_panics(|| match name.extension {
             RenditionExtension::Image(_) => {
                 let loaded = self.read_photograph(path)?;
                 let (picture, warnings) = self.store(loaded, name.name)?;
                 Ok((AssetFile::Picture(picture), warnings))
             }
-            RenditionExtension::Pdf => self.take_pdf(name.name, path),
-            RenditionExtension::Eps => self.take_eps(name.name, path),
-            RenditionExtension::Mp4 => self.take_video(name.name, path),
+            RenditionExtension::Pdf => self.ingest_pdf(name.name, path),
+            RenditionExtension::Eps => self.ingest_eps(name.name, path),
+            RenditionExtension::Mp4 => self.ingest_video(name.name, path),
         })?;
         let association = name.association.clone();
         Ok((Asset { association, made: false, file }, warnings))
     }
 
     /// A PDF that cannot be read stays an original that is served as it is.
-    fn take_pdf(
+    fn ingest_pdf(
         &self,
         name: RenditionName,
         path: &Path,
@@ -84,7 +84,7 @@ impl Ingest {
     }
 
     /// An EPS is never run, only measured by its comments.
-    fn take_eps(
+    fn ingest_eps(
         &self,
         name: RenditionName,
         path: &Path,
@@ -107,7 +107,7 @@ impl Ingest {
         Ok((AssetFile::Graphic(GraphicFile { name, blob, length, format, points }), warnings))
     }
 
-    fn take_video(
+    fn ingest_video(
         &self,
         name: RenditionName,
         path: &Path,
@@ -139,7 +139,7 @@ impl Ingest {
     /// Makes what is missing of an item's own files; gives what cannot be made.
     ///
     /// `files` are the files that came in, where they lie.
-    pub(super) fn make_missing(
+    pub(super) fn create_missing(
         &self,
         media_type: MediaType,
         assets: &mut Vec<Asset>,
@@ -151,11 +151,11 @@ impl Ingest {
         };
         match media_type {
             MediaType::Graphic => {
-                self.make_of_graphic(assets, came(HIRES, RenditionExtension::Pdf))
+                self.create_from_graphic(assets, came(HIRES, RenditionExtension::Pdf))
             }
             MediaType::Video => {
                 let hires = came(HIRES, RenditionExtension::Mp4);
-                self.make_of_video(assets, hires, came(PREVIEW, RenditionExtension::Mp4))
+                self.create_from_video(assets, hires, came(PREVIEW, RenditionExtension::Mp4))
             }
             MediaType::Image
             | MediaType::Stockfoto
@@ -167,7 +167,7 @@ impl Ingest {
         }
     }
 
-    fn make_of_graphic(
+    fn create_from_graphic(
         &self,
         assets: &mut Vec<Asset>,
         pdf: Option<&Path>,
@@ -188,7 +188,7 @@ impl Ingest {
             return Ok(warnings);
         };
         if no_grey {
-            let _share = self.memory.take(PROGRAM_OUTPUT_BYTES_MAX);
+            let _share = self.memory.acquire(PROGRAM_OUTPUT_BYTES_MAX);
             match self.programs.pdf(PdfTask::Grey, pdf, 1) {
                 Ok(grey) => {
                     let (length, blob) = (grey.len() as u64, self.originals.store_bytes(&grey)?);
@@ -201,14 +201,14 @@ impl Ingest {
         }
         if no_picture {
             match self.programs.pdf(PdfTask::Page, pdf, self.limits.page_px) {
-                Ok(jpeg) => warnings.extend(self.push_made(assets, PREVIEW, jpeg)?),
+                Ok(jpeg) => warnings.extend(self.store_created(assets, PREVIEW, jpeg)?),
                 Err(cause) => warnings.push(missing("the Preview and the Thumbnail", cause)?),
             }
         }
         Ok(warnings)
     }
 
-    fn make_of_video(
+    fn create_from_video(
         &self,
         assets: &mut Vec<Asset>,
         hires: Option<&Path>,
@@ -218,7 +218,7 @@ impl Ingest {
         let no_still = AssetGroup::of_item(assets).whole_picture().is_none();
         let source = preview.or(hires);
         if let (None, Some(hires)) = (preview, hires) {
-            match self.make_video_preview(hires) {
+            match self.create_video_preview(hires) {
                 Ok(Ok(video)) => assets.push(made(video)),
                 Ok(Err(cause)) => warnings.push(missing("NormalPreview.mp4", cause)?),
                 Err(error) => return Err(error),
@@ -230,21 +230,21 @@ impl Ingest {
         if let (true, Some(source)) = (no_still, source) {
             let duration = assets.iter().find_map(duration_ms).unwrap_or_default();
             match self.programs.video_still(source, STILL_AT_MS.min(duration / 2)) {
-                Ok(jpeg) => warnings.extend(self.push_made(assets, THUMBNAIL, jpeg)?),
+                Ok(jpeg) => warnings.extend(self.store_created(assets, THUMBNAIL, jpeg)?),
                 Err(cause) => warnings.push(missing("NormalThumbnail.jpg", cause)?),
             }
         }
         Ok(warnings)
     }
 
-    fn make_video_preview(
+    fn create_video_preview(
         &self,
         hires: &Path,
     ) -> Result<Result<AssetFile, ProgramError>, IngestError> {
         let target = self.originals.store().temporary("mp4");
         let made = self.programs.video_preview(hires, &target, self.limits.video_px);
         let taken = match made {
-            Ok(()) => self.take_video(PREVIEW, &target).map(|(file, _)| Ok(file)),
+            Ok(()) => self.ingest_video(PREVIEW, &target).map(|(file, _)| Ok(file)),
             Err(cause) => Ok(Err(cause)),
         };
         // It may not have been begun.
@@ -253,14 +253,14 @@ impl Ingest {
     }
 
     /// Stores a picture that was made; gives what is odd about it.
-    fn push_made(
+    fn store_created(
         &self,
         assets: &mut Vec<Asset>,
         name: RenditionName,
         jpeg: Vec<u8>,
     ) -> Result<Vec<String>, IngestError> {
         let length = jpeg.len() as u64;
-        let share = self.memory.take(length);
+        let share = self.memory.acquire(length);
         let picture = photograph::parse(jpeg, &self.limits)?;
         self.fits(&picture, length)?;
         let (picture, warnings) = self.store(LoadedPhotograph { picture, share }, name)?;

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::write::{LocalMoment, ItemWrite, PreparedItem};
-use super::{IngestFailure, Ingest, IngestError, bundle, contained};
+use super::{IngestFailure, Ingest, IngestError, bundle, catch_panics};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_BATCH_BYTES, INGEST_BATCH_ITEMS, INGEST_CHUNK_BYTES,
     INGEST_CHUNK_LINES, INGEST_CHUNKS_MAX,
@@ -57,7 +57,7 @@ pub struct LinesTally {
 ///
 /// A bad line is reported and the others go on; what is reported may end it. What was written is on disk when its bytes are
 /// reported; a process that is killed has written whole batches.
-pub fn take_in_lines(
+pub fn ingest_lines(
     ingest: &Ingest,
     path: &Path,
     workers: usize,
@@ -240,7 +240,7 @@ fn check(ingest: &Ingest, line: &NumberedLine, now: Timestamp) -> Option<Result<
     if text.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
-    Some(contained(|| prepare(ingest, text, now)))
+    Some(catch_panics(|| prepare(ingest, text, now)))
 }
 
 fn prepare(ingest: &Ingest, text: &[u8], now: Timestamp) -> Result<PreparedItem, IngestError> {
@@ -312,10 +312,10 @@ impl BatchWriter<'_> {
 
     fn fail(&mut self, line: Option<u64>, error: IngestError) {
         self.tally.failed += 1;
-        self.tell(LinesEvent::Failed(&IngestFailure { path: self.path.to_owned(), line, error }));
+        self.report(LinesEvent::Failed(&IngestFailure { path: self.path.to_owned(), line, error }));
     }
 
-    fn tell(&mut self, event: LinesEvent<'_>) {
+    fn report(&mut self, event: LinesEvent<'_>) {
         self.tally.interrupted |= (self.report)(event).is_break();
     }
 
@@ -337,7 +337,7 @@ impl BatchWriter<'_> {
                 false
             }
         };
-        self.tell(LinesEvent::Bytes(end));
+        self.report(LinesEvent::Bytes(end));
         goes_on && !self.tally.interrupted
     }
 

@@ -34,10 +34,10 @@ use serde_json::{Map, Value};
 
 use beneath::PinnedPath;
 pub use bundle::{ItemBundle, BundleFile};
-use error::contained;
+use error::catch_panics;
 pub use error::{IngestFailure, IngestError, FileRefusal};
 pub use files::{FoundFiles, find};
-pub use lines::{LinesEvent, LinesTally, take_in_lines};
+pub use lines::{LinesEvent, LinesTally, ingest_lines};
 pub use names::FileName;
 use photograph::CheckedPhotograph;
 pub use spool::{UploadSpool, SpooledFile};
@@ -96,7 +96,7 @@ pub struct IngestedItem {
     /// Whether it is new.
     pub written: ItemWriteOutcome,
     /// Items that it turned into replaced ones.
-    pub turned: Vec<ItemKey>,
+    pub replaced_items: Vec<ItemKey>,
     /// What is odd about it.
     pub warnings: Vec<String>,
 }
@@ -142,7 +142,7 @@ pub struct Ingest {
     /// other unnoticed. A server has no runs.
     names: Option<Mutex<HashMap<(ItemKey, RenditionExtension), PathBuf>>>,
     /// The watched folder, below which no symbolic link is followed.
-    within: Option<PathBuf>,
+    confined_root: Option<PathBuf>,
     /// Whether each item is an event of the audit log. A command is one event with its numbers.
     is_audited: bool,
 }
@@ -167,7 +167,7 @@ impl Ingest {
     ) -> Self {
         let names = Some(Mutex::default());
         let (within, is_audited) = (None, false);
-        Self { db, originals, programs, limits, memory, marker, zone, names, within, is_audited }
+        Self { db, originals, programs, limits, memory, marker, zone, names, confined_root: within, is_audited }
     }
 
     /// Bytes of a file at most.
@@ -185,44 +185,44 @@ impl Ingest {
     /// The same for what lies below the folder `dir`, which others write into: no symbolic link on the
     /// way to a file is followed.
     #[must_use]
-    pub fn within(self, dir: &Path) -> Self {
-        Self { within: Some(dir.to_owned()), ..self }
+    pub fn confined_to(self, dir: &Path) -> Self {
+        Self { confined_root: Some(dir.to_owned()), ..self }
     }
 
     /// Opens a file that comes in, so that what is read of it is the same file each time.
     fn pin(&self, path: &Path) -> Result<PinnedPath, IngestError> {
-        let Some(root) = &self.within else { return Ok(PinnedPath::by_path(path)) };
+        let Some(root) = &self.confined_root else { return Ok(PinnedPath::unpinned(path)) };
         beneath::file(root, path).map_err(refused_link)
     }
 
     /// The same for an item folder.
     fn pin_folder(&self, path: &Path) -> Result<PinnedPath, IngestError> {
-        let Some(root) = &self.within else { return Ok(PinnedPath::by_path(path)) };
+        let Some(root) = &self.confined_root else { return Ok(PinnedPath::unpinned(path)) };
         beneath::folder(root, path).map_err(refused_link)
     }
 
     /// Takes one thing in; `now` is when it comes in.
-    pub fn take_in(&self, incoming: &IncomingPath, now: Timestamp) -> Result<IngestedItem, IngestFailure> {
-        let outcome = contained(|| match incoming {
-            IncomingPath::File(path) => self.take_single(path, now),
-            IncomingPath::ItemFolder(path) => self.take_folder(path, now),
+    pub fn ingest(&self, incoming: &IncomingPath, now: Timestamp) -> Result<IngestedItem, IngestFailure> {
+        let outcome = catch_panics(|| match incoming {
+            IncomingPath::File(path) => self.ingest_single(path, now),
+            IncomingPath::ItemFolder(path) => self.ingest_folder(path, now),
         });
         outcome.map_err(|error| IngestFailure::of(incoming.path(), error))
     }
 
     /// Takes in a file that comes alone: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` that of
     /// a graphic, an `.mp4` the Preview of a video, which is the one that customers get.
-    fn take_single(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
+    fn ingest_single(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let (name, extension) = match files::extension(path).as_str() {
             "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
             "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
             "mp4" => (RenditionName::NORMAL_PREVIEW, RenditionExtension::Mp4),
-            _ => return self.take_photograph(path, now),
+            _ => return self.ingest_photograph(path, now),
         };
         let media_type = files::media_type(&files::extension(path)).ok_or(IngestError::Kind)?;
         let name = FileName { association: None, name, extension };
         let source = self.pin(path)?;
-        let (asset, mut warnings) = self.take_file(&name, source.path())?;
+        let (asset, mut warnings) = self.ingest_file(&name, source.path())?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = match ItemId::parse(stem) {
             Ok(id) => id,
@@ -234,13 +234,13 @@ impl Ingest {
         let document = Document::from_fields(&key, fields)?;
         let mut assets = vec![asset];
         let files = [(name, source.path().to_owned())];
-        warnings.extend(self.make_missing(media_type, &mut assets, &files)?);
+        warnings.extend(self.create_missing(media_type, &mut assets, &files)?);
         let moment = LocalMoment { now, zone: &self.zone };
         let prepared = PreparedItem::new(&key, document, Some(assets), moment).alone();
         self.write_prepared(&key, prepared).map(|taken| IngestedItem { warnings, ..taken })
     }
 
-    fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
+    fn ingest_photograph(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let loaded = self.read_photograph(self.pin(path)?.path())?;
         let picture = &loaded.picture;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -257,7 +257,7 @@ impl Ingest {
     /// Reads a photograph when there is memory for it.
     fn read_photograph(&self, path: &Path) -> Result<LoadedPhotograph<'_>, IngestError> {
         let length = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
-        let share = self.memory.take(length.min(self.limits.file_bytes_max));
+        let share = self.memory.acquire(length.min(self.limits.file_bytes_max));
         let picture = photograph::read(path, &self.limits)?;
         self.fits(&picture, length)?;
         Ok(LoadedPhotograph { picture, share })
@@ -305,7 +305,7 @@ impl Ingest {
         }
     }
 
-    fn take_folder(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
+    fn ingest_folder(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let folder = self.pin_folder(path)?;
         // Kept open until the item is written.
         let (bundle, _files) = files::read_folder(path, &folder)?;
@@ -314,7 +314,7 @@ impl Ingest {
         if needs_picture && bundle.files.is_empty() && !self.has_original(&bundle.key)? {
             return Err(IngestError::NoPicture);
         }
-        self.take_bundle(&bundle, now)
+        self.ingest_bundle(&bundle, now)
     }
 
     fn has_original(&self, key: &ItemKey) -> Result<bool, IngestError> {
@@ -338,23 +338,23 @@ impl Ingest {
     fn write_prepared(&self, key: &ItemKey, prepared: PreparedItem) -> Result<IngestedItem, IngestError> {
         let zone = self.zone.clone();
         let event = self.is_audited.then(|| audit::event(AuditAction::ItemStored));
-        let event = event.map(|event| event.about(ObjectKind::Item, key));
+        let event = event.map(|event| event.with_object(ObjectKind::Item, key));
         let outcome = self.db.write_blocking(move |tx| {
             let outcome = prepared.write(tx, &zone)?;
             if let Some(event) = event {
-                tx.write_audit(&event.with(outcome.written.as_str()))?;
+                tx.write_audit(&event.with_detail(outcome.written.as_str()))?;
             }
             Ok(outcome)
         })?;
-        let write::ItemWrite { written, turned } = outcome;
-        Ok(IngestedItem { key: key.clone(), written, turned, warnings: Vec::new() })
+        let write::ItemWrite { written, replaced_items: turned } = outcome;
+        Ok(IngestedItem { key: key.clone(), written, replaced_items: turned, warnings: Vec::new() })
     }
 
     /// Takes the item `key` out: its status becomes `canceled`. Gives whether it is there.
     ///
     /// Sending it again brings it back.
     pub fn withdraw(&self, key: &ItemKey, now: Timestamp) -> Result<bool, IngestError> {
-        let event = audit::event(AuditAction::ItemWithdrawn).about(ObjectKind::Item, key);
+        let event = audit::event(AuditAction::ItemWithdrawn).with_object(ObjectKind::Item, key);
         let (key, zone) = (key.clone(), self.zone.clone());
         Ok(self.db.write_blocking(move |tx| {
             let moment = LocalMoment { now, zone: &zone };
@@ -384,7 +384,7 @@ fn refused_link(cause: io::Error) -> IngestError {
 
 /// Takes in everything that `incoming` lists on `workers` threads; `report` hears of each as it
 /// ends.
-pub fn take_in_all(
+pub fn ingest_all(
     ingest: &Ingest,
     incoming: Vec<IncomingPath>,
     workers: usize,
@@ -398,7 +398,7 @@ pub fn take_in_all(
                 loop {
                     let next = queue.lock().next();
                     let Some(incoming) = next else { return };
-                    report(&incoming, &ingest.take_in(&incoming, now()));
+                    report(&incoming, &ingest.ingest(&incoming, now()));
                 }
             });
         }

@@ -23,7 +23,7 @@ impl FileName {
     /// Fails with what is taken.
     pub fn parse(media_type: MediaType, text: &str) -> Result<Self, IngestError> {
         let known =
-            split(text).filter(|known| known.to_string() == text && known.is_taken(media_type));
+            split(text).filter(|known| known.to_string() == text && known.is_accepted(media_type));
         known.ok_or_else(|| {
             let taken = match media_type {
                 MediaType::Image | MediaType::Stockfoto => {
@@ -51,7 +51,7 @@ impl FileName {
 
     /// Whether such a file of an item may come in. What can be made of another is not taken, but
     /// for smaller pictures and a grey graphic that somebody made better.
-    fn is_taken(&self, media_type: MediaType) -> bool {
+    fn is_accepted(&self, media_type: MediaType) -> bool {
         let Self { association, name, extension } = self;
         let normal = name.variant == RenditionVariant::Normal;
         let small = normal && matches!(name.usage, RenditionUsage::Preview | RenditionUsage::Thumbnail);

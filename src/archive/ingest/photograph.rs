@@ -78,7 +78,7 @@ impl CheckedPhotograph {
         let source = imaging::RenderSource {
             format: ImageFormat::JPEG,
             file: &self.bytes,
-            orientation: Orientation::of_tag(1),
+            orientation: Orientation::from_tag(1),
             icc: None,
             adobe: self.header.adobe_transform.is_some(),
             stored: self.header.size,
@@ -108,7 +108,7 @@ impl CheckedPhotograph {
         let components = u64::try_from(self.header.components.len()).unwrap_or(u64::MAX);
         let samples = self.header.size.pixels().saturating_mul(components);
         // Pixels, these turned, and what is written; coefficients of two bytes.
-        let each = if self.header.is_by_scans() { 5 } else { 3 };
+        let each = if self.header.needs_coefficient_buffer() { 5 } else { 3 };
         let found = samples.saturating_mul(each);
         let limit = limits.memory_bytes;
         if found <= limit {
@@ -168,9 +168,9 @@ impl CheckedPhotograph {
         let new = NewOriginal { bytes: &self.bytes, header: &self.header };
         let watch = Stopwatch::start();
         let go_on = || watch.elapsed() <= limits.file_time;
-        let stored = originals.store_new(&new, &compute::spread, &go_on)?;
+        let stored = originals.store_new(&new, &compute::run_parallel, &go_on)?;
         let stored = stored.ok_or_else(|| limits.too_slow())?;
-        if let Some(reason) = &stored.whole {
+        if let Some(reason) = &stored.whole_decode_reason {
             self.fits_as_a_whole(limits, reason)?;
         }
         let damage = if stored.decoded {
@@ -187,7 +187,7 @@ impl CheckedPhotograph {
             length: self.bytes.len() as u64,
             stored: self.header.size,
             orientation: self.orientation,
-            progressive: self.header.is_by_scans(),
+            progressive: self.header.needs_coefficient_buffer(),
             components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
         };
         Ok((asset, odd))

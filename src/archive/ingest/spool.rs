@@ -91,7 +91,7 @@ impl SpooledFile {
 }
 
 fn full(cause: io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "The upload cannot be stored now").because(cause)
+    Error::new(ErrorKind::Unavailable, "The upload cannot be stored now").with_source(cause)
 }
 
 impl Drop for SpooledFile {

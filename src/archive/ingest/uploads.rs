@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{ItemBundle, Ingest, IngestError, UploadSpool, IngestedItem, contained};
+use super::{ItemBundle, Ingest, IngestError, UploadSpool, IngestedItem, catch_panics};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;
@@ -21,7 +21,7 @@ struct UploadsInner {
     ingest: Ingest,
     spool: UploadSpool,
     /// Uploads that are under way or wait.
-    seats: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Uploads that are taken in.
     workers: Arc<Semaphore>,
 }
@@ -38,7 +38,7 @@ impl Uploads {
     pub fn new(ingest: Ingest, spool: UploadSpool, workers: usize) -> Self {
         let seats = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
         let workers = Arc::new(Semaphore::new(workers));
-        Self { inner: Arc::new(UploadsInner { ingest, spool, seats, workers }) }
+        Self { inner: Arc::new(UploadsInner { ingest, spool, permits: seats, workers }) }
     }
 
     /// Where files lie while they are uploaded.
@@ -50,8 +50,8 @@ impl Uploads {
     /// Makes room for an upload.
     ///
     /// Fails with [`ErrorKind::Overloaded`] when too many are under way.
-    pub fn enter(&self) -> Result<UploadPermit> {
-        match Arc::clone(&self.inner.seats).try_acquire_owned() {
+    pub fn admit(&self) -> Result<UploadPermit> {
+        match Arc::clone(&self.inner.permits).try_acquire_owned() {
             Ok(permit) => Ok(UploadPermit { _permit: permit }),
             Err(_) => Err(Error::overloaded("uploads", "Too many uploads are under way")),
         }
@@ -60,12 +60,12 @@ impl Uploads {
     /// Takes an item in when it is its turn.
     ///
     /// The outer failure is ours, the inner one says what is wrong with the item.
-    pub async fn take(
+    pub async fn ingest(
         &self,
         bundle: ItemBundle,
         now: Timestamp,
     ) -> Result<Result<IngestedItem, IngestError>> {
-        self.work(move |ingest| ingest.take_bundle(&bundle, now)).await
+        self.work(move |ingest| ingest.ingest_bundle(&bundle, now)).await
     }
 
     /// Takes the item `key` out; gives whether it is there.
@@ -80,18 +80,18 @@ impl Uploads {
         let turn = Arc::clone(&self.inner.workers).acquire_owned().await;
         let turn = turn.map_err(Error::internal)?;
         let inner = Arc::clone(&self.inner);
-        let carried = audit::carry();
+        let carried = audit::capture_context();
         // The work goes on when the client leaves, and so does its turn.
         let done = tokio::task::spawn_blocking(move || {
-            let outcome = carried.run(|| contained(|| work(&inner.ingest)));
+            let outcome = carried.run(|| catch_panics(|| work(&inner.ingest)));
             drop(turn);
             outcome
         });
         match done.await.map_err(Error::internal)? {
             Err(IngestError::Db(cause)) => Err(cause.into()),
-            Err(cause) if cause.is_ours() => {
+            Err(cause) if cause.is_internal() => {
                 Err(Error::new(ErrorKind::Unavailable, "The archive cannot be written now")
-                    .because(cause))
+                    .with_source(cause))
             }
             outcome => Ok(outcome),
         }

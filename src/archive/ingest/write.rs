@@ -19,7 +19,7 @@ pub(super) struct PreparedItem {
     /// The document as it came, where it does not say its version.
     unversioned: Option<Document>,
     /// Whether its file came alone, beside which others may be there.
-    alone: bool,
+    is_single_file: bool,
 }
 
 /// What writing did.
@@ -27,7 +27,7 @@ pub(super) struct PreparedItem {
 pub(super) struct ItemWrite {
     pub(super) written: ItemWriteOutcome,
     /// Items that were turned into replaced ones.
-    pub(super) turned: Vec<ItemKey>,
+    pub(super) replaced_items: Vec<ItemKey>,
 }
 
 /// When and where items are written.
@@ -66,12 +66,12 @@ impl PreparedItem {
         let unversioned = (!versioned).then(|| document.clone());
         document.complete(key, moment.now, moment.zone);
         let item = NewItem { assets, fresh: true, ..moment.row(key, &document) };
-        Self { item, document, unversioned, alone: false }
+        Self { item, document, unversioned, is_single_file: false }
     }
 
     /// The same for a file that came alone.
     pub(super) fn alone(self) -> Self {
-        Self { alone: true, ..self }
+        Self { is_single_file: true, ..self }
     }
 
     /// Bytes of the document's text.
@@ -86,7 +86,7 @@ impl PreparedItem {
         let old = find(tx, key)?;
         let replaced_keys = self.document.replaced_keys(key);
         if old.is_none() && replaced_keys.is_empty() {
-            return Ok(ItemWrite { written: tx.write_item(&self.item)?, turned: Vec::new() });
+            return Ok(ItemWrite { written: tx.write_item(&self.item)?, replaced_items: Vec::new() });
         }
         let mut document = self.document.clone();
         if let (Some((_, old)), Some(unversioned)) = (&old, &self.unversioned) {
@@ -107,7 +107,7 @@ impl PreparedItem {
             .collect();
         document.write_revisions(key, &documents);
         if let Some((_, old)) = &old {
-            stay_replaced(tx, key, old, &mut document)?;
+            keep_replaced_status(tx, key, old, &mut document)?;
         }
         let fresh = old.as_ref().is_none_or(|(_, old)| is_fresh(old, &document));
         let assets = match &old {
@@ -130,11 +130,11 @@ impl PreparedItem {
         }
         let written = tx.write_item(&row)?;
         let turned = match document.pub_status().is_served() {
-            true => turn(tx, key, replaced, moment)?,
+            true => replace_items(tx, key, replaced, moment)?,
             // What is held back has taken nobody's place yet.
             false => Vec::new(),
         };
-        Ok(ItemWrite { written, turned })
+        Ok(ItemWrite { written, replaced_items: turned })
     }
 }
 
@@ -161,7 +161,7 @@ impl PreparedItem {
         let is_own = |asset: &Asset| asset.association.is_none();
         if !new.iter().any(is_own) {
             files.extend(there.by_ref().filter(is_own));
-        } else if self.alone {
+        } else if self.is_single_file {
             let came = new.iter().any(|asset| asset.extension() == RenditionExtension::Pdf);
             let left = |asset: &Asset| {
                 let replaced = new.iter().any(|one| {
@@ -191,7 +191,7 @@ fn find(tx: &WriteTx<'_>, key: &ItemKey) -> Result<Option<(StoredItem, Document)
 /// or one that is seen again.
 fn is_fresh(old: &Document, document: &Document) -> bool {
     let back = !old.pub_status().is_served() && document.pub_status().is_served();
-    back || document.rose_since(old)
+    back || document.is_newer_than(old)
 }
 
 /// Keeps an item replaced that is sent again.
@@ -199,7 +199,7 @@ fn is_fresh(old: &Document, document: &Document) -> bool {
 /// Spec §2 is silent: an archive that is sent twice must not bring old revisions back to life. So an
 /// item stays replaced as long as the one that took its place is there, is served and still says
 /// so, unless the document itself replaces that one or is taken out.
-fn stay_replaced(
+fn keep_replaced_status(
     tx: &WriteTx<'_>,
     key: &ItemKey,
     old: &Document,
@@ -225,7 +225,7 @@ fn stay_replaced(
 ///
 /// Spec §2 is silent: what was withdrawn or held back stays gone; where two items replace the same
 /// one, the later one is named.
-fn turn(
+fn replace_items(
     tx: &WriteTx<'_>,
     by: &ItemKey,
     replaced: Vec<(ItemKey, Option<(StoredItem, Document)>)>,

@@ -58,7 +58,7 @@ impl JobSpec {
     }
 
     /// Whether another node does the job.
-    fn stands_by(&self, guard: &ClusterGuard) -> bool {
+    fn is_standby(&self, guard: &ClusterGuard) -> bool {
         self.lease.is_some_and(|lease| !guard.node().holds(lease))
     }
 
@@ -119,11 +119,11 @@ pub async fn run<J: BackgroundJob>(
             return;
         }
         let spec = job.spec();
-        if let Some(lease) = spec.lease.filter(|_| spec.stands_by(guard)) {
+        if let Some(lease) = spec.lease.filter(|_| spec.is_standby(guard)) {
             job.stand_by();
             tokio::select! {
                 () = &mut stop => return,
-                () = guard.node().held(lease) => continue,
+                () = guard.node().wait_for_lease(lease) => continue,
             }
         }
         let outcome = match spec.skips(guard) {
@@ -146,7 +146,7 @@ fn wait_after<E: Display>(
     interval: Duration,
 ) -> Option<Duration> {
     if !matches!(outcome, Ok(RunOutcome::Idle)) {
-        log.note(outcome);
+        log.record(outcome);
     }
     match outcome {
         Ok(RunOutcome::More) => None,

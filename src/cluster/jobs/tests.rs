@@ -143,7 +143,7 @@ fn a_job_whose_lease_was_lost_stands_by() {
     let spec = SPEC.on_holder_of(ClusterLease::Sweeping);
     let job = Scripted::new(spec, &[], 3).run_to_the_end(&guard);
     assert_eq!((job.runs, job.stood_by), (3, 0));
-    guard.node().lost(ClusterLease::Sweeping);
+    guard.node().lose_lease(ClusterLease::Sweeping);
     let job = Scripted::new(spec, &[], 3).run_to_the_end(&guard);
     assert_eq!((job.runs, job.stood_by), (0, 1));
 }
@@ -224,7 +224,7 @@ fn a_thread_runs_its_job_again_while_there_is_more_to_do_and_ends_when_it_is_tol
 #[test]
 fn a_thread_whose_lease_another_node_holds_runs_nothing() {
     let (guard, _dir) = guard(false);
-    guard.node().lost(ClusterLease::Matching);
+    guard.node().lose_lease(ClusterLease::Matching);
     let stood_by = std::sync::Arc::new(Notify::new());
     let thread = JobThread::start(StandingBy(stood_by.clone()), &guard).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -9,10 +9,10 @@ use std::{
 use super::{FailureLog, JobSpec, RunOutcome, wait_after};
 use crate::cluster::guard::ClusterGuard;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::FOLLOW_MS;
+use crate::runtime::limits::FOLLOW_POLL_MS;
 
 /// Time between two looks at whether the lease of a job is free.
-const STANDBY_POLL: Duration = Duration::from_millis(FOLLOW_MS);
+const STANDBY_POLL: Duration = Duration::from_millis(FOLLOW_POLL_MS);
 
 /// Work that a thread repeats.
 pub trait BlockingJob: Send + 'static {
@@ -77,7 +77,7 @@ fn run(job: &mut impl BlockingJob, guard: &ClusterGuard, stop: &StopSignal) {
     let mut log = FailureLog::new(job.spec().name);
     while !stop.is_set() {
         let spec = job.spec();
-        let wait = if spec.stands_by(guard) {
+        let wait = if spec.is_standby(guard) {
             job.stand_by();
             Some(STANDBY_POLL)
         } else {

@@ -40,7 +40,7 @@ use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::{IncarnationStart, Db, DbError, NewNode, WriteTx};
 pub use about::{NodeDescription, NodeFault, faults_of};
-use limits::{ALONE_AGAIN, STILL};
+use limits::{EXCLUSIVE_RETRY_INTERVAL, HEARTBEAT_TIMEOUT};
 pub use observe::{ObservedNode, observe};
 pub use sending::InFlightTasks;
 use slot::NodeSlot;
@@ -92,14 +92,14 @@ impl ClusterLease {
 /// that was declined.
 struct RequestedLeases {
     /// Whether the node works; until then it takes none.
-    works: bool,
+    is_working: bool,
     /// The leases, by their names.
     leases: Vec<(ClusterLease, String)>,
 }
 
 impl RequestedLeases {
     fn list(&self) -> Vec<(ClusterLease, String)> {
-        if self.works { self.leases.clone() } else { Vec::new() }
+        if self.is_working { self.leases.clone() } else { Vec::new() }
     }
 }
 
@@ -118,13 +118,13 @@ struct NodeInner {
     /// Whether it stops.
     drains: AtomicBool,
     state: Mutex<NodeState>,
-    wanted: Arc<Mutex<RequestedLeases>>,
+    requested: Arc<Mutex<RequestedLeases>>,
     /// The leases that it holds as far as it knows.
     held: channel::Sender<Vec<ClusterLease>>,
     /// Up to which row of the item log it gives nobody old versions: any, as long as it gives nothing.
     followed: AtomicI64,
     /// Since it last began to look whether it has followed the item log to its end, and had.
-    seen_end: Mutex<Stopwatch>,
+    last_end_of_log: Mutex<Stopwatch>,
 }
 
 struct NodeState {
@@ -134,15 +134,15 @@ struct NodeState {
     /// and earlier ones of this one are over.
     idle: Option<Vec<NodeSlot>>,
     /// The life that lasts, or the one that is to begin.
-    life: Uuid,
+    incarnation: Uuid,
     /// Whether the life was begun and is not known to be over.
-    lives: bool,
+    is_alive: bool,
     /// Since the last sign of life that was written was begun.
     confirmed: Option<Stopwatch>,
     /// The least row of the item log up to which each of the other nodes followed it.
     followed_by_others: Option<i64>,
     /// Since when no node matches.
-    unmatched: Option<Stopwatch>,
+    unmatched_since: Option<Stopwatch>,
 }
 
 impl ClusterNode {
@@ -154,26 +154,26 @@ impl ClusterNode {
     pub fn start(db: &Db, dir: &Path, role: NodeRole, about: NodeDescription, now: Timestamp) -> Result<Self> {
         let unusable = |cause| {
             let message = format!("folder {} cannot be used", dir.join("nodes").display());
-            Error::new(ErrorKind::Unavailable, message).because(cause)
+            Error::new(ErrorKind::Unavailable, message).with_source(cause)
         };
-        let (slot, idle) = match role.only_reads() {
+        let (slot, idle) = match role.is_read_only() {
             true => (None, None),
             false => {
-                let (slot, idle) = NodeSlot::take(&dir.join("nodes")).map_err(unusable)?;
+                let (slot, idle) = NodeSlot::acquire(&dir.join("nodes")).map_err(unusable)?;
                 (Some(slot), Some(idle))
             }
         };
         let leases = [ClusterLease::Matching, ClusterLease::Purging, ClusterLease::Sweeping];
-        let leases = leases.into_iter().filter(|_| role.works());
+        let leases = leases.into_iter().filter(|_| role.runs_background_work());
         let leases = leases.map(|lease| (lease, lease.as_str().to_owned())).collect();
         let state = NodeState {
             slot,
             idle,
-            life: Uuid::new_v4(),
-            lives: false,
+            incarnation: Uuid::new_v4(),
+            is_alive: false,
             confirmed: None,
             followed_by_others: None,
-            unmatched: None,
+            unmatched_since: None,
         };
         let node = Self {
             inner: Arc::new(NodeInner {
@@ -183,13 +183,13 @@ impl ClusterNode {
                 faults: Mutex::new(about::STARTING.to_owned()),
                 drains: AtomicBool::new(false),
                 state: Mutex::new(state),
-                wanted: Arc::new(Mutex::new(RequestedLeases { works: false, leases })),
+                requested: Arc::new(Mutex::new(RequestedLeases { is_working: false, leases })),
                 held: channel::Sender::new(Vec::new()),
                 followed: AtomicI64::new(i64::MAX),
-                seen_end: Mutex::new(Stopwatch::start()),
+                last_end_of_log: Mutex::new(Stopwatch::start()),
             }),
         };
-        if !role.only_reads() {
+        if !role.is_read_only() {
             match node.begin(now).map_err(Error::from) {
                 Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!("the database cannot be written, this node waits: {cause}");
@@ -205,22 +205,22 @@ impl ClusterNode {
     ///
     /// Where the database cannot be written that is done later.
     pub fn work(&self, now: Timestamp) {
-        self.wanted().works = true;
+        self.requested_leases().is_working = true;
         let state = self.state();
-        let (life, lives) = (state.life, state.lives);
+        let (life, lives) = (state.incarnation, state.is_alive);
         drop(state);
         if !lives {
             return;
         }
-        let ((followed, faults), wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
-        let taken = self.inner.db.write_first(move |tx| {
+        let ((followed, faults), wanted) = (self.heartbeat_position(), Arc::clone(&self.inner.requested));
+        let taken = self.inner.db.write_urgent(move |tx| {
             // Before anybody is given anything: who joins must find it.
-            tx.beat(life, followed, &faults, now)?;
-            Ok((take_free(tx, &wanted, life)?, tx.as_read().list_nodes()?.len() > 1))
+            tx.write_heartbeat(life, followed, &faults, now)?;
+            Ok((acquire_free(tx, &wanted, life)?, tx.as_read().list_nodes()?.len() > 1))
         });
         let is_one_of_many = match taken {
             Ok((held, others)) => {
-                self.hold(held);
+                self.set_held(held);
                 others
             }
             Err(cause) => {
@@ -231,7 +231,7 @@ impl ClusterNode {
         if is_one_of_many {
             // Others that looked just before tell a CDN of changes without waiting for this one.
             let (_open, never) = mpsc::channel::<()>();
-            match never.recv_timeout(2 * limits::LOOK) {
+            match never.recv_timeout(2 * limits::POLL_INTERVAL) {
                 Ok(()) | Err(_) => {}
             }
         }
@@ -241,13 +241,13 @@ impl ClusterNode {
         lock(&self.inner.state)
     }
 
-    fn wanted(&self) -> MutexGuard<'_, RequestedLeases> {
-        lock(&self.inner.wanted)
+    fn requested_leases(&self) -> MutexGuard<'_, RequestedLeases> {
+        lock(&self.inner.requested)
     }
 
     /// What a sign of life tells: the row of the item log up to which it gives nobody old versions, and
     /// what it cannot do now.
-    fn shown(&self) -> (i64, String) {
+    fn heartbeat_position(&self) -> (i64, String) {
         let faults = match self.inner.drains.load(Ordering::SeqCst) {
             true => about::DRAINING.to_owned(),
             false => lock(&self.inner.faults).clone(),
@@ -271,8 +271,8 @@ impl ClusterNode {
     }
 
     /// Takes note of the leases that it was found to hold, but for those that it does not want any more.
-    fn hold(&self, found: Vec<ClusterLease>) {
-        let wanted = self.wanted();
+    fn set_held(&self, found: Vec<ClusterLease>) {
+        let wanted = self.requested_leases();
         let is_wanted = |lease: &ClusterLease| wanted.leases.iter().any(|(one, _)| one == lease);
         let found: Vec<ClusterLease> = found.into_iter().filter(is_wanted).collect();
         self.inner.held.send_if_modified(|held| {
@@ -290,8 +290,8 @@ impl ClusterNode {
 
     /// What its life is called now.
     #[must_use]
-    pub fn life(&self) -> Uuid {
-        self.state().life
+    pub fn incarnation(&self) -> Uuid {
+        self.state().incarnation
     }
 
     /// What the node is called over its restarts; nothing where it only reads.
@@ -307,20 +307,20 @@ impl ClusterNode {
     }
 
     /// Ends when it holds a lease.
-    pub async fn held(&self, lease: ClusterLease) {
+    pub async fn wait_for_lease(&self, lease: ClusterLease) {
         // The sender is ours, so it cannot be gone.
         drop(self.inner.held.subscribe().wait_for(|held| held.contains(&lease)).await);
     }
 
     /// Whether its life certainly lasts: nobody else can have taken it for dead yet.
     #[must_use]
-    pub fn is_sure(&self) -> bool {
+    pub fn is_confirmed(&self) -> bool {
         let state = self.state();
-        state.lives && state.confirmed.is_some_and(|since| since.elapsed() < STILL)
+        state.is_alive && state.confirmed.is_some_and(|since| since.elapsed() < HEARTBEAT_TIMEOUT)
     }
 
     /// Says that a lease turned out to be lost.
-    pub fn lost(&self, lease: ClusterLease) {
+    pub fn lose_lease(&self, lease: ClusterLease) {
         self.inner.held.send_if_modified(|held| {
             let before = held.len();
             held.retain(|one| *one != lease);
@@ -330,28 +330,28 @@ impl ClusterNode {
 
     /// Wants a lease that not every node of its role takes; `which` tells pieces of work apart of which there
     /// is more than one.
-    pub fn want(&self, lease: ClusterLease, which: Option<&str>) {
+    pub fn request_lease(&self, lease: ClusterLease, which: Option<&str>) {
         let name = match which {
             Some(which) => format!("{} {which}", lease.as_str()),
             None => lease.as_str().to_owned(),
         };
-        self.wanted().leases.push((lease, name));
+        self.requested_leases().leases.push((lease, name));
     }
 
     /// Wants no lease of that kind any more, and gives one back that it holds. Blocks.
-    pub fn decline(&self, lease: ClusterLease) {
-        let mut wanted = self.wanted();
+    pub fn decline_lease(&self, lease: ClusterLease) {
+        let mut wanted = self.requested_leases();
         let given = wanted.leases.extract_if(.., |(one, _)| *one == lease).collect::<Vec<_>>();
-        let works = wanted.works;
-        self.lost(lease);
+        let works = wanted.is_working;
+        self.lose_lease(lease);
         drop(wanted);
         if !works || given.is_empty() {
             return;
         }
         // Whether it holds one or not: it may be taken just now, and not from here on.
-        let life = self.life();
+        let life = self.incarnation();
         let dropped = self.inner.db.write_blocking(move |tx| {
-            given.iter().try_for_each(|(_, name)| tx.drop_lease(name, life))
+            given.iter().try_for_each(|(_, name)| tx.release_lease(name, life))
         });
         if let Err(cause) = dropped {
             tracing::error!(
@@ -362,19 +362,19 @@ impl ClusterNode {
     }
 
     /// Says up to which row of the item log this node gives nobody old versions any more.
-    pub fn follow(&self, seq: i64) {
+    pub fn set_followed(&self, seq: i64) {
         self.inner.followed.store(seq, Ordering::SeqCst);
     }
 
     /// Says that it has followed the item log to what was its end when `since` began.
-    pub fn saw_end_of_log(&self, since: Stopwatch) {
-        *lock(&self.inner.seen_end) = since;
+    pub fn record_end_of_log(&self, since: Stopwatch) {
+        *lock(&self.inner.last_end_of_log) = since;
     }
 
     /// How long it has not known of all that was written: what it has in memory may be as old as that.
     #[must_use]
-    pub fn behind(&self) -> Duration {
-        lock(&self.inner.seen_end).elapsed()
+    pub fn log_lag(&self) -> Duration {
+        lock(&self.inner.last_end_of_log).elapsed()
     }
 
     /// The least row of the item log up to which all other nodes give nobody old versions any more;
@@ -386,26 +386,26 @@ impl ClusterNode {
 
     /// How long no node has matched items with notifications; nothing where one does.
     #[must_use]
-    pub fn unmatched(&self) -> Option<Duration> {
-        self.state().unmatched.as_ref().map(Stopwatch::elapsed)
+    pub fn matching_lag(&self) -> Option<Duration> {
+        self.state().unmatched_since.as_ref().map(Stopwatch::elapsed)
     }
 
     /// Does `work` while no other node of the database does such work. Blocks.
-    pub fn alone<T>(&self, lease: ClusterLease, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn run_exclusively<T>(&self, lease: ClusterLease, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let name = lease.as_str();
         let (_open, never) = mpsc::channel::<()>();
         loop {
-            let life = self.life();
+            let life = self.incarnation();
             if self.inner.db.write_blocking(move |tx| tx.take_lease(name, life))? {
                 break;
             }
-            match never.recv_timeout(ALONE_AGAIN) {
+            match never.recv_timeout(EXCLUSIVE_RETRY_INTERVAL) {
                 Ok(()) | Err(_) => {}
             }
         }
         let outcome = work();
-        let life = self.life();
-        self.inner.db.write_blocking(move |tx| tx.drop_lease(name, life))?;
+        let life = self.incarnation();
+        self.inner.db.write_blocking(move |tx| tx.release_lease(name, life))?;
         outcome
     }
 
@@ -415,28 +415,28 @@ impl ClusterNode {
     fn begin(&self, now: Timestamp) -> Result<(), DbError> {
         let state = self.state();
         let Some(slot) = &state.slot else { return Ok(()) };
-        let (life, name, role) = (state.life, slot.name.clone(), self.inner.role.as_str());
+        let (life, name, role) = (state.incarnation, slot.name.clone(), self.inner.role.as_str());
         // Nobody else has these places, as long as they are held here.
         let places = state.idle.iter().flat_map(|idle| idle.iter().chain([slot]));
         let over: Vec<String> = places.map(|place| place.name.clone()).collect();
         let watch = Stopwatch::start();
         drop(state);
-        let ((followed, faults), wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
+        let ((followed, faults), wanted) = (self.heartbeat_position(), Arc::clone(&self.inner.requested));
         let about = self.inner.about.print();
-        let begun = self.inner.db.write_first(move |tx| {
+        let begun = self.inner.db.write_urgent(move |tx| {
             let (node, about, faults) = (&*name, &*about, &*faults);
             let begun =
-                tx.begin_life(&NewNode { life, node, role, followed, about, faults }, &over, now)?;
-            Ok((begun, take_free(tx, &wanted, life)?))
+                tx.begin_incarnation(&NewNode { incarnation: life, node, role, followed, about, faults }, &over, now)?;
+            Ok((begun, acquire_free(tx, &wanted, life)?))
         })?;
         let mut state = self.state();
         match begun {
-            (IncarnationStart::Lives, held) => {
-                (state.lives, state.confirmed, state.idle) = (true, Some(watch), None);
+            (IncarnationStart::Started, held) => {
+                (state.is_alive, state.confirmed, state.idle) = (true, Some(watch), None);
                 drop(state);
-                self.hold(held);
+                self.set_held(held);
             }
-            (IncarnationStart::Taken, _) => {
+            (IncarnationStart::NameTaken, _) => {
                 tracing::error!(
                     "another process goes by the name of this node: was the data directory \
                      copied? This one takes another name"
@@ -450,9 +450,9 @@ impl ClusterNode {
     }
 
     /// Takes note that its life is over, and begins another one.
-    fn begin_anew(&self, now: Timestamp) -> Result<(), DbError> {
+    fn restart_incarnation(&self, now: Timestamp) -> Result<(), DbError> {
         let mut state = self.state();
-        (state.life, state.lives) = (Uuid::new_v4(), false);
+        (state.incarnation, state.is_alive) = (Uuid::new_v4(), false);
         drop(state);
         self.inner.held.send_replace(Vec::new());
         self.begin(now)
@@ -461,19 +461,19 @@ impl ClusterNode {
     /// Shows from now on that the life lasts, and looks at the others. The life ends with what is given.
     ///
     /// Fails when no thread can be started.
-    pub fn keep(&self) -> Result<MembershipKeeper> {
+    pub fn start_heartbeat(&self) -> Result<MembershipKeeper> {
         let mut keeper = MembershipKeeper { node: self.clone(), stop: None };
         let (stop, stopped) = mpsc::channel();
         let node = self.clone();
         let thread = std::thread::Builder::new()
             .name("node".to_owned())
             .spawn(move || {
-                let mut others = PeerObservations::new(node.state().lives);
+                let mut others = PeerObservations::new(node.state().is_alive);
                 loop {
-                    if !node.inner.role.only_reads() {
-                        others.look(&node);
+                    if !node.inner.role.is_read_only() {
+                        others.poll(&node);
                     }
-                    if stopped.recv_timeout(limits::LOOK) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    if stopped.recv_timeout(limits::POLL_INTERVAL) != Err(mpsc::RecvTimeoutError::Timeout) {
                         return;
                     }
                 }
@@ -489,7 +489,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Takes those of the leases that nobody holds; the ones that it holds then.
-fn take_free(tx: &WriteTx<'_>, wanted: &Mutex<RequestedLeases>, life: Uuid) -> Result<Vec<ClusterLease>, DbError> {
+fn acquire_free(tx: &WriteTx<'_>, wanted: &Mutex<RequestedLeases>, life: Uuid) -> Result<Vec<ClusterLease>, DbError> {
     let leases = lock(wanted).list();
     let mut held = Vec::new();
     for (lease, name) in leases {
@@ -523,12 +523,12 @@ impl Drop for MembershipKeeper {
         let node = &self.node;
         let mut state = node.state();
         // One whose beginning was not answered may have begun.
-        let life = state.slot.is_some().then_some(state.life);
-        let lives = std::mem::replace(&mut state.lives, false);
+        let life = state.slot.is_some().then_some(state.incarnation);
+        let lives = std::mem::replace(&mut state.is_alive, false);
         drop(state);
         node.inner.held.send_replace(Vec::new());
         let Some(life) = life else { return };
-        let ended = node.inner.db.write_blocking(move |tx| tx.end_life(life, clock::now()));
+        let ended = node.inner.db.write_blocking(move |tx| tx.end_incarnation(life, clock::now()));
         if let Err(cause) = ended
             && lives
         {

@@ -2,7 +2,7 @@
 
 use std::{sync::mpsc, time::Duration};
 
-use super::limits::LOOK;
+use super::limits::POLL_INTERVAL;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::storage::database::{Db, NodeRow, ReadTx};
@@ -13,7 +13,7 @@ pub struct ObservedNode {
     /// What it says of itself.
     pub row: NodeRow,
     /// Whether its beat rose meanwhile; nothing of one that is alone, which seldom shows that it lives.
-    pub beats: Option<bool>,
+    pub is_beating: Option<bool>,
     /// The names of the leases that it holds.
     pub leases: Vec<String>,
 }
@@ -30,17 +30,17 @@ pub fn observe(db: &Db, patience: Duration) -> Result<Vec<ObservedNode>> {
         let (nodes, leases) = db.read_blocking(look)?;
         let is_alone = nodes.len() < 2;
         let rose = |row: &NodeRow| {
-            first.iter().all(|before| before.life != row.life || before.beat != row.beat)
+            first.iter().all(|before| before.incarnation != row.incarnation || before.heartbeat != row.heartbeat)
         };
         if is_alone || nodes.iter().all(rose) || since.elapsed() >= patience {
             let observed = |row: NodeRow| {
-                let ours = leases.iter().filter(|(_, life)| *life == row.life);
+                let ours = leases.iter().filter(|(_, life)| *life == row.incarnation);
                 let leases = ours.map(|(name, _)| name.clone()).collect();
-                ObservedNode { beats: (!is_alone).then(|| rose(&row)), leases, row }
+                ObservedNode { is_beating: (!is_alone).then(|| rose(&row)), leases, row }
             };
             return Ok(nodes.into_iter().map(observed).collect());
         }
-        match never.recv_timeout(LOOK) {
+        match never.recv_timeout(POLL_INTERVAL) {
             Ok(()) | Err(_) => {}
         }
     }

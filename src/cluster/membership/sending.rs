@@ -10,12 +10,12 @@ use tokio::task::{Id, JoinError, JoinSet};
 #[derive(Debug)]
 pub struct InFlightTasks<T> {
     tasks: JoinSet<()>,
-    held: HashMap<Id, T>,
+    in_flight: HashMap<Id, T>,
 }
 
 impl<T> Default for InFlightTasks<T> {
     fn default() -> Self {
-        Self { tasks: JoinSet::new(), held: HashMap::new() }
+        Self { tasks: JoinSet::new(), in_flight: HashMap::new() }
     }
 }
 
@@ -23,12 +23,12 @@ impl<T> InFlightTasks<T> {
     /// Begins to send what was taken up.
     pub fn start(&mut self, what: T, work: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(work);
-        self.held.insert(task.id(), what);
+        self.in_flight.insert(task.id(), what);
     }
 
     /// What is still being sent, or whose end is still to be written.
     pub fn held(&self) -> impl Iterator<Item = &T> {
-        self.held.values()
+        self.in_flight.values()
     }
 
     /// How much that is.
@@ -40,7 +40,7 @@ impl<T> InFlightTasks<T> {
     }
 
     /// Ends when something is done; nothing when nothing is being sent.
-    pub async fn ended(&mut self) -> Option<()> {
+    pub async fn next_ended(&mut self) -> Option<()> {
         let ended = self.tasks.join_next_with_id().await?;
         self.forget(&ended);
         Some(())
@@ -49,10 +49,10 @@ impl<T> InFlightTasks<T> {
     /// Waits for the end of everything that is being sent. After `time` it sets `abandon`, which
     /// releases what is left.
     pub async fn drain(&mut self, time: Duration, abandon: &watch::Sender<bool>) {
-        let ended = async { while self.ended().await.is_some() {} };
+        let ended = async { while self.next_ended().await.is_some() {} };
         if tokio::time::timeout(time, ended).await.is_err() {
             abandon.send_replace(true);
-            while self.ended().await.is_some() {}
+            while self.next_ended().await.is_some() {}
         }
     }
 
@@ -61,6 +61,6 @@ impl<T> InFlightTasks<T> {
             Ok((id, ())) => *id,
             Err(failed) => failed.id(),
         };
-        self.held.remove(&id);
+        self.in_flight.remove(&id);
     }
 }

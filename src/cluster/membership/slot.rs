@@ -26,7 +26,7 @@ pub(super) struct NodeSlot {
 impl NodeSlot {
     /// Takes the first place in `dir` that no process has. Gives with it the other ones that no process
     /// has, and that none can take while they are held: the lives of those nodes are over.
-    pub(super) fn take(dir: &Path) -> io::Result<(Self, Vec<Self>)> {
+    pub(super) fn acquire(dir: &Path) -> io::Result<(Self, Vec<Self>)> {
         modes::create_private_folder(dir)?;
         let (mut own, mut idle) = (None, Vec::new());
         for number in 1..=SLOTS_MAX {
@@ -88,14 +88,14 @@ mod tests {
         let names = |slots: &[NodeSlot]| -> Vec<String> {
             slots.iter().map(|slot| slot.name.clone()).collect()
         };
-        let one = || NodeSlot::take(dir.path()).expect("a place").0;
+        let one = || NodeSlot::acquire(dir.path()).expect("a place").0;
         let take = || [one(), one()];
         // Each pair is gone before the next one comes.
         let first = names(&take());
         let second = names(&take());
         assert_eq!(first, second);
         assert_ne!(first[0], first[1]);
-        let (mut slot, idle) = NodeSlot::take(dir.path()).expect("a place");
+        let (mut slot, idle) = NodeSlot::acquire(dir.path()).expect("a place");
         assert_eq!(names(&idle), first[1..], "nobody has the other one");
         drop(idle);
         slot.rename();

@@ -17,8 +17,8 @@ fn leases(db: &Db) -> Vec<(String, Uuid)> {
 }
 
 fn end(node: &ClusterNode) {
-    let life = node.life();
-    node.inner.db.write_blocking(move |tx| tx.end_life(life, clock::now())).expect("written");
+    let life = node.incarnation();
+    node.inner.db.write_blocking(move |tx| tx.end_incarnation(life, clock::now())).expect("written");
 }
 
 #[test]
@@ -29,16 +29,16 @@ fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_life_is_over() {
     assert!(first.holds(ClusterLease::Matching) && !second.holds(ClusterLease::Matching));
     assert_eq!(leases(&db).len(), 3);
     let mut others = PeerObservations::new(true);
-    others.look(&second);
+    others.poll(&second);
     assert!(!second.holds(ClusterLease::Matching));
     end(&first);
-    others.look(&second);
+    others.poll(&second);
     assert!(second.holds(ClusterLease::Matching));
-    assert!(leases(&db).iter().all(|(_, life)| *life == second.life()));
+    assert!(leases(&db).iter().all(|(_, life)| *life == second.incarnation()));
     // The first one lives all the same: it finds out, and begins anew without a lease.
-    let was = first.life();
-    PeerObservations::new(true).look(&first);
-    assert!(first.is_sure() && first.life() != was && !first.holds(ClusterLease::Matching));
+    let was = first.incarnation();
+    PeerObservations::new(true).poll(&first);
+    assert!(first.is_confirmed() && first.incarnation() != was && !first.holds(ClusterLease::Matching));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_node_that_starts_again_takes_what_it_had_and_a_lost_life_cannot_end_a_messa
     })
     .expect("written");
     let claim = |node: &ClusterNode| {
-        let by = ClaimedBy { life: node.life(), now: clock::now() };
+        let by = ClaimedBy { incarnation: node.incarnation(), now: clock::now() };
         let claimed = db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, 9, by));
         (by, claimed.expect("written"))
     };
@@ -81,13 +81,13 @@ fn a_beat_that_stands_still_is_ended_once_and_one_that_rises_is_not() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
-    let (life, other) = (first.life(), second.life());
+    let (life, other) = (first.incarnation(), second.incarnation());
     db.write_blocking(move |tx| {
-        assert!(tx.beat(life, 7, "", clock::now())?);
-        assert!(!tx.end_still_life(life, 1, clock::now())?, "it rose meanwhile");
-        assert!(tx.end_still_life(life, 2, clock::now())?);
-        assert!(!tx.end_still_life(life, 2, clock::now())?);
-        assert!(!tx.beat(life, 7, "", clock::now())?);
+        assert!(tx.write_heartbeat(life, 7, "", clock::now())?);
+        assert!(!tx.end_expired_incarnation(life, 1, clock::now())?, "it rose meanwhile");
+        assert!(tx.end_expired_incarnation(life, 2, clock::now())?);
+        assert!(!tx.end_expired_incarnation(life, 2, clock::now())?);
+        assert!(!tx.write_heartbeat(life, 7, "", clock::now())?);
         assert!(!tx.take_lease("matching", life)?, "who is dead takes nothing");
         assert!(tx.take_lease("matching", other)?);
         Ok(())
@@ -109,9 +109,9 @@ fn who_goes_by_the_name_of_another_node_takes_another_one() {
     let mut others = PeerObservations::new(true);
     // Its life is over, its name is taken, and it lives under another one.
     for _ in 0..2 {
-        others.look(&first);
+        others.poll(&first);
     }
-    assert!(first.is_sure() && second.name() == Some(name.clone()) && first.name() != Some(name));
+    assert!(first.is_confirmed() && second.name() == Some(name.clone()) && first.name() != Some(name));
 }
 
 #[test]
@@ -119,19 +119,19 @@ fn a_node_that_does_not_work_yet_holds_nothing_and_nobody_waits_for_it() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let worker = node(&db, dir.path());
-    worker.follow(3);
+    worker.set_followed(3);
     let comes =
         ClusterNode::start(&db, dir.path(), NodeRole::All, NodeDescription::default(), clock::now()).expect("started");
     let (mut others, mut its) = (PeerObservations::new(true), PeerObservations::new(true));
     end(&worker);
-    its.look(&comes);
-    others.look(&worker);
+    its.poll(&comes);
+    others.poll(&worker);
     assert_eq!(worker.followed_by_others(), Some(i64::MAX));
     assert!(worker.holds(ClusterLease::Purging) && !comes.holds(ClusterLease::Purging));
     // What others are to find is there before it answers anybody.
-    comes.follow(2);
+    comes.set_followed(2);
     comes.work(clock::now());
-    others.look(&worker);
+    others.poll(&worker);
     assert_eq!(worker.followed_by_others(), Some(2));
 }
 
@@ -140,7 +140,7 @@ fn a_life_ends_with_a_start_that_fails() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
-    let keeper = node.keep().expect("a thread");
+    let keeper = node.start_heartbeat().expect("a thread");
     assert_eq!(leases(&db).len(), 3);
     drop(keeper);
     assert!(leases(&db).is_empty());
@@ -152,12 +152,12 @@ fn a_life_whose_beginning_was_not_answered_begins_once() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
-    let (name, life) = (node.name(), node.life());
+    let (name, life) = (node.name(), node.incarnation());
     // It was written, and the answer got lost.
-    node.state().lives = false;
+    node.state().is_alive = false;
     node.begin(clock::now()).expect("written");
-    assert!(node.is_sure() && node.holds(ClusterLease::Matching));
-    assert_eq!((node.name(), node.life()), (name, life));
+    assert!(node.is_confirmed() && node.holds(ClusterLease::Matching));
+    assert_eq!((node.name(), node.incarnation()), (name, life));
     assert_eq!(db.read_blocking(|tx| tx.list_nodes()).expect("read").len(), 1);
 }
 
@@ -167,10 +167,10 @@ fn a_lease_that_was_declined_does_not_come_back() {
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
     let was_wanted = ClusterLease::ALL.to_vec();
-    node.decline(ClusterLease::Purging);
+    node.decline_lease(ClusterLease::Purging);
     // A look that was under way meanwhile.
-    node.hold(was_wanted);
-    PeerObservations::new(true).look(&node);
+    node.set_held(was_wanted);
+    PeerObservations::new(true).poll(&node);
     assert!(node.holds(ClusterLease::Matching) && !node.holds(ClusterLease::Purging));
     assert!(!leases(&db).iter().any(|(name, _)| name == "purging"));
 }

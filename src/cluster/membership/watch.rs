@@ -7,8 +7,8 @@ use std::{
 
 use uuid::Uuid;
 
-use super::limits::{BEAT, BEAT_ALONE, BEATS_MIN, SKEW_S, STILL};
-use super::{NodeDescription, ClusterLease, ClusterNode, take_free};
+use super::limits::{HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_ALONE, HEARTBEATS_MIN, SKEW_S, HEARTBEAT_TIMEOUT};
+use super::{NodeDescription, ClusterLease, ClusterNode, acquire_free};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
 use crate::runtime::telemetry;
@@ -16,11 +16,11 @@ use crate::storage::database::{DbError, NodeRow};
 
 /// What a node saw of the others.
 pub(super) struct PeerObservations {
-    seen: HashMap<Uuid, PeerHeartbeat>,
+    heartbeats: HashMap<Uuid, PeerHeartbeat>,
     /// Since the last sign of life of its own, and what it told of.
-    beaten: Option<(Stopwatch, (i64, String))>,
+    last_sent: Option<(Stopwatch, (i64, String))>,
     /// Own signs of life that were written.
-    beats: u32,
+    sent_count: u32,
     /// Since when nobody holds a lease that some node should hold.
     vacant: HashMap<ClusterLease, Stopwatch>,
     /// The settings in which others differ, each with the name of such a node.
@@ -30,43 +30,43 @@ pub(super) struct PeerObservations {
 
 /// A beat as it was seen first.
 struct PeerHeartbeat {
-    beat: i64,
+    heartbeat: i64,
     since: Stopwatch,
     /// Own signs of life until then.
-    beats: u32,
+    own_count: u32,
     /// Whether the difference of the clocks was told of.
-    warned: bool,
+    is_reported: bool,
 }
 
 impl PeerObservations {
     /// Nothing yet. Where the node does not live it was told of that the database cannot be written.
     pub(super) fn new(lives: bool) -> Self {
         Self {
-            seen: HashMap::new(),
-            beaten: None,
-            beats: 0,
+            heartbeats: HashMap::new(),
+            last_sent: None,
+            sent_count: 0,
             vacant: HashMap::new(),
             differences: BTreeMap::new(),
-            log: FailureLog::new("membership").failing(!lives),
+            log: FailureLog::new("membership").with_failing(!lives),
         }
     }
 
     /// One look; what fails is tried again with the next one.
-    pub(super) fn look(&mut self, node: &ClusterNode) {
-        let outcome = self.live(node).and_then(|()| self.judge(node));
-        self.log.note(&outcome);
+    pub(super) fn poll(&mut self, node: &ClusterNode) {
+        let outcome = self.send_heartbeat(node).and_then(|()| self.expire_nodes(node));
+        self.log.record(&outcome);
         if outcome.is_err() {
             // Where this node could not look or write, nobody's silence counts.
-            self.seen.clear();
+            self.heartbeats.clear();
         }
     }
 
     /// Shows that the node lives when it is time, or when it followed the item log on.
-    fn live(&mut self, node: &ClusterNode) -> Result<(), DbError> {
-        if !node.state().lives {
+    fn send_heartbeat(&mut self, node: &ClusterNode) -> Result<(), DbError> {
+        if !node.state().is_alive {
             return node.begin(clock::now());
         }
-        let shown = node.shown();
+        let shown = node.heartbeat_position();
         let is_shown = |(since, (told, faults)): &(Stopwatch, (i64, String))| {
             let (followed, faults_now) = &shown;
             if faults != faults_now {
@@ -75,95 +75,95 @@ impl PeerObservations {
             // Who comes is seen with the next look, long before it may judge. That this node follows at all
             // who comes must find.
             match node.followed_by_others() {
-                None => since.elapsed() < BEAT_ALONE && (told == followed || *told != i64::MAX),
-                Some(_) => since.elapsed() < BEAT && told == followed,
+                None => since.elapsed() < HEARTBEAT_INTERVAL_ALONE && (told == followed || *told != i64::MAX),
+                Some(_) => since.elapsed() < HEARTBEAT_INTERVAL && told == followed,
             }
         };
-        if self.beaten.as_ref().is_some_and(is_shown) {
+        if self.last_sent.as_ref().is_some_and(is_shown) {
             return Ok(());
         }
-        let (life, now, watch) = (node.life(), clock::now(), Stopwatch::start());
+        let (life, now, watch) = (node.incarnation(), clock::now(), Stopwatch::start());
         let (followed, faults) = shown.clone();
-        let lives = node.inner.db.write_first(move |tx| tx.beat(life, followed, &faults, now))?;
+        let lives = node.inner.db.write_urgent(move |tx| tx.write_heartbeat(life, followed, &faults, now))?;
         let mut state = node.state();
         if lives {
             state.confirmed = Some(watch);
-            self.beaten = Some((watch, shown));
-            self.beats = self.beats.saturating_add(1);
+            self.last_sent = Some((watch, shown));
+            self.sent_count = self.sent_count.saturating_add(1);
             return Ok(());
         }
         drop(state);
         tracing::error!(
             "this node was held up for so long that another one took it for dead; it begins anew"
         );
-        node.begin_anew(clock::now())
+        node.restart_incarnation(clock::now())
     }
 
     /// Ends lives that stand still, and takes leases that are free.
-    fn judge(&mut self, node: &ClusterNode) -> Result<(), DbError> {
+    fn expire_nodes(&mut self, node: &ClusterNode) -> Result<(), DbError> {
         let read =
             |tx: &crate::storage::database::ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
         let watch = Stopwatch::start();
         let (nodes, leases) = node.inner.db.read_blocking(read)?;
         let mut state = node.state();
-        let (life, lives) = (state.life, state.lives);
-        if lives && !nodes.iter().any(|row| row.life == life) {
+        let (life, lives) = (state.incarnation, state.is_alive);
+        if lives && !nodes.iter().any(|row| row.incarnation == life) {
             // Somebody ended it: the next beat finds that out.
-            self.beaten = None;
+            self.last_sent = None;
         } else if lives && nodes.len() == 1 {
             // Nobody is there who could take it for dead.
             state.confirmed = Some(watch);
         }
         drop(state);
-        self.seen.retain(|seen, _| nodes.iter().any(|row| row.life == *seen));
+        self.heartbeats.retain(|seen, _| nodes.iter().any(|row| row.incarnation == *seen));
         let mut still = Vec::new();
-        for row in nodes.iter().filter(|row| row.life != life) {
-            if self.is_still(row) {
-                still.push((row.life, row.beat));
+        for row in nodes.iter().filter(|row| row.incarnation != life) {
+            if self.is_expired(row) {
+                still.push((row.incarnation, row.heartbeat));
             }
         }
         for (dead, beat) in still {
             let now = clock::now();
-            let ended = node.inner.db.write_first(move |tx| tx.end_still_life(dead, beat, now));
+            let ended = node.inner.db.write_urgent(move |tx| tx.end_expired_incarnation(dead, beat, now));
             if ended? {
                 tracing::warn!(life = %dead, "a node is dead, others take over what it had");
             }
         }
-        self.compare(node, &nodes, life);
-        let others = nodes.iter().filter(|row| row.life != life);
+        self.compare_settings(node, &nodes, life);
+        let others = nodes.iter().filter(|row| row.incarnation != life);
         let followed = others.map(|row| row.followed).min();
         let holder = |name: &str| {
             let holder = leases.iter().find(|(held, _)| held == name).map(|(_, life)| *life);
-            holder.filter(|holder| nodes.iter().any(|row| row.life == *holder))
+            holder.filter(|holder| nodes.iter().any(|row| row.incarnation == *holder))
         };
-        let wanted = node.wanted().list();
+        let wanted = node.requested_leases().list();
         let ours =
             |(lease, name): &(ClusterLease, String)| (holder(name) == Some(life)).then_some(*lease);
         let mut held: Vec<ClusterLease> = wanted.iter().filter_map(ours).collect();
         if lives && wanted.iter().any(|(_, name)| holder(name).is_none()) {
-            let wanted = Arc::clone(&node.inner.wanted);
-            held = node.inner.db.write_first(move |tx| take_free(tx, &wanted, life))?;
+            let wanted = Arc::clone(&node.inner.requested);
+            held = node.inner.db.write_urgent(move |tx| acquire_free(tx, &wanted, life))?;
         }
         self.report(node, &held, &|lease| holder(lease.as_str()).is_some());
-        node.hold(held);
+        node.set_held(held);
         node.state().followed_by_others = followed;
         metrics::gauge!(telemetry::NODES).set(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
         Ok(())
     }
 
     /// Whether the beat stands still for so long that nobody is there.
-    fn is_still(&mut self, row: &NodeRow) -> bool {
-        let beats = self.beats;
-        let fresh = || PeerHeartbeat { beat: row.beat, since: Stopwatch::start(), beats, warned: false };
-        let seen = self.seen.entry(row.life).or_insert_with(fresh);
-        if seen.beat == row.beat {
-            return seen.since.elapsed() >= STILL && beats.saturating_sub(seen.beats) >= BEATS_MIN;
+    fn is_expired(&mut self, row: &NodeRow) -> bool {
+        let beats = self.sent_count;
+        let fresh = || PeerHeartbeat { heartbeat: row.heartbeat, since: Stopwatch::start(), own_count: beats, is_reported: false };
+        let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
+        if seen.heartbeat == row.heartbeat {
+            return seen.since.elapsed() >= HEARTBEAT_TIMEOUT && beats.saturating_sub(seen.own_count) >= HEARTBEATS_MIN;
         }
-        let warned = seen.warned;
+        let warned = seen.is_reported;
         *seen = fresh();
         let apart = clock::now().duration_since(row.seen).as_secs_f64();
-        seen.warned = apart.abs() >= SKEW_S;
-        if seen.warned && !warned {
+        seen.is_reported = apart.abs() >= SKEW_S;
+        if seen.is_reported && !warned {
             let node = &row.node;
             tracing::warn!(node, seconds = apart, "the clock of another node differs");
         }
@@ -171,9 +171,9 @@ impl PeerObservations {
     }
 
     /// Tells of settings in which another node differs, when that begins.
-    fn compare(&mut self, node: &ClusterNode, nodes: &[NodeRow], life: Uuid) {
+    fn compare_settings(&mut self, node: &ClusterNode, nodes: &[NodeRow], life: Uuid) {
         let mut found = BTreeMap::new();
-        for row in nodes.iter().filter(|row| row.life != life) {
+        for row in nodes.iter().filter(|row| row.incarnation != life) {
             for name in node.inner.about.differences(&NodeDescription::of(row)) {
                 found.entry(name).or_insert_with(|| row.node.clone());
             }
@@ -219,6 +219,6 @@ impl PeerObservations {
             let name = lease.as_str();
             metrics::gauge!(telemetry::LEASE_VACANT_SECONDS, "lease" => name).set(vacant);
         }
-        node.state().unmatched = self.vacant.get(&ClusterLease::Matching).copied();
+        node.state().unmatched_since = self.vacant.get(&ClusterLease::Matching).copied();
     }
 }

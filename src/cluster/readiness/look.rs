@@ -13,19 +13,19 @@ use crate::storage::database::{DbError, NodeRow, ReadTx};
 use crate::storage::search::IndexStatus;
 
 /// Time between two looks.
-pub(super) const EACH: Duration = Duration::from_secs(1);
+pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that a read of the database may take. A balancer that asked for itself would wait as long.
 const READ_MAX: Duration = Duration::from_secs(2);
 /// Time that a look at originals or disk may take: a little more than the store gives itself.
-const OUTSIDE_MAX: Duration = Duration::from_secs(3);
+const EXTERNAL_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The part of that for which a look waits: as a rule the answer is there at once.
-const OUTSIDE_WAIT: Duration = Duration::from_millis(300);
+const EXTERNAL_PROBE_WAIT: Duration = Duration::from_millis(300);
 /// Time between two looks at originals and disk while nothing is wrong: a small request or file each.
-const OUTSIDE_EACH: Duration = Duration::from_secs(2);
+const EXTERNAL_PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// Looks in a row that fail before a fault of originals or disk counts: one may be chance.
 const FAILURES_MIN: u32 = 2;
 /// Time for which the beat of another node may stand still until it is not counted on: more than two beats.
-const STILL_MAX: Duration = Duration::from_secs(5);
+const PEER_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a file that tells whether there is room; a database takes as much to be opened.
 const PROBE_BYTES: usize = 64 * 1024;
 
@@ -43,11 +43,11 @@ pub(super) struct ReadinessProbes {
     store: ExternalProbe,
     disk: ExternalProbe,
     /// The beats of the nodes, and since when each stands still.
-    beats: HashMap<Uuid, (i64, Stopwatch)>,
+    heartbeats: HashMap<Uuid, (i64, Stopwatch)>,
     /// Answers of connections that search and write, which may wait behind what is under way there.
-    reached: Vec<oneshot::Receiver<Result<(), DbError>>>,
+    probes_in_flight: Vec<oneshot::Receiver<Result<(), DbError>>>,
     /// Why one of them cannot be used, as far as that is known.
-    unreached: Option<String>,
+    connection_error: Option<String>,
     /// Whether the database could not be used at the last look.
     was_away: bool,
 }
@@ -55,46 +55,46 @@ pub(super) struct ReadinessProbes {
 /// Something outside the process that is looked at on a thread that may block.
 #[derive(Default)]
 struct ExternalProbe {
-    under_way: Option<JoinHandle<Result<(), String>>>,
+    in_flight: Option<JoinHandle<Result<(), String>>>,
     /// Since the last look began.
     last: Option<Stopwatch>,
     failures: u32,
-    why: String,
+    last_error: String,
 }
 
 impl ExternalProbe {
     /// Begins to look where it is time.
-    fn begin(&mut self, look: impl FnOnce() -> Result<(), String> + Send + 'static) {
+    fn start_probe(&mut self, look: impl FnOnce() -> Result<(), String> + Send + 'static) {
         let is_due = self.failures > 0
-            || self.last.as_ref().is_none_or(|last| last.elapsed() >= OUTSIDE_EACH);
-        if self.under_way.is_none() && is_due {
+            || self.last.as_ref().is_none_or(|last| last.elapsed() >= EXTERNAL_PROBE_INTERVAL);
+        if self.in_flight.is_none() && is_due {
             self.last = Some(Stopwatch::start());
-            self.under_way = Some(tokio::task::spawn_blocking(look));
+            self.in_flight = Some(tokio::task::spawn_blocking(look));
         }
     }
 
     /// What is wrong, as far as it is known by now.
     async fn end(&mut self) -> Option<String> {
-        if let Some(task) = &mut self.under_way {
-            let outcome = match timeout(OUTSIDE_WAIT, task).await {
+        if let Some(task) = &mut self.in_flight {
+            let outcome = match timeout(EXTERNAL_PROBE_WAIT, task).await {
                 Ok(done) => {
-                    self.under_way = None;
+                    self.in_flight = None;
                     Some(done.unwrap_or_else(|cause| Err(cause.to_string())))
                 }
-                Err(_) if self.last.as_ref().is_some_and(|last| last.elapsed() < OUTSIDE_MAX) => {
+                Err(_) if self.last.as_ref().is_some_and(|last| last.elapsed() < EXTERNAL_PROBE_TIMEOUT) => {
                     None
                 }
-                Err(_) => Some(Err(format!("there is no answer within {OUTSIDE_MAX:?}"))),
+                Err(_) => Some(Err(format!("there is no answer within {EXTERNAL_PROBE_TIMEOUT:?}"))),
             };
             match outcome {
                 Some(Ok(())) => self.failures = 0,
                 Some(Err(why)) => {
-                    (self.failures, self.why) = (self.failures.saturating_add(1), why);
+                    (self.failures, self.last_error) = (self.failures.saturating_add(1), why);
                 }
                 None => {}
             }
         }
-        (self.failures >= FAILURES_MIN).then(|| self.why.clone())
+        (self.failures >= FAILURES_MIN).then(|| self.last_error.clone())
     }
 }
 
@@ -112,11 +112,11 @@ impl ReadinessProbes {
     pub(super) fn new(parts: ProbedParts) -> Self {
         let (store, disk) = (ExternalProbe::default(), ExternalProbe::default());
         let beats = HashMap::new();
-        Self { parts, store, disk, beats, reached: Vec::new(), unreached: None, was_away: false }
+        Self { parts, store, disk, heartbeats: beats, probes_in_flight: Vec::new(), connection_error: None, was_away: false }
     }
 
-    pub(super) async fn look(&mut self) -> ReadinessVerdict {
-        self.begin();
+    pub(super) async fn probe(&mut self) -> ReadinessVerdict {
+        self.start_probes();
         let (database, nodes) = self.database().await;
         if self.was_away && database.is_none() {
             // Those that broke are opened now, and not by whoever needs them first.
@@ -131,19 +131,19 @@ impl ReadinessProbes {
             (NodeFault::Disk, self.disk.end().await),
         ];
         let faults = found.into_iter().filter_map(|(fault, why)| Some((fault, why?))).collect();
-        ReadinessVerdict::of(faults, self.parts.node.life(), nodes.as_deref())
+        ReadinessVerdict::of(faults, self.parts.node.incarnation(), nodes.as_deref())
     }
 
-    fn begin(&mut self) {
+    fn start_probes(&mut self) {
         let store = self.parts.store.clone();
-        self.store.begin(move || store.look().map_err(|cause| cause.to_string()));
+        self.store.start_probe(move || store.check_reachable().map_err(|cause| cause.to_string()));
         // Nodes over one directory have one disk: where the database is in it there is nobody to step
         // aside for. A node that only reads takes no files in.
-        if !self.parts.db.is_far() || self.parts.db.only_reads() {
+        if !self.parts.db.is_remote() || self.parts.db.is_read_only() {
             return;
         }
         let (dir, wanted) = (self.parts.dir.clone(), self.parts.file_bytes_max);
-        self.disk.begin(move || {
+        self.disk.start_probe(move || {
             let failed = |cause: io::Error| format!("{}: {cause}", dir.display());
             write_probe(&dir).map_err(failed)?;
             match modes::free_bytes(&dir) {
@@ -165,33 +165,33 @@ impl ReadinessProbes {
             self.parts.store.note_claim(claim.as_deref());
         }
         let nodes = match found.map(|found| found.map(|(nodes, _)| nodes)) {
-            Ok(nodes) if !self.parts.db.is_far() => self.reads_anew().await.map(|()| nodes),
+            Ok(nodes) if !self.parts.db.is_remote() => self.probe_new_connection().await.map(|()| nodes),
             other => other,
         };
         match nodes {
-            Ok(nodes) => (self.others(), nodes.map(|nodes| self.alive(nodes))),
+            Ok(nodes) => (self.others(), nodes.map(|nodes| self.live_nodes(nodes))),
             Err(why) => (Some(why), None),
         }
     }
 
     /// Reads SQLite's file through a new connection: those that are open have its pages in memory.
-    async fn reads_anew(&self) -> Result<(), String> {
+    async fn probe_new_connection(&self) -> Result<(), String> {
         let db = self.parts.db.clone();
-        let read = move || db.feed()?.read(|tx| tx.list_nodes()).map(drop);
+        let read = move || db.snapshot_reader()?.read(|tx| tx.list_nodes()).map(drop);
         let read = async { tokio::task::spawn_blocking(read).await.map_err(|_| DbError::Closed)? };
         within(read).await.map(drop)
     }
 
     /// Those of the nodes whose beats rise. Others learn of a killed one later, when they end its life.
-    fn alive(&mut self, nodes: Vec<NodeRow>) -> Vec<NodeRow> {
-        self.beats.retain(|life, _| nodes.iter().any(|row| row.life == *life));
+    fn live_nodes(&mut self, nodes: Vec<NodeRow>) -> Vec<NodeRow> {
+        self.heartbeats.retain(|life, _| nodes.iter().any(|row| row.incarnation == *life));
         let rises = |row: &NodeRow| {
-            let fresh = || (row.beat, Stopwatch::start());
-            let seen = self.beats.entry(row.life).or_insert_with(fresh);
-            if seen.0 != row.beat {
+            let fresh = || (row.heartbeat, Stopwatch::start());
+            let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
+            if seen.0 != row.heartbeat {
                 *seen = fresh();
             }
-            seen.1.elapsed() < STILL_MAX
+            seen.1.elapsed() < PEER_HEARTBEAT_TIMEOUT
         };
         nodes.into_iter().filter(rises).collect()
     }
@@ -200,7 +200,7 @@ impl ReadinessProbes {
     /// counts when it comes.
     fn others(&mut self) -> Option<String> {
         let (mut answers, mut failed) = (0, None);
-        self.reached.retain_mut(|one| match one.try_recv() {
+        self.probes_in_flight.retain_mut(|one| match one.try_recv() {
             Err(oneshot::error::TryRecvError::Empty) => true,
             Ok(Err(cause)) => {
                 (answers, failed) = (answers + 1, Some(cause.to_string()));
@@ -211,17 +211,17 @@ impl ReadinessProbes {
                 false
             }
         });
-        if failed.is_some() || (answers > 0 && self.reached.is_empty()) {
-            self.unreached = failed;
+        if failed.is_some() || (answers > 0 && self.probes_in_flight.is_empty()) {
+            self.connection_error = failed;
         }
-        if self.reached.is_empty() {
-            self.reached = self.parts.db.reach();
+        if self.probes_in_flight.is_empty() {
+            self.probes_in_flight = self.parts.db.check_connections();
         }
-        self.unreached.clone()
+        self.connection_error.clone()
     }
 
     fn search(&self) -> Option<String> {
-        match self.parts.search.standing() {
+        match self.parts.search.status() {
             IndexStatus::Ready | IndexStatus::Disabled => None,
             IndexStatus::Building { done, count } => {
                 Some(format!("{done} of {count} items are in it"))

@@ -81,11 +81,11 @@ impl Readiness {
     #[must_use]
     pub fn job(&self, looked: oneshot::Sender<()>) -> impl BackgroundJob + use<> {
         let looks = ReadinessProbes::new(self.inner.parts.clone());
-        ReadinessJob { readiness: self.clone(), looks, looked: Some(looked) }
+        ReadinessJob { readiness: self.clone(), probes: looks, first_probe: Some(looked) }
     }
 
     /// Takes note of what a look found, and tells of it where it is something else than before.
-    fn take(&self, verdict: &ReadinessVerdict) {
+    fn set_verdict(&self, verdict: &ReadinessVerdict) {
         let faults: Vec<NodeFault> = verdict.faults.iter().map(|(fault, _)| *fault).collect();
         self.inner.parts.node.report(&faults);
         metrics::gauge!(telemetry::READY).set(u8::from(verdict.is_ready));
@@ -95,7 +95,7 @@ impl Readiness {
         }
         let mut standing = self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut standing.verdict, verdict.clone());
-        if before.is_like(verdict) {
+        if before.is_same(verdict) {
             return;
         }
         let seconds = standing.since.elapsed().as_secs();
@@ -117,21 +117,21 @@ impl Readiness {
 /// Looks at the node each second.
 struct ReadinessJob {
     readiness: Readiness,
-    looks: ReadinessProbes,
-    looked: Option<oneshot::Sender<()>>,
+    probes: ReadinessProbes,
+    first_probe: Option<oneshot::Sender<()>>,
 }
 
 impl BackgroundJob for ReadinessJob {
     type Error = Infallible;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("readiness", look::EACH)
+        JobSpec::every("readiness", look::PROBE_INTERVAL)
     }
 
     async fn run(&mut self) -> Result<RunOutcome, Infallible> {
-        let verdict = self.looks.look().await;
-        self.readiness.take(&verdict);
-        if let Some(looked) = self.looked.take() {
+        let verdict = self.probes.probe().await;
+        self.readiness.set_verdict(&verdict);
+        if let Some(looked) = self.first_probe.take() {
             // Whoever starts may not wait for it.
             looked.send(()).ok();
         }

@@ -24,7 +24,7 @@ impl ReadinessVerdict {
         let is_ours = |fault: &NodeFault| faults.iter().any(|(ours, _)| ours == fault);
         // With some of the same faults and no other: of nodes that all have faults one at least stays.
         let can_more = |row: &NodeRow| {
-            let is_other = row.life != life && matches!(row.role.as_str(), "all" | "web");
+            let is_other = row.incarnation != life && matches!(row.role.as_str(), "all" | "web");
             let theirs = faults_of(row).filter(|_| is_other);
             theirs.is_some_and(|theirs| theirs.len() < faults.len() && theirs.iter().all(is_ours))
         };
@@ -37,7 +37,7 @@ impl ReadinessVerdict {
     }
 
     /// Whether there is nothing new to tell: the same state with the same faults.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         let kinds = |verdict: &Self| -> Vec<NodeFault> {
             verdict.faults.iter().map(|(fault, _)| *fault).collect()
         };
@@ -50,17 +50,17 @@ impl ReadinessVerdict {
         if self.faults.is_empty() && !self.is_ready {
             return "the service starts".to_owned();
         }
-        self.faults.iter().map(|(fault, _)| words(*fault)).collect::<Vec<_>>().join("; ")
+        self.faults.iter().map(|(fault, _)| fault_text(*fault)).collect::<Vec<_>>().join("; ")
     }
 
     /// The same with the causes, which name hosts and folders: for the log.
     pub(super) fn causes(&self) -> String {
-        let told = self.faults.iter().map(|(fault, why)| format!("{}: {why}", words(*fault)));
+        let told = self.faults.iter().map(|(fault, why)| format!("{}: {why}", fault_text(*fault)));
         told.collect::<Vec<_>>().join("; ")
     }
 }
 
-fn words(fault: NodeFault) -> &'static str {
+fn fault_text(fault: NodeFault) -> &'static str {
     match fault {
         NodeFault::Database => "the database cannot be used",
         NodeFault::Search => "the search index is being built",
@@ -76,10 +76,10 @@ mod tests {
 
     fn node(life: u128, role: &str, faults: &str) -> NodeRow {
         NodeRow {
-            life: Uuid::from_u128(life),
+            incarnation: Uuid::from_u128(life),
             node: format!("node-{life}"),
             role: role.to_owned(),
-            beat: 0,
+            heartbeat: 0,
             followed: 0,
             seen: clock::now(),
             about: "{}".to_owned(),

@@ -20,14 +20,14 @@ use tokio::sync::watch;
 
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{ClusterLease as Work, limits::FOLLOWED_LOOK};
+use crate::cluster::membership::{ClusterLease as Work, limits::FOLLOWED_POLL_INTERVAL};
 use crate::media::keys::{EVERYTHING, key_of};
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
-    ITEM_LOG_KEPT, PURGE_KEYS_BYTES_MAX, PURGE_LOG_ROWS, PURGE_LOOK, PURGE_REFUSED,
+    ITEM_LOG_RETENTION, PURGE_KEYS_BYTES_MAX, PURGE_LOG_ROWS, PURGE_POLL_INTERVAL, PURGE_REFUSED_DELAY,
     PURGE_RETRY_FIRST, PURGE_RETRY_MAX, PURGES_QUEUED_MAX,
 };
 use crate::runtime::telemetry;
@@ -36,11 +36,11 @@ use crate::transport::{PurgeError, CachePurger, PurgeResult};
 use model::{Backoff, ItemKey, RetryPolicy};
 
 /// How long a CDN is left alone that failed.
-const PURGE_RETRIES: RetryPolicy = RetryPolicy::endless(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);
+const PURGE_RETRIES: RetryPolicy = RetryPolicy::without_deadline(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);
 
 /// Whoever tells CDNs of changes.
 pub struct CdnPurgers {
-    lanes: Vec<CdnEndpoint>,
+    endpoints: Vec<CdnEndpoint>,
 }
 
 /// Whoever tells one address.
@@ -52,7 +52,7 @@ struct CdnEndpoint {
     /// Its place in the setting, from 1.
     number: usize,
     keys_max: usize,
-    again: Duration,
+    retry_interval: Duration,
     guard: ClusterGuard,
 }
 
@@ -60,7 +60,7 @@ struct CdnEndpoint {
 struct PurgeRun {
     /// Whether there may be more to do at once.
     more: bool,
-    told: PurgeOutcome,
+    outcome: PurgeOutcome,
     /// Time after which there is something to do at the latest.
     idle: Duration,
 }
@@ -69,7 +69,7 @@ enum PurgeOutcome {
     /// Nothing was due, or the CDN is left alone.
     Nothing,
     /// The CDN took something.
-    Some,
+    Purged,
     /// The CDN took nothing, or not all.
     Failed(PurgeError),
 }
@@ -87,7 +87,7 @@ impl PurgeBackoff {
     }
 
     /// How long it is still left alone.
-    fn left(&self) -> Duration {
+    fn remaining(&self) -> Duration {
         self.until.map_or(Duration::ZERO, |(wait, since)| wait.saturating_sub(since.elapsed()))
     }
 
@@ -108,11 +108,11 @@ impl CdnPurgers {
         let names: Vec<String> = purgers.iter().map(CachePurger::name).collect();
         // Without addresses too: the item log is not kept for a reader that does not come.
         if !names.is_empty() || !db.read_blocking(|tx| tx.purging_lanes())?.is_empty() {
-            let (names, life) = (names.clone(), guard.node().life());
+            let (names, life) = (names.clone(), guard.node().incarnation());
             db.write_blocking(move |tx| {
                 let mut others = tx.as_read().list_nodes()?.into_iter();
                 // Another node may have an address to tell.
-                if names.is_empty() && others.any(|other| other.life != life) {
+                if names.is_empty() && others.any(|other| other.incarnation != life) {
                     return Ok(());
                 }
                 tx.start_purging(&names, key_of)
@@ -127,7 +127,7 @@ impl CdnPurgers {
             name,
             number,
             keys_max: settings.purge_keys_max,
-            again: Duration::from_secs(u64::from(settings.purge_again_s)),
+            retry_interval: Duration::from_secs(u64::from(settings.purge_again_s)),
             guard: guard.clone(),
         };
         let lanes: Vec<_> = purgers.into_iter().zip(names).zip(1..).map(lane).collect();
@@ -136,7 +136,7 @@ impl CdnPurgers {
             lane.counted("refused", 0);
             lane.counted("given_up", 0);
         }
-        Ok(Some(Self { lanes }))
+        Ok(Some(Self { endpoints: lanes }))
     }
 
     /// Tells until `stop` turns true; calls that are under way then have `drain` to end. `followed`
@@ -147,38 +147,38 @@ impl CdnPurgers {
         stop: watch::Receiver<bool>,
         drain: Duration,
     ) {
-        let lanes = self.lanes.into_iter();
+        let lanes = self.endpoints.into_iter();
         join_all(lanes.map(|lane| lane.run(followed.clone(), stop.clone(), drain))).await;
     }
 }
 
 /// Tells one address, as a job.
 struct PurgeJob<'a> {
-    lane: &'a CdnEndpoint,
+    endpoint: &'a CdnEndpoint,
     followed: watch::Receiver<i64>,
-    rest: PurgeBackoff,
+    backoff: PurgeBackoff,
 }
 
 impl BackgroundJob for PurgeJob<'_> {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("cdn-purge", PURGE_LOOK).on_holder_of(Work::Purging)
+        JobSpec::every("cdn-purge", PURGE_POLL_INTERVAL).on_holder_of(Work::Purging)
     }
 
     async fn run(&mut self) -> Result<RunOutcome> {
         let own = *self.followed.borrow_and_update();
-        let others = self.lane.guard.node().followed_by_others();
+        let others = self.endpoint.guard.node().followed_by_others();
         let seq = others.map_or(own, |others| others.min(own));
-        let PurgeRun { more, told, idle } = self.lane.turn(seq, !self.rest.left().is_zero()).await?;
+        let PurgeRun { more, outcome: told, idle } = self.endpoint.purge_batch(seq, !self.backoff.remaining().is_zero()).await?;
         self.note_outcome(told);
         if more {
             return Ok(RunOutcome::More);
         }
-        let left = self.rest.left();
-        let wait = if left.is_zero() { idle } else { left.min(PURGE_LOOK) };
+        let left = self.backoff.remaining();
+        let wait = if left.is_zero() { idle } else { left.min(PURGE_POLL_INTERVAL) };
         // Nobody tells when another node has followed on.
-        let wait = if seq < own { wait.min(FOLLOWED_LOOK) } else { wait };
+        let wait = if seq < own { wait.min(FOLLOWED_POLL_INTERVAL) } else { wait };
         Ok(RunOutcome::DueAfter(wait))
     }
 
@@ -190,7 +190,7 @@ impl BackgroundJob for PurgeJob<'_> {
     }
 
     fn stand_by(&mut self) {
-        self.lane.report_nothing();
+        self.endpoint.report_nothing();
     }
 }
 
@@ -198,10 +198,10 @@ impl PurgeJob<'_> {
     fn note_outcome(&mut self, told: PurgeOutcome) {
         match told {
             PurgeOutcome::Nothing => {}
-            PurgeOutcome::Some => self.rest = PurgeBackoff::new(),
+            PurgeOutcome::Purged => self.backoff = PurgeBackoff::new(),
             PurgeOutcome::Failed(cause) => {
-                let (address, wait) = (self.lane.number, self.rest.begin());
-                let (tries, s) = (self.rest.backoff.failures(), wait.as_secs_f64());
+                let (address, wait) = (self.endpoint.number, self.backoff.begin());
+                let (tries, s) = (self.backoff.backoff.failures(), wait.as_secs_f64());
                 tracing::warn!(address, tries, retry_s = s, "a CDN did not take a purge: {cause}");
             }
         }
@@ -215,7 +215,7 @@ impl CdnEndpoint {
         stop: watch::Receiver<bool>,
         drain: Duration,
     ) {
-        let mut job = PurgeJob { lane: &self, followed, rest: PurgeBackoff::new() };
+        let mut job = PurgeJob { endpoint: &self, followed, backoff: PurgeBackoff::new() };
         let late = async {
             jobs::stopped(stop.clone()).await;
             tokio::time::sleep(drain).await;
@@ -228,9 +228,9 @@ impl CdnEndpoint {
 
     /// Notes what changed up to the row `seq`, a transaction's worth, and tells what is due, one
     /// call's worth, unless the CDN is left alone.
-    async fn turn(&self, seq: i64, is_resting: bool) -> Result<PurgeRun> {
+    async fn purge_batch(&self, seq: i64, is_resting: bool) -> Result<PurgeRun> {
         let now = clock::now();
-        let (waiting, unread) = self.note(seq, now).await?;
+        let (waiting, unread) = self.queue_changes(seq, now).await?;
         let (name, keys_max) = (self.name.clone(), self.keys_max);
         let due = self.db.read(move |tx| tx.due_purges(&name, now, keys_max)).await?;
         self.report(waiting, due.first(), now);
@@ -238,33 +238,33 @@ impl CdnEndpoint {
         if due.is_empty() || is_resting {
             let wait = waiting.next.map(|next| next.duration_since(now));
             let wait = wait.and_then(|wait| Duration::try_from(wait).ok());
-            let idle = wait.map_or(PURGE_LOOK, |wait| wait.min(PURGE_LOOK));
-            return Ok(PurgeRun { more: unread, told: PurgeOutcome::Nothing, idle });
+            let idle = wait.map_or(PURGE_POLL_INTERVAL, |wait| wait.min(PURGE_POLL_INTERVAL));
+            return Ok(PurgeRun { more: unread, outcome: PurgeOutcome::Nothing, idle });
         }
         let watch = Stopwatch::start();
         let told = self.purger.purge(&keys).await;
         self.count(&told, &keys, watch);
-        let failed = self.settle(due, told).await?;
+        let failed = self.record_outcome(due, told).await?;
         let more = unread || failed.is_none();
-        let told = failed.map_or(PurgeOutcome::Some, PurgeOutcome::Failed);
-        Ok(PurgeRun { more, told, idle: PURGE_LOOK })
+        let told = failed.map_or(PurgeOutcome::Purged, PurgeOutcome::Failed);
+        Ok(PurgeRun { more, outcome: told, idle: PURGE_POLL_INTERVAL })
     }
 
     /// Writes what became of rows; why the CDN is to be left alone, if it is. One that takes none of
     /// the keys may have settings that are wrong.
-    async fn settle(&self, due: Vec<PendingPurge>, told: PurgeResult) -> Result<Option<PurgeError>> {
-        let PurgeResult { told, refused, failed, absent: _ } = told;
+    async fn record_outcome(&self, due: Vec<PendingPurge>, told: PurgeResult) -> Result<Option<PurgeError>> {
+        let PurgeResult { purged: told, refused, failed, absent: _ } = told;
         let numbers = |has: &dyn Fn(&str) -> bool| -> Vec<i64> {
             due.iter().filter(|purge| has(&purge.key)).map(|purge| purge.number).collect()
         };
         let done = numbers(&|key| told.iter().any(|told| told == key));
         let put_off = numbers(&|key| refused.iter().any(|(refused, _)| refused == key));
         let now = clock::now();
-        let again = (!self.again.is_zero()).then(|| now + self.again);
+        let again = (!self.retry_interval.is_zero()).then(|| now + self.retry_interval);
         let took = !told.is_empty();
         self.write(move |tx| {
-            tx.end_purges(&done, again)?;
-            tx.postpone_purges(&put_off, now + PURGE_REFUSED)
+            tx.complete_purges(&done, again)?;
+            tx.postpone_purges(&put_off, now + PURGE_REFUSED_DELAY)
         })
         .await?;
         let refusal = refused.into_iter().next().filter(|_| !took).map(|(_, refusal)| refusal);
@@ -273,17 +273,17 @@ impl CdnEndpoint {
 
     /// Notes what changed up to the row `seq`, as far as there is room; how much waits then, and
     /// whether there is more to read at once.
-    async fn note(&self, seq: i64, now: Timestamp) -> Result<(PurgeBacklog, bool)> {
+    async fn queue_changes(&self, seq: i64, now: Timestamp) -> Result<(PurgeBacklog, bool)> {
         let name = self.name.clone();
         let look = move |tx: &ReadTx<'_>| {
             let (read, waiting) = (tx.purged_seq(&name)?, tx.purges_waiting(&name, now)?);
             Ok((read, waiting, tx.due_purges(&name, now, 1)?))
         };
         let (read, waiting, oldest) = self.db.read(look).await?;
-        let before = now - ITEM_LOG_KEPT;
+        let before = now - ITEM_LOG_RETENTION;
         if oldest.first().is_some_and(|purge| purge.since < before) && self.guard.trusts_clock() {
             let name = self.name.clone();
-            let lost = self.write(move |tx| tx.give_up_purges(&name, before)).await?;
+            let lost = self.write(move |tx| tx.drop_expired_purges(&name, before)).await?;
             let (address, lost) = (self.number, lost.unwrap_or_default());
             tracing::error!(address, keys = lost, "a CDN could not be told for days; given up");
             self.counted("given_up", lost);
@@ -306,7 +306,7 @@ impl CdnEndpoint {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
     {
-        let life = self.guard.node().life();
+        let life = self.guard.node().incarnation();
         let written =
             self.db.write(move |tx| match tx.holds_lease(Work::Purging.as_str(), life)? {
                 true => write(tx).map(Some),
@@ -314,14 +314,14 @@ impl CdnEndpoint {
             });
         let written = written.await?;
         if written.is_none() {
-            self.guard.node().lost(Work::Purging);
+            self.guard.node().lose_lease(Work::Purging);
         }
         Ok(written)
     }
 
     fn count(&self, told: &PurgeResult, keys: &[String], watch: Stopwatch) {
         let address = self.number;
-        let (done, refused) = (told.told.len(), told.refused.len());
+        let (done, refused) = (told.purged.len(), told.refused.len());
         self.counted("done", done - told.absent);
         self.counted("absent", told.absent);
         self.counted("refused", refused);
@@ -330,7 +330,7 @@ impl CdnEndpoint {
             tracing::error!(address, key, "a CDN refuses a key: {why}");
         }
         if done > 0 {
-            let (first, ms) = (told.told.first(), watch.elapsed_ms());
+            let (first, ms) = (told.purged.first(), watch.elapsed_ms());
             tracing::info!(address, keys = done, first, ms, "purged");
         }
     }

@@ -73,7 +73,7 @@ impl Scene {
         node.work(now());
         let guard = ClusterGuard::new(node, ClockGuard::start(&db, None));
         let cdn = CdnPurgers::open(&settings(&dir, &urls), &db, &guard).unwrap();
-        let lanes = cdn.unwrap().lanes;
+        let lanes = cdn.unwrap().endpoints;
         Self { lanes, db, dir }
     }
 
@@ -130,7 +130,7 @@ async fn the_log_is_read_on_at_once_while_there_is_more_of_it_and_while_a_cdn_fa
     assert!(scene.waiting(0, now()).unread.is_some(), "the lag shows that it was not read");
     let lane = &scene.lanes[0];
     let mut turns = 0;
-    while lane.turn(i64::MAX, true).await.unwrap().more {
+    while lane.purge_batch(i64::MAX, true).await.unwrap().more {
         turns += 1;
     }
     assert_eq!(turns, 3);
@@ -139,8 +139,8 @@ async fn the_log_is_read_on_at_once_while_there_is_more_of_it_and_while_a_cdn_fa
     assert_eq!(keys[0].key, "image.a");
     // The other address has a place in the log of its own.
     assert!(scene.waiting(1, now()).unread.is_some());
-    let turn = lane.turn(i64::MAX, false).await.unwrap();
-    assert!(matches!(turn.told, PurgeOutcome::Failed(_)) && !turn.more, "nobody listens");
+    let turn = lane.purge_batch(i64::MAX, false).await.unwrap();
+    assert!(matches!(turn.outcome, PurgeOutcome::Failed(_)) && !turn.more, "nobody listens");
 }
 
 #[tokio::test]
@@ -157,15 +157,15 @@ async fn what_is_due_later_takes_no_room_and_what_waits_is_noted_once() {
         tx.run_sql(&sql).unwrap();
     });
     scene.log(&[replaced("a"), replaced("b"), replaced("a"), replaced("a")]);
-    assert!(!scene.lanes[0].turn(i64::MAX, true).await.unwrap().more);
+    assert!(!scene.lanes[0].purge_batch(i64::MAX, true).await.unwrap().more);
     let keys = |at| scene.due(0, at).into_iter().map(|purge| purge.key).collect::<Vec<_>>();
     assert_eq!(keys(now()), ["image.a", "image.b"]);
     // What was told is told once more, and then it is done with.
     let numbers: Vec<i64> = scene.due(0, now()).iter().map(|purge| purge.number).collect();
-    scene.write(move |tx| tx.end_purges(&numbers, Some(hours(1))).unwrap());
+    scene.write(move |tx| tx.complete_purges(&numbers, Some(hours(1))).unwrap());
     assert_eq!((keys(now()).len(), keys(hours(1)).len()), (0, 2));
     let numbers: Vec<i64> = scene.due(0, hours(1)).iter().map(|purge| purge.number).collect();
-    scene.write(move |tx| tx.end_purges(&numbers, Some(hours(2))).unwrap());
+    scene.write(move |tx| tx.complete_purges(&numbers, Some(hours(2))).unwrap());
     assert_eq!(keys(hours(3)).len(), 0);
 }
 
@@ -177,7 +177,7 @@ fn an_address_that_takes_the_place_of_another_takes_over_what_waits_for_it() {
     scene.write(move |tx| {
         tx.note_purge("image.a", &[], now()).unwrap();
         let number = tx.as_read().due_purges(&told, now(), 1).unwrap()[0].number;
-        tx.end_purges(&[number], None).unwrap();
+        tx.complete_purges(&[number], None).unwrap();
     });
     assert_eq!((scene.due(0, now()).len(), scene.due(1, now()).len()), (1, 0));
     let lanes = ["new".to_owned(), second.clone()];

@@ -6,7 +6,7 @@ use model::account::{Delivery, shorten_reason};
 use model::{AttemptEnd, RetryPolicy};
 
 /// What becomes of `delivery` after an attempt.
-pub(super) fn judge(
+pub(super) fn outcome_after(
     delivery: &Delivery,
     tried: Result<(), AttemptFailure>,
     policy: RetryPolicy,
@@ -82,17 +82,17 @@ mod tests {
 
     #[test]
     fn what_arrived_is_delivered_and_what_can_never_arrive_fails_at_once() {
-        assert_eq!(judge(&delivery(1), Ok(()), POLICY, end(at(1))), DeliveryOutcome::Delivered);
+        assert_eq!(outcome_after(&delivery(1), Ok(()), POLICY, end(at(1))), DeliveryOutcome::Delivered);
         let never = Err(AttemptFailure { text: "no".to_owned(), temporary: false });
         let failed = DeliveryOutcome::Failed { error: "no".to_owned() };
-        assert_eq!(judge(&delivery(1), never, POLICY, end(at(1))), failed);
+        assert_eq!(outcome_after(&delivery(1), never, POLICY, end(at(1))), failed);
     }
 
     #[test]
     fn a_day_of_tries_ends_with_the_reason_of_the_last() {
         let mut now = at(0);
         for attempts in 1..100 {
-            match judge(&delivery(attempts), for_now(), POLICY, end(now)) {
+            match outcome_after(&delivery(attempts), for_now(), POLICY, end(now)) {
                 DeliveryOutcome::Retry { at: next, error } => {
                     assert_eq!(error, "refused");
                     now = next;
@@ -113,11 +113,11 @@ mod tests {
     #[test]
     fn a_clock_that_jumped_gives_nothing_up() {
         let later = AttemptEnd { at: at(7 * 24 * 3600), is_clock_trusted: false };
-        let DeliveryOutcome::Retry { at: next, .. } = judge(&delivery(1), for_now(), POLICY, later) else {
+        let DeliveryOutcome::Retry { at: next, .. } = outcome_after(&delivery(1), for_now(), POLICY, later) else {
             panic!("given up by a clock that nobody trusts")
         };
         assert!(next > later.at && next < at(7 * 24 * 3600 + 3600), "{next}");
-        let trusted = judge(&delivery(1), for_now(), POLICY, end(later.at));
+        let trusted = outcome_after(&delivery(1), for_now(), POLICY, end(later.at));
         assert!(matches!(trusted, DeliveryOutcome::Failed { .. }), "{trusted:?}");
     }
 
@@ -127,7 +127,7 @@ mod tests {
         let mut now = at(0);
         for attempts in 1.. {
             assert!(!policy.is_exhausted(attempts), "{attempts} {policy:?}");
-            match judge(&delivery(attempts), for_now(), policy, end(now)) {
+            match outcome_after(&delivery(attempts), for_now(), policy, end(now)) {
                 DeliveryOutcome::Retry { at: next, .. } => now = next,
                 DeliveryOutcome::Failed { .. } => {
                     let never_judged = attempts + attempts / 4 + 20;
@@ -152,7 +152,7 @@ mod tests {
     fn a_long_reason_is_cut_between_characters() {
         let text = "å".repeat(DELIVERY_ERROR_CHARS_MAX + 1);
         let trouble = Err(AttemptFailure { text, temporary: false });
-        let DeliveryOutcome::Failed { error } = judge(&delivery(1), trouble, POLICY, end(at(0))) else {
+        let DeliveryOutcome::Failed { error } = outcome_after(&delivery(1), trouble, POLICY, end(at(0))) else {
             panic!("it failed")
         };
         assert_eq!(error.chars().count(), DELIVERY_ERROR_CHARS_MAX + 1);

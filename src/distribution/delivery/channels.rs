@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     Deliveries,
-    merge::{KnownSettings, merge, refuse_marks},
+    merge::{KnownSettings, merge, refuse_masks},
 };
 use crate::access::auth::Principal;
 use crate::access::provisioning::{
@@ -61,7 +61,7 @@ impl Deliveries {
         caller.require(Permission::ReadChannels)?;
         let owner = caller.user().user_name.clone();
         let found = self.db().read(move |tx| tx.list_channels(Some(&owner))).await?;
-        apart(move || Ok(found.into_iter().map(shown).collect())).await
+        run_blocking(move || Ok(found.into_iter().map(shown).collect())).await
     }
 
     /// Makes the channel `name` of `caller`, or puts `stated` in the place of what it is.
@@ -84,7 +84,7 @@ impl Deliveries {
         let before = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
         let (known, own) = (before.clone(), id.clone());
         let opening = match stated.method {
-            ChannelMethod::Sftp => Some(self.inner.openings.begin(user)?),
+            ChannelMethod::Sftp => Some(self.inner.openings.acquire(user)?),
             ChannelMethod::Directory
             | ChannelMethod::Download
             | ChannelMethod::Email
@@ -93,7 +93,7 @@ impl Deliveries {
             | ChannelMethod::S3
             | ChannelMethod::Webhook => None,
         };
-        let decided = apart(move || {
+        let decided = run_blocking(move || {
             // The work goes on when nobody waits for it any more.
             let _opening = opening;
             decide(own, known.as_ref(), stated)
@@ -112,13 +112,13 @@ impl Deliveries {
                 return Ok(Err(ChannelRefusal::TooMany));
             }
             // The same again changes nothing, and must not push older events out of the table.
-            if tx.put_channel(&new, now)? != PutOutcome::Same {
-                tx.write_audit(&event.about(ObjectKind::Channel, &id).with(new.method.as_str()))?;
+            if tx.put_channel(&new, now)? != PutOutcome::Unchanged {
+                tx.write_audit(&event.with_object(ObjectKind::Channel, &id).with_detail(new.method.as_str()))?;
             }
             Ok(Ok(read.find_channel(&id)?))
         };
         let message = match self.db().write(write).await? {
-            Ok(Some(channel)) => return apart(move || Ok(shown(channel))).await,
+            Ok(Some(channel)) => return run_blocking(move || Ok(shown(channel))).await,
             Ok(None) => return Err(Error::internal("a written channel cannot be found")),
             Err(ChannelRefusal::Changed) => "The channel was changed meanwhile".to_owned(),
             Err(ChannelRefusal::TooMany) => format!("The user has {CHANNELS_PER_USER_MAX} channels"),
@@ -134,7 +134,7 @@ impl Deliveries {
         caller.require(Permission::WriteChannels)?;
         let id = own_id(caller, name)?;
         let own = id.clone();
-        let event = audit::event(AuditAction::ChannelRemoved).about(ObjectKind::Channel, &id);
+        let event = audit::event(AuditAction::ChannelRemoved).with_object(ObjectKind::Channel, &id);
         let write = move |tx: &WriteTx<'_>| {
             let is_removed = tx.remove_channel(&own)?;
             if is_removed {
@@ -160,7 +160,7 @@ impl Deliveries {
 }
 
 /// Runs `work` where it may take a while: reading certificates does, and unlocking a private key.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work).await.map_err(Error::internal)?
 }
 
@@ -189,7 +189,7 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Resu
             merge(KnownSettings { stored: before.settings.reveal(), shown }, settings)?
         }
         None => {
-            refuse_marks(&settings)?;
+            refuse_masks(&settings)?;
             settings.into_iter().filter(|(_, value)| !value.is_null()).collect()
         }
     };
@@ -230,7 +230,7 @@ fn invalid(problem: ChannelProblem) -> Error {
             let rule = match problem.fault {
                 FieldFault::Missing => "required",
                 FieldFault::Unknown => "additionalProperties",
-                FieldFault::Unfit(_) | FieldFault::Refused(_) => "pattern",
+                FieldFault::Mismatch(_) | FieldFault::RuleViolation(_) => "pattern",
             };
             (problem.path(), rule)
         }

@@ -38,26 +38,26 @@ impl Deliveries {
         let cleared = Box::pin(self.inner.recipients.clear(user, &to, at));
         match cleared.await? {
             MailClearance::Granted(introductions) => Ok(ClearedMail { introductions, to, at }),
-            MailClearance::Later { why, .. } => Err(AttemptFailure::for_now(why)),
-            MailClearance::Never { why, .. } => Err(AttemptFailure::for_good(why)),
+            MailClearance::Postponed { why, .. } => Err(AttemptFailure::temporary(why)),
+            MailClearance::Refused { why, .. } => Err(AttemptFailure::permanent(why)),
         }
     }
 
     /// Notes that recipients whose mail went out have read who has it sent to them. Where none went out
     /// (`failed`), the mail was not counted.
-    pub(super) async fn note_mail(&self, user: UserId, mail: ClearedMail, failed: bool) {
+    pub(super) async fn record_introductions(&self, user: UserId, mail: ClearedMail, failed: bool) {
         let ClearedMail { mut introductions, to, at } = mail;
         introductions.retain(|introduction| introduction.sent.is_set());
         let recipients = &self.inner.recipients;
         if !introductions.is_empty() {
-            let told = recipients.introduced(user, &introductions, clock::now());
+            let told = recipients.record_introductions(user, &introductions, clock::now());
             if let Err(cause) = told.await {
                 // The next mail says once more who has it sent.
                 tracing::warn!("that a recipient was introduced cannot be written: {cause}");
             }
         } else if failed
             && !to.is_empty()
-            && let Err(cause) = recipients.give_back(user, &to, at).await
+            && let Err(cause) = recipients.refund(user, &to, at).await
         {
             tracing::warn!("a mail that was not sent stays counted: {cause}");
         }

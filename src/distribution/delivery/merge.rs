@@ -74,7 +74,7 @@ pub(super) fn merge(known: KnownSettings<'_>, given: Map<String, Value>) -> Resu
     // What is shown is not always stored: a port that was left out is listed with its number.
     merged.retain(|name, value| !value.is_null() && known.shown.get(name) != Some(value));
     merged.extend(kept);
-    refuse_marks(&merged)?;
+    refuse_masks(&merged)?;
     match secret {
         Some(name) if PLACE.iter().any(|at| merged.get(*at) != known.stored.get(*at)) => {
             let message = format!(
@@ -88,7 +88,7 @@ pub(super) fn merge(known: KnownSettings<'_>, given: Map<String, Value>) -> Resu
 }
 
 /// Fails when a setting is what stands for a secret in lists.
-pub(super) fn refuse_marks(settings: &Map<String, Value>) -> Result<()> {
+pub(super) fn refuse_masks(settings: &Map<String, Value>) -> Result<()> {
     let is_mark = |(name, value): &(&String, &Value)| {
         let text = value.as_str().unwrap_or_default();
         text == HIDDEN || (name.as_str() == "url" && text.ends_with("/***"))
@@ -187,8 +187,8 @@ mod tests {
             &json!({ "host": "h", "password": "***" }),
             Err("settings.password"),
         );
-        assert!(refuse_marks(&map(&json!({ "secret": "***" }))).is_err());
-        assert!(refuse_marks(&map(&json!({ "host": "***.example" }))).is_ok());
+        assert!(refuse_masks(&map(&json!({ "secret": "***" }))).is_err());
+        assert!(refuse_masks(&map(&json!({ "host": "***.example" }))).is_ok());
     }
 
     proptest! {

@@ -40,7 +40,7 @@ use crate::media::MediaCaller;
 use crate::media::Media;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{DELIVERIES_KEPT, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
+use crate::runtime::limits::{DELIVERIES_RETENTION, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
 use crate::runtime::live::HotSwap;
 use crate::storage::database::{Db, DeliveriesOf, ReadTx};
 use model::RetryPolicy;
@@ -138,11 +138,11 @@ struct AttemptFailure {
 }
 
 impl AttemptFailure {
-    fn for_good(text: impl Into<String>) -> Self {
+    fn permanent(text: impl Into<String>) -> Self {
         Self { text: text.into(), temporary: false }
     }
 
-    fn for_now(text: impl Into<String>) -> Self {
+    fn temporary(text: impl Into<String>) -> Self {
         Self { text: text.into(), temporary: true }
     }
 }
@@ -156,7 +156,7 @@ impl From<Error> for AttemptFailure {
             | ErrorKind::Forbidden
             | ErrorKind::NotFound
             | ErrorKind::Unsupported
-            | ErrorKind::TooLarge => Self::for_good(text),
+            | ErrorKind::TooLarge => Self::permanent(text),
             ErrorKind::Conflict
             | ErrorKind::Overloaded
             | ErrorKind::Timeout
@@ -165,7 +165,7 @@ impl From<Error> for AttemptFailure {
                 if let Some(cause) = error.cause() {
                     tracing::warn!("a delivery has to wait: {text}: {cause}");
                 }
-                Self::for_now(text)
+                Self::temporary(text)
             }
         }
     }
@@ -174,7 +174,7 @@ impl From<Error> for AttemptFailure {
 /// Whose deliveries a caller sees: its own, and with the access level `admin` those of the whole
 /// organization, as with orders. Spec §4 is silent on lists of deliveries.
 struct DeliveryVisibility {
-    own: UserId,
+    user: UserId,
     organization: Option<OrganizationId>,
 }
 
@@ -182,11 +182,11 @@ impl DeliveryVisibility {
     fn of(principal: &Principal) -> Self {
         let user = principal.user();
         let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
-        Self { own: user.id, organization: user.organization.filter(|_| sees_all) }
+        Self { user: user.id, organization: user.organization.filter(|_| sees_all) }
     }
 
-    fn sees(&self, delivery: &Delivery) -> bool {
-        delivery.user == self.own || self.organization == Some(delivery.organization)
+    fn is_visible(&self, delivery: &Delivery) -> bool {
+        delivery.user == self.user || self.organization == Some(delivery.organization)
     }
 }
 
@@ -239,7 +239,7 @@ impl Deliveries {
         caller: MediaCaller<'_>,
         id: &ChannelId,
     ) -> Result<Vec<MediaFormat>> {
-        let channel = self.channel(caller.known()?, id).await?;
+        let channel = self.channel(caller.require_principal()?, id).await?;
         formats(&channel)
     }
 
@@ -265,7 +265,7 @@ impl Deliveries {
         start: usize,
         size: usize,
     ) -> Result<Vec<Delivery>> {
-        let DeliveryVisibility { own, organization } = DeliveryVisibility::of(principal);
+        let DeliveryVisibility { user: own, organization } = DeliveryVisibility::of(principal);
         let of = organization.map_or(DeliveriesOf::User(own), DeliveriesOf::Organization);
         let size = size.min(DELIVERIES_LISTED_MAX);
         Ok(self.db().read(move |tx| tx.list_deliveries(of, state, start, size)).await?)
@@ -278,12 +278,12 @@ impl Deliveries {
         let owner = DeliveryVisibility::of(principal);
         let found = self.db().read(move |tx: &ReadTx<'_>| tx.find_delivery(id)).await?;
         let none = || Error::new(ErrorKind::NotFound, format!("no delivery {id}"));
-        found.filter(|delivery| owner.sees(delivery)).ok_or_else(none)
+        found.filter(|delivery| owner.is_visible(delivery)).ok_or_else(none)
     }
 
     /// Removes some of the deliveries that came to an end long ago; how many.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
-        let before = now - DELIVERIES_KEPT;
+        let before = now - DELIVERIES_RETENTION;
         Ok(self.db().write(move |tx| tx.sweep_deliveries(before, SWEEP_ROWS)).await?)
     }
 }

@@ -33,7 +33,7 @@ impl Drop for KeyOpening {
 
 impl KeyOpenings {
     /// Lets a key of `user` be opened.
-    pub(super) fn begin(&self, user: UserId) -> Result<KeyOpening> {
+    pub(super) fn acquire(&self, user: UserId) -> Result<KeyOpening> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if users.contains(&user) {
             let message = "Another channel of the user is being checked; try again";
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_user_has_one_key_opened_at_a_time_and_all_of_them_a_few() {
         let openings = KeyOpenings::default();
-        let begin = |user| openings.begin(UserId(user)).map_err(|error| error.kind());
+        let begin = |user| openings.acquire(UserId(user)).map_err(|error| error.kind());
         let first = begin(1).unwrap();
         assert_eq!(begin(1).unwrap_err(), ErrorKind::Conflict);
         let second = begin(2).unwrap();

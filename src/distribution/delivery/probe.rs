@@ -34,7 +34,7 @@ pub struct ProbeResult {
 /// The tests that are under way.
 pub(super) struct ChannelProbes {
     free: Arc<Semaphore>,
-    users: Arc<Mutex<HashMap<UserId, UserProbes>>>,
+    by_user: Arc<Mutex<HashMap<UserId, UserProbes>>>,
 }
 
 /// Tests of one user.
@@ -64,13 +64,13 @@ impl Drop for RunningProbe {
 impl ChannelProbes {
     pub(super) fn new() -> Self {
         let free = Arc::new(Semaphore::new(CHANNEL_TESTS_MAX));
-        Self { free, users: Arc::default() }
+        Self { free, by_user: Arc::default() }
     }
 
     /// Lets `user` begin a test.
     fn begin(&self, user: UserId, now: Timestamp) -> Result<RunningProbe> {
         let overloaded = |message| Error::overloaded("channel_tests", message);
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
         users.retain(|_, recent| {
             // One of the future began before the clock was set right.
             recent.begun.retain(|begun| (*begun..*begun + MINUTE).contains(&now));
@@ -89,7 +89,7 @@ impl ChannelProbes {
         let recent = users.entry(user).or_default();
         recent.is_running = true;
         recent.begun.push(now);
-        Ok(RunningProbe { users: Arc::clone(&self.users), user, _permit: permit })
+        Ok(RunningProbe { users: Arc::clone(&self.by_user), user, _permit: permit })
     }
 }
 
@@ -141,7 +141,7 @@ impl Deliveries {
         let sending = self.inner.sender.probe(channel, mail.introductions.clone());
         let sent = timeout_at(end, sending).await;
         // Also where it was not done in time: the next mail must not end the links of this one.
-        self.note_mail(caller.user().id, mail, matches!(sent, Ok(Err(_)))).await;
+        self.record_introductions(caller.user().id, mail, matches!(sent, Ok(Err(_)))).await;
         sent
     }
 }
@@ -191,6 +191,6 @@ mod tests {
         // A clock that ran ahead and was set right.
         assert_eq!(kind(probes.begin(UserId(1), at(0))), None);
         assert_eq!(kind(probes.begin(UserId(2), at(200))), None);
-        assert_eq!(probes.users.lock().unwrap().len(), 1);
+        assert_eq!(probes.by_user.lock().unwrap().len(), 1);
     }
 }

@@ -12,7 +12,7 @@ use crate::media::MediaCaller;
 use crate::media::CatalogEntry;
 use crate::media::FileSelection;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::OUTBOUND_FILES_MAX;
+use crate::runtime::limits::TRANSPORT_FILES_MAX;
 use crate::storage::database::{EnqueueOutcome, NewDelivery, ReadTx, WriteTx};
 use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
 use model::media_url::MediaFormat;
@@ -48,7 +48,7 @@ impl CheckedRequest<'_> {
     }
 
     /// The delivery that is there, unless it failed and so may be asked for again.
-    fn under_way(&self) -> Option<&Delivery> {
+    fn in_flight(&self) -> Option<&Delivery> {
         self.known.as_ref().filter(|known| known.state != DeliveryState::Failed)
     }
 }
@@ -80,7 +80,7 @@ impl Deliveries {
     /// anything is bought, when too many deliveries of the organization wait.
     pub async fn trigger(&self, request: DeliveryRequest<'_>, now: Timestamp) -> Result<(Delivery, bool)> {
         let checked = self.check(request, now).await?;
-        if let Some(known) = checked.under_way() {
+        if let Some(known) = checked.in_flight() {
             self.check_agreements(request, &checked, now).await?;
             return Ok((known.clone(), false));
         }
@@ -117,13 +117,13 @@ impl Deliveries {
 
     /// Decides what [`Deliveries::trigger`] would answer and writes nothing: the delivery, if it
     /// is there already, with whether it would be queued.
-    pub async fn look(
+    pub async fn dry_run(
         &self,
         request: DeliveryRequest<'_>,
         now: Timestamp,
     ) -> Result<(Option<Delivery>, bool)> {
         let checked = self.check(request, now).await?;
-        let is_new = checked.under_way().is_none();
+        let is_new = checked.in_flight().is_none();
         if is_new {
             self.check_files(request, &checked, now).await?;
         }
@@ -139,7 +139,7 @@ impl Deliveries {
         now: Timestamp,
     ) -> Result<()> {
         let checking = self.inner.orders.check(checked.principal, checked.item(), caller.agr, now);
-        checking.await?.granted()?;
+        checking.await?.require_delivery()?;
         Ok(())
     }
 
@@ -180,12 +180,12 @@ impl Deliveries {
     ) -> Result<()> {
         let wanted = FileSelection::Formats(&checked.formats, crop);
         let none = || format!("{item} has none of the channel's formats");
-        match self.inner.media.count_wanted(item, wanted, caller, now).await {
-            Ok(1..=OUTBOUND_FILES_MAX) => Ok(()),
+        match self.inner.media.count_files(item, wanted, caller, now).await {
+            Ok(1..=TRANSPORT_FILES_MAX) => Ok(()),
             Ok(0) => Err(Error::new(ErrorKind::NotFound, none())),
             Ok(count) => {
                 let message = format!(
-                    "{channel} would send {count} files of {item}, at most {OUTBOUND_FILES_MAX}"
+                    "{channel} would send {count} files of {item}, at most {TRANSPORT_FILES_MAX}"
                 );
                 Err(Error::invalid("query", "channel", "maxItems", message))
             }
@@ -198,7 +198,7 @@ impl Deliveries {
 
     async fn check<'a>(&self, request: DeliveryRequest<'a>, now: Timestamp) -> Result<CheckedRequest<'a>> {
         let DeliveryRequest { caller, item, crop, channel: id } = request;
-        let principal = caller.known()?;
+        let principal = caller.require_principal()?;
         let channel = self.channel(principal, id).await?;
         if channel.method == ChannelMethod::Download {
             let message = format!(

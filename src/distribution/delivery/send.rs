@@ -85,7 +85,7 @@ impl ChannelSender {
             clock: clock::now,
         };
         let sent = self.outbound.send(&destination, &parcel, &files).await;
-        sent.map_err(|error| AttemptFailure { text: error.to_string(), temporary: error.temporary() })
+        sent.map_err(|error| AttemptFailure { text: error.to_string(), temporary: error.is_temporary() })
     }
 }
 
@@ -105,7 +105,7 @@ impl ChannelSender {
             clock::now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         );
         let file = OutgoingFile::from_bytes(TEST_FILE, "text/plain", text.into());
-        let file = file.map_err(|error| AttemptFailure::for_good(error.to_string()))?;
+        let file = file.map_err(|error| AttemptFailure::permanent(error.to_string()))?;
         let parcel = DeliveryParcel {
             id: id.to_string(),
             item_uri: id.urn().to_string(),
@@ -116,7 +116,7 @@ impl ChannelSender {
         };
         let sent = self.probing.send(&destination, &parcel, &[file]).await;
         let sent = sent
-            .map_err(|error| AttemptFailure { text: error.to_string(), temporary: error.temporary() });
+            .map_err(|error| AttemptFailure { text: error.to_string(), temporary: error.is_temporary() });
         sent.map(|()| TEST_FILE)
     }
 
@@ -137,12 +137,12 @@ impl ChannelSender {
 
 /// Where the channel sends to. Unlocking a private key takes a while, so it is done apart.
 async fn destination(channel: &Channel) -> Result<Destination, AttemptFailure> {
-    let nowhere = || AttemptFailure::for_good("the channel's method sends nothing");
+    let nowhere = || AttemptFailure::permanent("the channel's method sends nothing");
     let method = channel.method;
     let settings = channel.settings.reveal().clone();
     let parsed = spawn_blocking(move || Destination::parse(method, &settings)).await;
     let parsed = parsed.map_err(Error::internal)?;
-    let parsed = parsed.map_err(|error| AttemptFailure::for_good(error.to_string()))?;
+    let parsed = parsed.map_err(|error| AttemptFailure::permanent(error.to_string()))?;
     parsed.ok_or_else(nowhere)
 }
 
@@ -154,7 +154,7 @@ fn file(media: &Media, collected: CollectedFile) -> Result<OutgoingFile, Attempt
         async move { Ok(content) }
     };
     let file = OutgoingFile::new(&name, mime, bytes, open);
-    file.map(|file| file.with_url(url)).map_err(|error| AttemptFailure::for_good(error.to_string()))
+    file.map(|file| file.with_url(url)).map_err(|error| AttemptFailure::permanent(error.to_string()))
 }
 
 /// The folder below which channels write. One that the operator names has to be there already: it
@@ -164,7 +164,7 @@ fn directory_root(config: &Config) -> Result<PathBuf> {
     if config.delivery.directory_root.as_os_str().is_empty() {
         modes::create_shared_folder(&root).map_err(|cause| {
             let message = format!("folder {} cannot be made", root.display());
-            Error::new(ErrorKind::Unavailable, message).because(cause)
+            Error::new(ErrorKind::Unavailable, message).with_source(cause)
         })?;
     }
     Ok(root)

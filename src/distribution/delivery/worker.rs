@@ -8,15 +8,15 @@ use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
 use super::send::MailedFiles;
-use super::{Deliveries, DeliverySettings, AttemptFailure, backoff::judge, collect, collect::CollectedFiles, formats};
+use super::{Deliveries, DeliverySettings, AttemptFailure, backoff::outcome_after, collect, collect::CollectedFiles, formats};
 use crate::access::auth::Principal;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{InFlightTasks, limits::END_AGAIN};
+use crate::cluster::membership::{InFlightTasks, limits::OUTCOME_RETRY_INTERVAL};
 use crate::media::MediaCaller;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{DELIVERY_LOOK, OUTBOUND_BYTES_S_MIN};
+use crate::runtime::limits::{DELIVERY_POLL_INTERVAL, TRANSPORT_BYTES_S_MIN};
 use crate::runtime::telemetry;
 use crate::storage::database::{DbError, DeliveryOutcome, ReadTx, ClaimTerms};
 use model::AttemptEnd;
@@ -41,17 +41,17 @@ impl BackgroundJob for DeliveryQueue {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("delivery", DELIVERY_LOOK)
+        JobSpec::every("delivery", DELIVERY_POLL_INTERVAL)
     }
 
     async fn run(&mut self) -> Result<RunOutcome> {
-        self.deliveries.fill(&mut self.sending).await.map(RunOutcome::DueAfter)
+        self.deliveries.start_due(&mut self.sending).await.map(RunOutcome::DueAfter)
     }
 
     async fn woken(&mut self) {
         tokio::select! {
             () = self.deliveries.inner.wake.notified() => {}
-            Some(()) = self.sending.ended() => {}
+            Some(()) = self.sending.next_ended() => {}
         }
     }
 }
@@ -72,23 +72,23 @@ impl Deliveries {
     }
 
     /// Starts what is due as long as there is room; the time until the next look.
-    async fn fill(&self, sending: &mut InFlightTasks<HeldClaim>) -> Result<Duration> {
+    async fn start_due(&self, sending: &mut InFlightTasks<HeldClaim>) -> Result<Duration> {
         let settings = self.settings();
         loop {
             let under_way = sending.count();
             let (now, claim) = (clock::now(), Uuid::now_v7());
             let (organization_max, life) =
-                (organization_max(settings.workers), self.inner.guard.node().life());
-            let turn = ClaimTerms { now, organization_max, life };
+                (organization_max(settings.workers), self.inner.guard.node().incarnation());
+            let turn = ClaimTerms { now, organization_max, incarnation: life };
             let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(turn)).await?;
             metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
             if under_way >= settings.workers {
-                return Ok(DELIVERY_LOOK);
+                return Ok(DELIVERY_POLL_INTERVAL);
             }
-            let Some(next) = queue.next else { return Ok(DELIVERY_LOOK) };
+            let Some(next) = queue.next else { return Ok(DELIVERY_POLL_INTERVAL) };
             if next > now {
                 let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
-                return Ok(wait.min(DELIVERY_LOOK));
+                return Ok(wait.min(DELIVERY_POLL_INTERVAL));
             }
             let until = now + settings.lease;
             // Others have not lasted long enough to have ended.
@@ -115,9 +115,9 @@ impl Deliveries {
         let outcome = tokio::select! {
             tried = self.attempt(&delivery, &mut method) => {
                 let is_clock_trusted = self.inner.guard.trusts_clock();
-                judge(&delivery, tried, policy, AttemptEnd { at: clock::now(), is_clock_trusted })
+                outcome_after(&delivery, tried, policy, AttemptEnd { at: clock::now(), is_clock_trusted })
             }
-            () = self.keep(claim, delivery.id) => {
+            () = self.renew_claim(claim, delivery.id) => {
                 let id = delivery.id;
                 tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
                 return;
@@ -144,7 +144,7 @@ impl Deliveries {
             }
             is_told = true;
             tokio::select! {
-                () = tokio::time::sleep(END_AGAIN) => {}
+                () = tokio::time::sleep(OUTCOME_RETRY_INTERVAL) => {}
                 () = self.abandoned() => {
                     // Its claim ends by itself.
                     tracing::error!(
@@ -180,12 +180,12 @@ impl Deliveries {
     }
 
     /// Renews the claim until it is lost.
-    async fn keep(&self, claim: Uuid, id: Uuid) {
+    async fn renew_claim(&self, claim: Uuid, id: Uuid) {
         let lease = self.settings().lease;
         let mut failing = false;
         loop {
             tokio::time::sleep(lease / 3).await;
-            let (until, life) = (clock::now() + lease, self.inner.guard.node().life());
+            let (until, life) = (clock::now() + lease, self.inner.guard.node().incarnation());
             let renewed = self.db().write(move |tx| tx.renew_claim(claim, id, life, until)).await;
             match &renewed {
                 Ok(false) => return,
@@ -209,7 +209,7 @@ impl Deliveries {
         if retry.is_exhausted(delivery.attempts) {
             let tries = delivery.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
-            return Err(AttemptFailure::for_good(text));
+            return Err(AttemptFailure::permanent(text));
         }
         let tried = async {
             let end = tokio::time::sleep(timeout).deadline();
@@ -223,11 +223,11 @@ impl Deliveries {
             let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, parcel));
             let sent = before(end, sending).await;
             // Also where a later mail failed: the next try must not end the links of the first ones.
-            self.note_mail(delivery.user, mail, matches!(sent, Ok(Err(_)))).await;
+            self.record_introductions(delivery.user, mail, matches!(sent, Ok(Err(_)))).await;
             sent?
         };
         let tried = Box::pin(AssertUnwindSafe(tried).catch_unwind()).await;
-        tried.unwrap_or_else(|_panic| Err(AttemptFailure::for_now("it failed inside the service")))
+        tried.unwrap_or_else(|_panic| Err(AttemptFailure::temporary("it failed inside the service")))
     }
 
     /// The files, with the rights that the user has now, and where they go.
@@ -237,14 +237,14 @@ impl Deliveries {
         method: &mut Option<ChannelMethod>,
     ) -> Result<(Channel, Principal, CollectedFiles), AttemptFailure> {
         let principal = self.inner.auth.find_user(delivery.user).await?;
-        let principal = principal.ok_or_else(|| AttemptFailure::for_good("the user is disabled"))?;
+        let principal = principal.ok_or_else(|| AttemptFailure::permanent("the user is disabled"))?;
         let id = delivery.channel.clone();
         let channel = self.db().read(move |tx| tx.find_channel(&id)).await;
         let channel = channel.map_err(Error::from)?;
-        let channel = channel.ok_or_else(|| AttemptFailure::for_good("the channel was removed"))?;
+        let channel = channel.ok_or_else(|| AttemptFailure::permanent("the channel was removed"))?;
         *method = Some(channel.method);
         if !channel.active {
-            return Err(AttemptFailure::for_good("the channel is disabled"));
+            return Err(AttemptFailure::permanent("the channel is disabled"));
         }
         let caller = MediaCaller { principal: Some(&principal), agr: delivery.agreement };
         let wanted = formats(&channel)?;
@@ -261,11 +261,11 @@ fn organization_max(workers: usize) -> usize {
 
 /// Time that files of these lengths in bytes take at the slowest rate that is put up with.
 fn transfer_time(lengths: impl Iterator<Item = u64>) -> Duration {
-    Duration::from_secs(lengths.fold(0, u64::saturating_add) / OUTBOUND_BYTES_S_MIN)
+    Duration::from_secs(lengths.fold(0, u64::saturating_add) / TRANSPORT_BYTES_S_MIN)
 }
 
 async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, AttemptFailure> {
-    let late = |_| AttemptFailure::for_now("not done within the time that it may take");
+    let late = |_| AttemptFailure::temporary("not done within the time that it may take");
     tokio::time::timeout_at(end, work).await.map_err(late)
 }
 

@@ -27,7 +27,7 @@ impl Notifications {
             site_url: settings.site_url.clone(),
             content,
         };
-        let written = self.inner.services.letters.write_notice(&notice)?;
+        let written = self.inner.services.mail_templates.render_account_mail(&notice)?;
         Ok(Some(Mail {
             id: message.id.to_string(),
             at: message.created,

@@ -41,7 +41,7 @@ pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut MatchBatch) -> R
             }
             Err(cause) => return Err(cause),
         };
-        let NotificationMethod::ScheduledEmail { schedule, timezone, .. } = &notification.way else {
+        let NotificationMethod::ScheduledEmail { schedule, timezone, .. } = &notification.method else {
             tx.set_next_run(*number, None)?;
             continue;
         };
@@ -71,7 +71,7 @@ fn write(
     if queued.is_empty() {
         return Ok(());
     }
-    let mut items = recent(tx, queued, notification.question.tr.as_deref(), now)?;
+    let mut items = recent(tx, queued, notification.query.tr.as_deref(), now)?;
     if !items.is_empty() {
         let more = items.len().saturating_sub(DIGEST_ITEMS_MAX);
         items.truncate(DIGEST_ITEMS_MAX);
@@ -80,7 +80,7 @@ fn write(
         let (id, lane) = (Uuid::now_v7(), MessageTransport::Mail);
         let new = NewMessage { id, lane, number, user, content };
         let written = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
-        batch.wrote(MessageTransport::Mail, written);
+        batch.record_message(MessageTransport::Mail, written);
         if !written {
             return Ok(());
         }

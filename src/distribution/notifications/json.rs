@@ -33,7 +33,7 @@ pub struct NotificationView<'a> {
 
 impl<'a> From<&'a Notification> for NotificationView<'a> {
     fn from(notification: &'a Notification) -> Self {
-        let Notification { question, way, .. } = notification;
+        let Notification { query: question, method: way, .. } = notification;
         let (schedule, timezone) = match way {
             NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
                 (Some(schedule.as_str()), Some(timezone.as_str()))

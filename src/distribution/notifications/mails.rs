@@ -12,7 +12,7 @@ use crate::media::{MediaAnswer, MediaCaller, CatalogEntry as Found, Media};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{ErrorKind, Result};
 use crate::runtime::limits::{
-    LETTER_ENTRIES_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
+    MAIL_DIGEST_ITEMS_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
 };
 use crate::transport::mail_templates::{MailEntry, NotificationMail, MailOccasion, MailThumbnail};
 use crate::transport::push;
@@ -50,7 +50,7 @@ impl Notifications {
         let pictures = Stopwatch::start();
         for item in items {
             let Some(found) = self.item(item, user, now).await? else { continue };
-            if entries.len() == LETTER_ENTRIES_MAX {
+            if entries.len() == MAIL_DIGEST_ITEMS_MAX {
                 more += 1;
                 continue;
             }
@@ -65,7 +65,7 @@ impl Notifications {
             }
             entries.push(entry);
         }
-        let to = notification.way.email().and_then(MailAddress::parse);
+        let to = notification.method.email().and_then(MailAddress::parse);
         let (Some(to), false) = (to, entries.is_empty()) else { return Ok(None) };
         let settings = self.inner.settings.get();
         let unsubscribe_url = self.unsubscribe_url(notification.id);
@@ -78,7 +78,7 @@ impl Notifications {
             unsubscribe_url: unsubscribe_url.clone(),
             site_url: settings.site_url.clone(),
         };
-        let written = self.inner.services.letters.write(&letter)?;
+        let written = self.inner.services.mail_templates.render_notification(&letter)?;
         Ok(Some(Mail {
             id: id.to_string(),
             at: now,
@@ -171,7 +171,7 @@ impl Notifications {
 
     /// The zone in which a mail tells times.
     fn zone_of(&self, notification: &Notification) -> TimeZone {
-        let named = match &notification.way {
+        let named = match &notification.method {
             NotificationMethod::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
             NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => None,
         };
@@ -188,7 +188,7 @@ impl Notifications {
         now: Timestamp,
     ) -> Option<(MailThumbnail, Vec<u8>)> {
         let media = &self.inner.services.media;
-        let size = media.settings().sizes.of(AssetGroup::of_item(&found.assets), THUMBNAIL)?;
+        let size = media.settings().sizes.rendition_size(AssetGroup::of_item(&found.assets), THUMBNAIL)?;
         let path = MediaPath::rendition(found.key.clone(), THUMBNAIL, RenditionExtension::JPEG);
         let caller = MediaCaller { principal: Some(user), agr: None };
         let answer = media.resolve(&path, caller, now).await.ok()?;

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::watching::{MatchedNotification, NotificationMatcher, take_up};
+use super::watching::{MatchedNotification, NotificationMatcher, record_heartbeat};
 use super::{Notifications, digest};
 use crate::archive::content::TimestampFilter;
-use crate::cluster::membership::{ClusterLease, limits::LOG_OF_NOTIFICATIONS_KEPT};
+use crate::cluster::membership::{ClusterLease, limits::NOTIFICATION_LOG_RETENTION};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
-    MATCHING_ROWS, MATCHING_STUCK, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PARKED_MAX,
+    MATCHING_ROWS, MATCHING_STALL_MAX, MATCHING_TIME, OUTBOX_RETENTION, OUTBOX_PARKED_MAX,
     OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
 };
 use crate::runtime::telemetry;
@@ -45,7 +45,7 @@ pub(super) struct MatchBatch {
 
 impl MatchBatch {
     /// Says that a message of the lane was written, or that there was no room for it.
-    pub(super) fn wrote(&mut self, lane: MessageTransport, written: bool) {
+    pub(super) fn record_message(&mut self, lane: MessageTransport, written: bool) {
         match written {
             true => self.messages[lane.index()] = true,
             false => self.lost += 1,
@@ -65,9 +65,9 @@ pub(super) struct UnreadableItems {
 impl UnreadableItems {
     /// An item could not be read: a disk that failed may give it the next time, what is damaged is passed
     /// over after a while.
-    fn failed(&mut self, key: &ItemKey, cause: &EngineError) {
+    fn record_failure(&mut self, key: &ItemKey, cause: &EngineError) {
         let since = self.since.get_or_insert_with(Stopwatch::start);
-        if since.elapsed() >= MATCHING_STUCK && self.items.insert(key.clone()) {
+        if since.elapsed() >= MATCHING_STALL_MAX && self.items.insert(key.clone()) {
             tracing::error!(item = %key, "an item is not matched, it cannot be read: {cause}");
         }
     }
@@ -80,12 +80,12 @@ fn lock(unreadable: &Mutex<UnreadableItems>) -> MutexGuard<'_, UnreadableItems> 
 /// One transaction of the matcher.
 struct MatchTransaction<'a, 'tx> {
     tx: &'a WriteTx<'tx>,
-    watching: &'a mut NotificationMatcher,
+    matcher: &'a mut NotificationMatcher,
     push: &'a Push,
     /// Where items are noted that cannot be read.
     unreadable: &'a Mutex<UnreadableItems>,
     /// Items that are passed over.
-    passed: HashSet<ItemKey>,
+    skipped: HashSet<ItemKey>,
     now: Timestamp,
     batch: MatchBatch,
 }
@@ -96,27 +96,27 @@ impl Notifications {
     ///
     /// A transaction in which this node does not hold [`ClusterLease::Matching`] does nothing.
     pub fn step(&self, now: Timestamp) -> Result<bool> {
-        if !self.is_work(now)? {
+        if !self.is_anything_due(now)? {
             return Ok(false);
         }
         // What is much to read is read before others have to wait.
         self.refresh()?;
         self.reread()?;
-        let (inner, life) = (Arc::clone(&self.inner), self.inner.services.guard.node().life());
+        let (inner, life) = (Arc::clone(&self.inner), self.inner.services.guard.node().incarnation());
         let batch = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
                 return Ok(None);
             }
-            let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut watching = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
             watching.refresh(&tx.as_read())?;
             let push = &inner.services.push;
             let batch = MatchBatch::default();
             let unreadable = &inner.unreadable;
             let passed = lock(unreadable).items.clone();
             let mut turn =
-                MatchTransaction { tx, watching: &mut watching, push, unreadable, passed, now, batch };
+                MatchTransaction { tx, matcher: &mut watching, push, unreadable, skipped: passed, now, batch };
             turn.read_log()?;
-            turn.release()?;
+            turn.match_released()?;
             // What came in before a run belongs to it.
             if !turn.batch.more {
                 turn.batch.more = digest::run(tx, now, &mut turn.batch)?;
@@ -125,7 +125,7 @@ impl Notifications {
             Ok(Some(turn.batch))
         })?;
         let Some(batch) = batch else {
-            self.inner.services.guard.node().lost(ClusterLease::Matching);
+            self.inner.services.guard.node().lose_lease(ClusterLease::Matching);
             *lock(&self.inner.unreadable) = UnreadableItems::default();
             return Ok(false);
         };
@@ -159,7 +159,7 @@ impl Notifications {
     }
 
     /// Whether anything is due, without a look at what it is.
-    fn is_work(&self, now: Timestamp) -> Result<bool> {
+    fn is_anything_due(&self, now: Timestamp) -> Result<bool> {
         let work = self.db().read_blocking(move |tx| {
             let (newest, _) = tx.matching_backlog(i64::MAX)?;
             Ok(newest > tx.matched_seq()?
@@ -174,7 +174,7 @@ impl Notifications {
     pub fn refresh(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
         Ok(self.db().read_blocking(move |tx| {
-            let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut watching = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
             watching.refresh(tx)
         })?)
     }
@@ -187,24 +187,24 @@ impl Notifications {
         let watching = self.watching();
         let (log_seq, known) = (watching.log_seq(), watching.len());
         drop(watching);
-        let (log_seq, life) = (self.swept_log(log_seq), self.inner.services.guard.node().life());
+        let (log_seq, life) = (self.swept_log_position(log_seq), self.inner.services.guard.node().incarnation());
         let held = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
                 return Ok(false);
             }
             // Where nothing could be written for a while, no stream could be used either.
-            take_up(tx, now)?;
-            tx.free_orphans(now)?;
+            record_heartbeat(tx, now)?;
+            tx.release_orphaned_claims(now)?;
             if trusted {
                 tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
-                tx.sweep_messages(now - OUTBOX_KEPT, SWEEP_ROWS)?;
+                tx.sweep_messages(now - OUTBOX_RETENTION, SWEEP_ROWS)?;
             }
             tx.trim_messages(OUTBOX_PARKED_MAX)?;
             tx.sweep_notification_log(log_seq)?;
             Ok(true)
         })?;
         if !held {
-            self.inner.services.guard.node().lost(ClusterLease::Matching);
+            self.inner.services.guard.node().lose_lease(ClusterLease::Matching);
             return Ok(());
         }
         self.report_waiting(now, known)
@@ -222,10 +222,10 @@ impl Notifications {
     }
 
     /// The row of the notifications' log up to which all who stand by have read it too.
-    fn swept_log(&self, read: i64) -> i64 {
+    fn swept_log_position(&self, read: i64) -> i64 {
         let mut log = self.inner.log_read.lock().unwrap_or_else(PoisonError::into_inner);
         let (later, since) = log.later;
-        if since.is_none_or(|since| since.elapsed() >= LOG_OF_NOTIFICATIONS_KEPT) {
+        if since.is_none_or(|since| since.elapsed() >= NOTIFICATION_LOG_RETENTION) {
             log.earlier = later;
             log.later = (read, Some(Stopwatch::start()));
         }
@@ -254,7 +254,7 @@ impl Notifications {
     }
 
     fn watching(&self) -> MutexGuard<'_, NotificationMatcher> {
-        self.inner.watching.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.matcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -268,7 +268,7 @@ impl MatchTransaction<'_, '_> {
         let mut left = rows.len();
         let mut reached = None;
         for row in rows {
-            passed_over(row.key.as_ref(), self.row(&row))?;
+            log_skipped(row.key.as_ref(), self.match_row(&row))?;
             (reached, left) = (Some(row.seq), left - 1);
             if watch.elapsed() > MATCHING_TIME {
                 break;
@@ -288,12 +288,12 @@ impl MatchTransaction<'_, '_> {
     ///
     /// What is matched is the item as it is now. Where a later row made it new again, that row
     /// stands for it: nobody gets one version twice.
-    fn row(&mut self, row: &LogRow) -> Result<(), DbError> {
-        let Some(key) = row.key.as_ref().filter(|key| !self.passed.contains(key)) else {
+    fn match_row(&mut self, row: &LogRow) -> Result<(), DbError> {
+        let Some(key) = row.key.as_ref().filter(|key| !self.skipped.contains(key)) else {
             return Ok(());
         };
         let read = self.tx.as_read();
-        let held = read.is_held(key)?;
+        let held = read.is_deferred(key)?;
         if !row.fresh && !held {
             return Ok(());
         }
@@ -302,18 +302,18 @@ impl MatchTransaction<'_, '_> {
             return Ok(());
         }
         if let Some(until) = item.embargoed.filter(|until| *until > self.now) {
-            return self.tx.hold_item(key, until);
+            return self.tx.defer_item(key, until);
         }
         if held {
-            self.tx.release_item(key)?;
+            self.tx.undefer_item(key)?;
         }
         // An embargo that was lifted makes it new to everybody.
         let seq = if row.fresh { row.seq } else { i64::MAX };
-        self.offer(key, version, &item, seq)
+        self.match_item(key, version, &item, seq)
     }
 
     /// Matches items whose embargo ended.
-    fn release(&mut self) -> Result<(), DbError> {
+    fn match_released(&mut self) -> Result<(), DbError> {
         let read = self.tx.as_read();
         let watch = Stopwatch::start();
         for key in read.released_items(self.now, MATCHING_ROWS)? {
@@ -321,9 +321,9 @@ impl MatchTransaction<'_, '_> {
                 self.batch.more = true;
                 break;
             }
-            self.tx.release_item(&key)?;
+            self.tx.undefer_item(&key)?;
             let released = self.released(&key);
-            passed_over(Some(&key), released)?;
+            log_skipped(Some(&key), released)?;
         }
         Ok(())
     }
@@ -334,31 +334,31 @@ impl MatchTransaction<'_, '_> {
         if let Err(DbError::Engine(cause)) = &found
             && cause.is_damage()
         {
-            lock(self.unreadable).failed(key, cause);
+            lock(self.unreadable).record_failure(key, cause);
         }
         found
     }
 
     fn released(&mut self, key: &ItemKey) -> Result<(), DbError> {
-        if self.passed.contains(key) {
+        if self.skipped.contains(key) {
             return Ok(());
         }
         let Some((version, item)) = self.find(key)? else { return Ok(()) };
         match item.embargoed.filter(|until| *until > self.now) {
-            Some(until) => self.tx.hold_item(key, until),
-            None => self.offer(key, version, &item, i64::MAX),
+            Some(until) => self.tx.defer_item(key, until),
+            None => self.match_item(key, version, &item, i64::MAX),
         }
     }
 
     /// Gives an item to whom it concerns, of those who asked before the row `seq`.
-    fn offer(
+    fn match_item(
         &mut self,
         key: &ItemKey,
         version: i64,
         item: &StoredItem,
         seq: i64,
     ) -> Result<(), DbError> {
-        if self.watching.is_empty() {
+        if self.matcher.is_empty() {
             return Ok(());
         }
         let document = match Document::from_stored(&item.document) {
@@ -373,9 +373,9 @@ impl MatchTransaction<'_, '_> {
             return Ok(());
         }
         self.batch.items += 1;
-        for (number, known) in self.watching.matching(key, &document, self.now) {
+        for (number, known) in self.matcher.matching(key, &document, self.now) {
             if seq > known.after_seq && self.is_recent(known, item) {
-                self.give(number, known, key, version)?;
+                self.deliver_match(number, known, key, version)?;
             }
         }
         Ok(())
@@ -385,7 +385,7 @@ impl MatchTransaction<'_, '_> {
     /// mail is written.
     fn is_recent(&self, known: MatchedNotification, item: &StoredItem) -> bool {
         let period = TimestampFilter { recent: known.recent, ..TimestampFilter::default() };
-        let (from, _) = period.bounds(self.now, self.watching.zone());
+        let (from, _) = period.bounds(self.now, self.matcher.zone());
         match known.kind {
             NotificationKind::ScheduledEmail => true,
             NotificationKind::Mobile | NotificationKind::Email | NotificationKind::Stream => {
@@ -394,7 +394,7 @@ impl MatchTransaction<'_, '_> {
         }
     }
 
-    fn give(
+    fn deliver_match(
         &mut self,
         number: i64,
         known: MatchedNotification,
@@ -423,7 +423,7 @@ impl MatchTransaction<'_, '_> {
                 for device in self.tx.as_read().list_devices(known.user)? {
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);
-                        let lane = MessageTransport::of_device(device.kind);
+                        let lane = MessageTransport::for_device(device.kind);
                         self.message(lane, number, known, content)?;
                     }
                 }
@@ -435,7 +435,7 @@ impl MatchTransaction<'_, '_> {
     fn queue(&mut self, number: i64, key: &ItemKey, version: i64) -> Result<(), DbError> {
         let turn = match self.batch.turn {
             Some(turn) => turn,
-            None => self.tx.next_turn_of_streams()?,
+            None => self.tx.next_stream_sequence()?,
         };
         self.batch.turn = Some(turn);
         self.tx.queue_item(number, key, version, turn)
@@ -451,7 +451,7 @@ impl MatchTransaction<'_, '_> {
         let (id, user) = (Uuid::now_v7(), known.user);
         let new = NewMessage { id, lane, number, user, content };
         let written = self.tx.insert_message(&new, OUTBOX_PER_USER_MAX, self.now)?;
-        self.batch.wrote(lane, written);
+        self.batch.record_message(lane, written);
         Ok(())
     }
 
@@ -470,7 +470,7 @@ impl MatchTransaction<'_, '_> {
 }
 
 /// One damaged row must not keep the others from their readers.
-fn passed_over(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
+fn log_skipped(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
     match outcome {
         Err(DbError::Damaged { what, why }) => {
             let item = key.map(ToString::to_string).unwrap_or_default();

@@ -40,7 +40,7 @@ use crate::access::auth::{Auth, IdSigner, Principal};
 use crate::access::users::Users;
 use crate::archive::content::Content;
 use crate::cluster::guard::ClusterGuard;
-use crate::cluster::membership::limits::WOKEN_MAX;
+use crate::cluster::membership::limits::STREAM_WAKES_MAX;
 use crate::distribution::recipients::Recipients;
 use crate::media::Media;
 use crate::runtime::clock::Stopwatch;
@@ -121,7 +121,7 @@ pub struct NotificationServices {
     /// Sends mails.
     pub mailer: Mailer,
     /// Writes their texts.
-    pub letters: MailTemplates,
+    pub mail_templates: MailTemplates,
     /// Says whether a mail may be sent.
     pub recipients: Recipients,
     /// Sends push messages.
@@ -143,7 +143,7 @@ struct NotificationsInner {
     streams: Arc<StreamQueues>,
     /// Answers that are written at a time.
     answers: Semaphore,
-    watching: Arc<Mutex<NotificationMatcher>>,
+    matcher: Arc<Mutex<NotificationMatcher>>,
     /// Wakes those who send, in the order of the lanes.
     wakes: [Notify; MessageTransport::ALL.len()],
     /// Set when what is being sent is to be left alone.
@@ -187,8 +187,8 @@ impl Notifications {
         let (streams, asks) = StreamQueues::new(settings.polls, services.guard.node().clone());
         let db = services.db.clone();
         let signer = IdSigner::open(&db, UNSUBSCRIBE_KEY)?;
-        if !services.guard.node().role().only_reads() {
-            match db.write_blocking(move |tx| watching::take_up(tx, now)).map_err(Error::from) {
+        if !services.guard.node().role().is_read_only() {
+            match db.write_blocking(move |tx| watching::record_heartbeat(tx, now)).map_err(Error::from) {
                 Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!(
                         "the database cannot be written, mails and streams wait: {cause}"
@@ -197,9 +197,9 @@ impl Notifications {
                 outcome => outcome?,
             }
         }
-        let woken = Mutex::new(db.read_blocking(|tx| tx.stream_turn())?);
+        let woken = Mutex::new(db.read_blocking(|tx| tx.stream_sequence())?);
         let inner = NotificationsInner {
-            watching: Arc::new(Mutex::new(NotificationMatcher::new(settings.zone.clone()))),
+            matcher: Arc::new(Mutex::new(NotificationMatcher::new(settings.zone.clone()))),
             services,
             settings: HotSwap::new(settings),
             signer,
@@ -235,7 +235,7 @@ impl Notifications {
 
     /// Notices what any process writes to the database of notifications.
     pub fn pulse(&self) -> Result<CommitWatcher> {
-        Ok(self.db().pulse()?)
+        Ok(self.db().commit_watcher()?)
     }
 
     /// Wakes readers of streams in whose queues something is that was not there at the last call,
@@ -245,7 +245,7 @@ impl Notifications {
         let mut woken = self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner);
         let after = *woken;
         // Who comes behind this look sees what it saw.
-        let turn = self.db().read_blocking(|tx| tx.stream_turn())?;
+        let turn = self.db().read_blocking(|tx| tx.stream_sequence())?;
         if turn < after {
             // The database lost what was read.
             streams.wake_all();
@@ -255,7 +255,7 @@ impl Notifications {
             return Ok(());
         }
         let (turn, freed) =
-            self.db().read_blocking(move |tx| tx.freed_streams(after, WOKEN_MAX))?;
+            self.db().read_blocking(move |tx| tx.freed_streams(after, STREAM_WAKES_MAX))?;
         match freed {
             Some(ids) => streams.wake(&ids),
             None => streams.wake_all(),

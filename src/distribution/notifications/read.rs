@@ -37,7 +37,7 @@ impl StreamResponse {
 /// their places.
 pub struct StreamAcknowledgement {
     streams: Arc<StreamQueues>,
-    taken: StreamBatch,
+    batch: StreamBatch,
     read: Vec<(i64, i64)>,
 }
 
@@ -46,9 +46,9 @@ impl StreamAcknowledgement {
     ///
     /// Fails when the database cannot be written; then they are still there, and nothing of the
     /// answer must get through.
-    pub async fn settle(self) -> Result<()> {
-        let Self { streams, taken, read } = self;
-        streams.settle(taken, read).await
+    pub async fn acknowledge(self) -> Result<()> {
+        let Self { streams, batch: taken, read } = self;
+        streams.acknowledge(taken, read).await
     }
 }
 
@@ -72,7 +72,7 @@ impl Notifications {
     {
         let streams = &self.inner.streams;
         // On the heap and only while it is done: most of the time a reader waits.
-        let give = |taken| Box::pin(self.hand(taken, caller, form.clone()));
+        let give = |taken| Box::pin(self.stream_response(taken, caller, form.clone()));
         let reader = StreamReader { stream: id, user: caller.user().id, size };
         streams.read(reader, give, wait, stop).await
     }
@@ -80,7 +80,7 @@ impl Notifications {
     /// The answer that carries what was taken, if any of it can be given now.
     ///
     /// Spec §3 is silent: what the caller's agreements do not cover any more is not given.
-    async fn hand<L>(
+    async fn stream_response<L>(
         &self,
         taken: StreamBatch,
         caller: &Principal,
@@ -93,11 +93,11 @@ impl Notifications {
         let keys = taken.items.iter().map(|item| item.key.clone()).collect();
         let now = clock::now();
         let coverage = content::coverage(Some(caller), &[], now);
-        let listed = self.inner.services.content.listed(keys, form, coverage, now).await?;
+        let listed = self.inner.services.content.listed_items(keys, form, coverage, now).await?;
         drop(turn);
         let places = taken.items.iter().zip(&listed.read);
         let leaves = |(item, reading): (&QueuedItem, &ItemLookup)| match reading {
-            ItemLookup::Given(version) => Some((item.place, *version)),
+            ItemLookup::Found(version) => Some((item.place, *version)),
             // It leaves as it was put in; put in again it is there again.
             ItemLookup::Hidden => Some((item.place, item.seq)),
             ItemLookup::Early => None,
@@ -108,9 +108,9 @@ impl Notifications {
             if read.is_empty() {
                 return Ok(ReadOutcome::Early);
             }
-            streams.settle(taken, read).await?;
+            streams.acknowledge(taken, read).await?;
             return Ok(ReadOutcome::Gone);
         }
-        Ok(ReadOutcome::Given(StreamResponse { text: listed.text, settle: StreamAcknowledgement { streams, taken, read } }))
+        Ok(ReadOutcome::Found(StreamResponse { text: listed.text, settle: StreamAcknowledgement { streams, batch: taken, read } }))
     }
 }

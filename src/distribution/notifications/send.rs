@@ -15,12 +15,12 @@ use uuid::Uuid;
 use super::Notifications;
 use super::mails::AddressedMessage;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{InFlightTasks, limits::END_AGAIN};
+use crate::cluster::membership::{InFlightTasks, limits::OUTCOME_RETRY_INTERVAL};
 use crate::distribution::recipients::MailClearance;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{MESSAGE_TIME, OUTBOX_LOOK};
+use crate::runtime::limits::{MESSAGE_TIME, OUTBOX_POLL_INTERVAL};
 use crate::runtime::telemetry;
 use crate::storage::database::{ClaimTx, ClaimedBy, DbError, ReadTx, MessageOutcome, WriteTx};
 use crate::transport::Mail;
@@ -40,13 +40,13 @@ enum SendOutcome {
     /// It may not be sent before a time.
     Postponed(jiff::Timestamp, String),
     /// The device's token is dead.
-    Dead(String),
+    InvalidToken(String),
     /// Another node may have taken it up.
-    Doubted,
+    Uncertain,
     /// A later try may help.
-    Later(String, Option<Duration>),
+    Retry(String, Option<Duration>),
     /// No try helps.
-    Never(String),
+    Failed(String),
 }
 
 impl From<Error> for SendOutcome {
@@ -56,7 +56,7 @@ impl From<Error> for SendOutcome {
         }
         match error.kind() {
             ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::TooLarge => {
-                Self::Never(error.message().to_owned())
+                Self::Failed(error.message().to_owned())
             }
             ErrorKind::Unauthenticated
             | ErrorKind::Forbidden
@@ -65,7 +65,7 @@ impl From<Error> for SendOutcome {
             | ErrorKind::Overloaded
             | ErrorKind::Timeout
             | ErrorKind::Unavailable
-            | ErrorKind::Internal => Self::Later(error.message().to_owned(), None),
+            | ErrorKind::Internal => Self::Retry(error.message().to_owned(), None),
         }
     }
 }
@@ -76,7 +76,7 @@ struct FinishedMessage {
     user: UserId,
     sent: MessageOutcome,
     /// The token of a device that is no more.
-    dead: Option<String>,
+    invalid_token: Option<String>,
     by: ClaimedBy,
 }
 
@@ -104,17 +104,17 @@ impl BackgroundJob for OutboxJob {
             MessageTransport::Apple => "apple-push-outbox",
             MessageTransport::Google => "google-push-outbox",
         };
-        JobSpec::every(name, OUTBOX_LOOK)
+        JobSpec::every(name, OUTBOX_POLL_INTERVAL)
     }
 
     async fn run(&mut self) -> Result<RunOutcome> {
-        self.notifications.fill(self.lane, &mut self.sending).await.map(RunOutcome::DueAfter)
+        self.notifications.start_due(self.lane, &mut self.sending).await.map(RunOutcome::DueAfter)
     }
 
     async fn woken(&mut self) {
         tokio::select! {
             () = self.notifications.inner.wakes[self.lane.index()].notified() => {}
-            Some(()) = self.sending.messages.ended() => {}
+            Some(()) = self.sending.messages.next_ended() => {}
         }
     }
 }
@@ -130,7 +130,7 @@ impl Notifications {
     }
 
     /// Starts what is due as far as there is room; the time until the next look.
-    pub(super) async fn fill(&self, lane: MessageTransport, sending: &mut OutboxInFlight) -> Result<Duration> {
+    pub(super) async fn start_due(&self, lane: MessageTransport, sending: &mut OutboxInFlight) -> Result<Duration> {
         let settings = self.inner.settings.get();
         let workers = match lane {
             MessageTransport::Mail => settings.mail_workers,
@@ -138,16 +138,16 @@ impl Notifications {
         };
         let room = workers.saturating_sub(sending.messages.count());
         if sending.is_doubtful {
-            self.free_lost(lane, sending).await?;
+            self.release_lost(lane, sending).await?;
         }
         let next = self.db().read(move |tx: &ReadTx<'_>| tx.next_message(lane)).await?;
         let now = clock::now();
-        let Some(next) = next.filter(|_| room > 0) else { return Ok(OUTBOX_LOOK) };
+        let Some(next) = next.filter(|_| room > 0) else { return Ok(OUTBOX_POLL_INTERVAL) };
         if next > now {
             let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
-            return Ok(wait.min(OUTBOX_LOOK));
+            return Ok(wait.min(OUTBOX_POLL_INTERVAL));
         }
-        let by = ClaimedBy { life: self.inner.services.guard.node().life(), now };
+        let by = ClaimedBy { incarnation: self.inner.services.guard.node().incarnation(), now };
         let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(lane, room, by);
         let claimed = self.db().claim(claim).await;
         sending.is_doubtful = claimed.is_err();
@@ -155,18 +155,18 @@ impl Notifications {
             // One whose end was written without an answer that came is still being ended here: that end
             // is written again, and says what becomes of it. Two tries at once would be two messages.
             if !sending.messages.held().any(|one| *one == message.id) {
-                sending.messages.start(message.id, self.clone().send_one(lane, message, by.life));
+                sending.messages.start(message.id, self.clone().send_one(lane, message, by.incarnation));
             }
         }
         // The next look comes with the first that ends, or when more is due.
-        Ok(OUTBOX_LOOK)
+        Ok(OUTBOX_POLL_INTERVAL)
     }
 
     /// Frees what this life holds in a lane and nobody sends.
-    async fn free_lost(&self, lane: MessageTransport, sending: &mut OutboxInFlight) -> Result<()> {
-        let by = ClaimedBy { life: self.inner.services.guard.node().life(), now: clock::now() };
+    async fn release_lost(&self, lane: MessageTransport, sending: &mut OutboxInFlight) -> Result<()> {
+        let by = ClaimedBy { incarnation: self.inner.services.guard.node().incarnation(), now: clock::now() };
         let messages: Vec<Uuid> = sending.messages.held().copied().collect();
-        let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(lane, &messages, by);
+        let free = move |tx: &ClaimTx<'_>| tx.release_lost_messages(lane, &messages, by);
         let freed = self.db().claim(free).await?;
         sending.is_doubtful = false;
         if freed > 0 {
@@ -188,8 +188,8 @@ impl Notifications {
         let tried = tokio::select! {
             tried = attempt => Some(match tried {
                 Ok(Ok(tried)) => tried,
-                Ok(Err(_panic)) => SendOutcome::Later("it failed inside the service".to_owned(), None),
-                Err(_) => SendOutcome::Later("not done within the time that it may take".to_owned(), None),
+                Ok(Err(_panic)) => SendOutcome::Retry("it failed inside the service".to_owned(), None),
+                Err(_) => SendOutcome::Retry("not done within the time that it may take".to_owned(), None),
             }),
             _ = abandon.wait_for(|abandon| *abandon) => None,
         };
@@ -197,13 +197,13 @@ impl Notifications {
         let is_clock_trusted = self.inner.services.guard.trusts_clock();
         let end = AttemptEnd { at: now, is_clock_trusted };
         let policy = self.inner.settings.get().retry;
-        let (word, sent) = judge(&message, tried.as_ref(), policy, end);
+        let (word, sent) = outcome_of_attempt(&message, tried.as_ref(), policy, end);
         let lane = lane.as_str();
         metrics::counter!(telemetry::MESSAGES, "lane" => lane, "outcome" => word).increment(1);
         let seconds = watch.elapsed().as_secs_f64();
         metrics::histogram!(telemetry::MESSAGE_SECONDS, "lane" => lane).record(seconds);
         let error = match &tried {
-            Some(SendOutcome::Dead(said) | SendOutcome::Unwanted(_, said)) => said.as_str(),
+            Some(SendOutcome::InvalidToken(said) | SendOutcome::Unwanted(_, said)) => said.as_str(),
             _ => error_of(&sent),
         };
         let OutboxMessage { id, number, attempts, .. } = message;
@@ -213,13 +213,13 @@ impl Notifications {
             "message"
         );
         let dead = match (&tried, &message.content) {
-            (Some(SendOutcome::Dead(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
+            (Some(SendOutcome::InvalidToken(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
             (Some(_) | None, _) => None,
         };
         // What another node may have is due a little later: who looks at once doubts again.
-        let rest = if matches!(tried, Some(SendOutcome::Doubted)) { END_AGAIN } else { Duration::ZERO };
+        let rest = if matches!(tried, Some(SendOutcome::Uncertain)) { OUTCOME_RETRY_INTERVAL } else { Duration::ZERO };
         let now = now.saturating_add(rest).unwrap_or(now);
-        let end = FinishedMessage { id, user: message.user, sent, dead, by: ClaimedBy { life, now } };
+        let end = FinishedMessage { id, user: message.user, sent, invalid_token: dead, by: ClaimedBy { incarnation: life, now } };
         self.write_end(end).await;
     }
 
@@ -235,7 +235,7 @@ impl Notifications {
             }
             is_told = true;
             tokio::select! {
-                () = tokio::time::sleep(END_AGAIN) => {}
+                () = tokio::time::sleep(OUTCOME_RETRY_INTERVAL) => {}
                 // The next life of this node sends it again.
                 _ = abandon.wait_for(|abandon| *abandon) => return,
             }
@@ -246,7 +246,7 @@ impl Notifications {
         let id = end.id;
         let write = move |tx: &WriteTx<'_>| {
             let held = tx.end_message(end.id, &end.sent, end.by)?;
-            if let Some(token) = end.dead.as_ref().filter(|_| held) {
+            if let Some(token) = end.invalid_token.as_ref().filter(|_| held) {
                 tx.delete_device(end.user, token)?;
             }
             Ok(held)
@@ -258,18 +258,18 @@ impl Notifications {
     }
 
     async fn attempt(&self, message: &OutboxMessage) -> SendOutcome {
-        match self.try_once(message).await {
+        match self.attempt_once(message).await {
             Ok(tried) => tried,
             Err(error) => error.into(),
         }
     }
 
     /// Writes a message with what its items are now, and sends it.
-    async fn try_once(&self, message: &OutboxMessage) -> Result<SendOutcome> {
+    async fn attempt_once(&self, message: &OutboxMessage) -> Result<SendOutcome> {
         if self.inner.settings.get().retry.is_exhausted(message.attempts) {
             let tries = message.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
-            return Ok(SendOutcome::Never(text));
+            return Ok(SendOutcome::Failed(text));
         }
         if message.content.is_about_account() {
             return match self.account_mail(message).await? {
@@ -307,14 +307,14 @@ impl Notifications {
                 }
                 let written = self.push_message(&addressed, item, kind, token).await?;
                 let Some(written) = written else { return Ok(SendOutcome::Dropped) };
-                if !self.inner.services.guard.node().is_sure() {
-                    return Ok(SendOutcome::Doubted);
+                if !self.inner.services.guard.node().is_confirmed() {
+                    return Ok(SendOutcome::Uncertain);
                 }
                 Ok(match self.inner.services.push.send(&written, clock::now).await {
                     Ok(()) => SendOutcome::Sent,
-                    Err(PushError::Dead { said }) => SendOutcome::Dead(said),
-                    Err(PushError::Never { said }) => SendOutcome::Never(said),
-                    Err(PushError::Later { said, after }) => SendOutcome::Later(said, after),
+                    Err(PushError::InvalidToken { said }) => SendOutcome::InvalidToken(said),
+                    Err(PushError::Permanent { said }) => SendOutcome::Failed(said),
+                    Err(PushError::Retry { said, after }) => SendOutcome::Retry(said, after),
                 })
             }
         }
@@ -335,19 +335,19 @@ impl Notifications {
         let cleared = Box::pin(recipients.clear(user, &mail.to, addressed.now)).await?;
         let introductions = match cleared {
             MailClearance::Granted(introductions) => introductions,
-            MailClearance::Later { at, why } => return Ok(SendOutcome::Postponed(at, why)),
-            MailClearance::Never { reason, why } => return Ok(SendOutcome::Unwanted(reason, why)),
+            MailClearance::Postponed { at, why } => return Ok(SendOutcome::Postponed(at, why)),
+            MailClearance::Refused { reason, why } => return Ok(SendOutcome::Unwanted(reason, why)),
         };
         introductions.iter().for_each(|introduction| mail.introduce(introduction));
         let tried = self.post_mail(&mail).await?;
         let user = user.user().id;
         if matches!(tried, SendOutcome::Sent) {
-            let told = recipients.introduced(user, &introductions, clock::now());
+            let told = recipients.record_introductions(user, &introductions, clock::now());
             if let Err(cause) = told.await {
                 // The next mail says once more who has it sent.
                 tracing::warn!("that a recipient was introduced cannot be written: {cause}");
             }
-        } else if let Err(cause) = recipients.give_back(user, &mail.to, addressed.now).await {
+        } else if let Err(cause) = recipients.refund(user, &mail.to, addressed.now).await {
             tracing::warn!("a mail that was not sent stays counted: {cause}");
         }
         Ok(tried)
@@ -355,36 +355,36 @@ impl Notifications {
 
     async fn post_mail(&self, mail: &Mail) -> Result<SendOutcome> {
         // A process that was held up for long must not send what others may have sent since.
-        if !self.inner.services.guard.node().is_sure() {
-            return Ok(SendOutcome::Doubted);
+        if !self.inner.services.guard.node().is_confirmed() {
+            return Ok(SendOutcome::Uncertain);
         }
         Ok(match Box::pin(self.inner.services.mailer.send(mail)).await {
             Ok(()) => SendOutcome::Sent,
-            Err(error) if error.temporary() => SendOutcome::Later(error.to_string(), None),
-            Err(error) => SendOutcome::Never(error.to_string()),
+            Err(error) if error.is_temporary() => SendOutcome::Retry(error.to_string(), None),
+            Err(error) => SendOutcome::Failed(error.to_string()),
         })
     }
 }
 
 /// What becomes of a message after an attempt; the stop of the service leaves one without an end.
-fn judge(
+fn outcome_of_attempt(
     message: &OutboxMessage,
     tried: Option<&SendOutcome>,
     policy: RetryPolicy,
     end: AttemptEnd,
 ) -> (&'static str, MessageOutcome) {
     let (text, after) = match tried {
-        None | Some(SendOutcome::Doubted) => return ("released", MessageOutcome::Released),
+        None | Some(SendOutcome::Uncertain) => return ("released", MessageOutcome::Released),
         Some(SendOutcome::Sent) => return ("sent", MessageOutcome::Done),
-        Some(SendOutcome::Dropped | SendOutcome::Dead(_)) => return ("dropped", MessageOutcome::Done),
+        Some(SendOutcome::Dropped | SendOutcome::InvalidToken(_)) => return ("dropped", MessageOutcome::Done),
         Some(SendOutcome::Unwanted(reason, _)) => return (reason, MessageOutcome::Done),
         Some(SendOutcome::Postponed(at, why)) => {
             return ("postponed", MessageOutcome::Postponed { at: *at, error: shorten_reason(why) });
         }
-        Some(SendOutcome::Never(text)) => {
+        Some(SendOutcome::Failed(text)) => {
             return ("parked", MessageOutcome::Parked { error: shorten_reason(text) });
         }
-        Some(SendOutcome::Later(text, after)) => (text, after),
+        Some(SendOutcome::Retry(text, after)) => (text, after),
     };
     let name = message.id.to_string();
     let again = policy.next_attempt(&name, message.attempts, message.queued, end);
@@ -395,13 +395,13 @@ fn judge(
     // A provider that says when to come back is believed, within the time that there is.
     let asked = after.map(|after| end.at.saturating_add(after.min(policy.deadline)));
     let asked = asked.and_then(|asked| asked.ok()).unwrap_or(end.at);
-    ("retry", MessageOutcome::Again { at: at.max(asked), error: shorten_reason(text) })
+    ("retry", MessageOutcome::Retry { at: at.max(asked), error: shorten_reason(text) })
 }
 
 fn error_of(sent: &MessageOutcome) -> &str {
     match sent {
         MessageOutcome::Done | MessageOutcome::Released => "",
-        MessageOutcome::Again { error, .. } | MessageOutcome::Postponed { error, .. } | MessageOutcome::Parked { error } => {
+        MessageOutcome::Retry { error, .. } | MessageOutcome::Postponed { error, .. } | MessageOutcome::Parked { error } => {
             error
         }
     }

@@ -21,27 +21,27 @@ fn messages_that_were_taken_up_without_an_answer_are_sent() {
     run(async {
         let Notifications { inner } = &scene.notifications;
         let (node, db) = (inner.services.guard.node(), &inner.services.db);
-        let _keeper = node.keep().unwrap();
+        let _keeper = node.start_heartbeat().unwrap();
         let way = NotificationMethod::Email { email: "desk@b.example".to_owned() };
         let (media_type, title) = (None, "Hamnar".to_owned());
         let draft = NotificationDraft { media_type, title, question: question("hamn"), way };
         let made = scene.make(1, draft, clock::now()).await;
         tell(&scene, "a");
         // It is committed, and nobody hears of it.
-        let by = ClaimedBy { life: node.life(), now: clock::now() };
+        let by = ClaimedBy { incarnation: node.incarnation(), now: clock::now() };
         let lost = move |tx: &ClaimTx<'_>| tx.claim_messages(MessageTransport::Mail, 9, by);
         assert_eq!(db.claim(lost).await.unwrap().len(), 1);
         tell(&scene, "b");
         db.write(|tx| tx.refuse_changes("outbox")).await.unwrap();
         let mut sending = OutboxInFlight::default();
-        let failed = scene.notifications.fill(MessageTransport::Mail, &mut sending).await;
+        let failed = scene.notifications.start_due(MessageTransport::Mail, &mut sending).await;
         assert!(failed.is_err(), "the claim failed");
         db.write(|tx| tx.accept_rows("outbox")).await.unwrap();
         // Who sends them finds that nobody wants them any more.
         let caller = scene.caller(1).await;
         scene.notifications.delete(&caller, made.id).await.unwrap();
-        scene.notifications.fill(MessageTransport::Mail, &mut sending).await.unwrap();
-        while sending.messages.ended().await.is_some() {}
+        scene.notifications.start_due(MessageTransport::Mail, &mut sending).await.unwrap();
+        while sending.messages.next_ended().await.is_some() {}
         let left = db.read(|tx| tx.list_messages(None, 9)).await.unwrap();
         assert_eq!(left, []);
     });

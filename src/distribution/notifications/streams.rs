@@ -26,12 +26,12 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
-use super::watching::{SILENCE, take_up};
-use crate::cluster::membership::{ClusterNode, limits::RETURN_AGAIN};
+use super::watching::{DOWNTIME_MIN, record_heartbeat};
+use crate::cluster::membership::{ClusterNode, limits::RELEASE_RETRY_INTERVAL};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
-    STREAM_ASKS_AT_A_TIME, STREAM_ASKS_MAX, STREAM_EXPIRY, STREAM_LOOK_AGAIN,
-    STREAM_LOOK_AGAIN_MAX,
+    STREAM_READS_PER_TRANSACTION, STREAM_READS_MAX, STREAM_EXPIRY, STREAM_RETRY_FIRST,
+    STREAM_RETRY_MAX,
 };
 use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
@@ -40,11 +40,11 @@ use model::account::UserId;
 use model::{Backoff, RetryPolicy};
 
 /// When a reader looks again at items that may not be given out yet.
-const EARLY_LOOKS: RetryPolicy = RetryPolicy::endless(STREAM_LOOK_AGAIN, STREAM_LOOK_AGAIN_MAX);
+const EARLY_READ_RETRY: RetryPolicy = RetryPolicy::without_deadline(STREAM_RETRY_FIRST, STREAM_RETRY_MAX);
 
 /// The streams that are read.
 pub(super) struct StreamQueues {
-    asks: mpsc::Sender<StreamCommand>,
+    commands: mpsc::Sender<StreamCommand>,
     slots: WaitingSlots,
     /// Who waits, by stream.
     readers: Mutex<HashMap<Uuid, StreamReaders>>,
@@ -59,7 +59,7 @@ struct ReleasedItems {
 
 struct ReleasedBatch {
     id: Uuid,
-    life: Uuid,
+    incarnation: Uuid,
     places: Vec<i64>,
 }
 
@@ -69,7 +69,7 @@ impl ReleasedItems {
         self.wake.notify_one();
     }
 
-    fn take(&self) -> Vec<ReleasedBatch> {
+    fn drain(&self) -> Vec<ReleasedBatch> {
         std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -81,8 +81,8 @@ struct StreamReaders {
 
 /// What readers want of the database. Many are done in one transaction.
 enum StreamCommand {
-    Take { id: Uuid, user: UserId, size: usize, reply: oneshot::Sender<Result<StreamBatch>> },
-    Settle { taken: StreamBatch, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
+    Claim { id: Uuid, user: UserId, size: usize, reply: oneshot::Sender<Result<StreamBatch>> },
+    Acknowledge { taken: StreamBatch, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
     Touch { number: i64 },
 }
 
@@ -92,18 +92,18 @@ pub(super) struct StreamBatch {
     id: Uuid,
     number: i64,
     /// The life that has them.
-    life: Uuid,
+    incarnation: Uuid,
     /// In their order.
     pub(super) items: Vec<QueuedItem>,
     /// Whether the database knows already what became of them.
-    settled: bool,
+    is_acknowledged: bool,
 }
 
 impl Drop for StreamBatch {
     fn drop(&mut self) {
-        if !self.settled && !self.items.is_empty() {
+        if !self.is_acknowledged && !self.items.is_empty() {
             let places = self.items.iter().map(|item| item.place).collect();
-            self.returns.add([ReleasedBatch { id: self.id, life: self.life, places }]);
+            self.returns.add([ReleasedBatch { id: self.id, incarnation: self.incarnation, places }]);
         }
     }
 }
@@ -122,7 +122,7 @@ pub(super) struct StreamReader {
 /// What a look at items under way came to.
 pub(super) enum ReadOutcome<T> {
     /// The answer that carries some.
-    Given(T),
+    Found(T),
     /// None can be given; they left the queue.
     Gone,
     /// None can be given yet.
@@ -162,7 +162,7 @@ impl Drop for WaitingReader {
         drop(readers);
         if let Some(number) = self.number {
             // A full queue of asks touches the stream soon enough.
-            drop(self.streams.asks.try_send(StreamCommand::Touch { number }));
+            drop(self.streams.commands.try_send(StreamCommand::Touch { number }));
         }
     }
 }
@@ -186,10 +186,10 @@ impl Drop for ReaderGauge {
 impl StreamQueues {
     /// Streams whose readers wait in the slots of `limits` at this node, and what does their work.
     pub(super) fn new(limits: SlotLimits, node: ClusterNode) -> (Arc<Self>, StreamCommands) {
-        let (asks, receiver) = mpsc::channel(STREAM_ASKS_MAX);
+        let (asks, receiver) = mpsc::channel(STREAM_READS_MAX);
         let slots = WaitingSlots::new("stream_polls", "client_stream_polls", limits);
         let returns = Arc::new(ReleasedItems::default());
-        let streams = Arc::new(Self { asks, slots, readers: Mutex::default() });
+        let streams = Arc::new(Self { commands: asks, slots, readers: Mutex::default() });
         (streams, StreamCommands { receiver, returns, node })
     }
 
@@ -229,7 +229,7 @@ impl StreamQueues {
         wait: Duration,
         stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
-        if self.asks.capacity() == 0 {
+        if self.commands.capacity() == 0 {
             // It would wait for a place to ask in, and nothing says for how long.
             return Err(Error::overloaded(
                 "stream_asks",
@@ -241,14 +241,14 @@ impl StreamQueues {
         });
         let mut waiting = WaitingReader::new(self, reader.stream);
         let wake = Arc::clone(&waiting.wake);
-        let mut backoff = Backoff::new(EARLY_LOOKS);
+        let mut backoff = Backoff::new(EARLY_READ_RETRY);
         let mut slot = None;
         loop {
             let mut woken = std::pin::pin!(wake.notified());
             // From here on no call is missed.
             woken.as_mut().enable();
-            let pause = match self.look(reader, &mut waiting, &give).await? {
-                Some(ReadOutcome::Given(given)) => return Ok(Some(given)),
+            let pause = match self.try_read(reader, &mut waiting, &give).await? {
+                Some(ReadOutcome::Found(given)) => return Ok(Some(given)),
                 // There may be more behind them.
                 Some(ReadOutcome::Gone) => continue,
                 // Each look is two transactions that wake others.
@@ -276,7 +276,7 @@ impl StreamQueues {
     }
 
     /// Takes what the stream holds and gives it; `None` when it holds nothing.
-    async fn look<T, F: Future<Output = Result<ReadOutcome<T>>>>(
+    async fn try_read<T, F: Future<Output = Result<ReadOutcome<T>>>>(
         &self,
         reader: StreamReader,
         waiting: &mut WaitingReader,
@@ -284,7 +284,7 @@ impl StreamQueues {
     ) -> Result<Option<ReadOutcome<T>>> {
         let StreamReader { stream, user, size } = reader;
         let (reply, taken) = oneshot::channel();
-        let taken = self.ask(StreamCommand::Take { id: stream, user, size, reply }, taken).await?;
+        let taken = self.send_command(StreamCommand::Claim { id: stream, user, size, reply }, taken).await?;
         waiting.number = Some(taken.number);
         if taken.items.is_empty() {
             return Ok(None);
@@ -292,9 +292,9 @@ impl StreamQueues {
         give(taken).await.map(Some)
     }
 
-    async fn ask<T>(&self, ask: StreamCommand, reply: oneshot::Receiver<Result<T>>) -> Result<T> {
+    async fn send_command<T>(&self, ask: StreamCommand, reply: oneshot::Receiver<Result<T>>) -> Result<T> {
         let closed = |_| Error::new(ErrorKind::Unavailable, "The service is stopping");
-        self.asks.send(ask).await.map_err(closed)?;
+        self.commands.send(ask).await.map_err(closed)?;
         // Its transaction failed, which is in the log.
         let failed = |_| Error::new(ErrorKind::Unavailable, "The stream cannot be read now");
         reply.await.map_err(failed)?
@@ -302,13 +302,13 @@ impl StreamQueues {
 
     /// Takes items that were given out for good, each with the version that was given; the others of
     /// `taken` go back.
-    pub(super) async fn settle(
+    pub(super) async fn acknowledge(
         self: &Arc<Self>,
         taken: StreamBatch,
         read: Vec<(i64, i64)>,
     ) -> Result<()> {
         let (reply, settled) = oneshot::channel();
-        self.ask(StreamCommand::Settle { taken, read, reply }, settled).await
+        self.send_command(StreamCommand::Acknowledge { taken, read, reply }, settled).await
     }
 }
 
@@ -321,10 +321,10 @@ pub struct StreamCommands {
 
 /// What became of an ask within a transaction.
 enum CommandOutcome {
-    Taken(Option<StreamBatch>, oneshot::Sender<Result<StreamBatch>>),
+    Claimed(Option<StreamBatch>, oneshot::Sender<Result<StreamBatch>>),
     Refused(Error, oneshot::Sender<Result<StreamBatch>>),
     /// And whether something went back.
-    Settled(StreamBatch, bool, oneshot::Sender<Result<()>>),
+    Acknowledged(StreamBatch, bool, oneshot::Sender<Result<()>>),
     /// What was read is not this life's any more.
     Lost(StreamBatch, oneshot::Sender<Result<()>>),
     Touched,
@@ -332,12 +332,12 @@ enum CommandOutcome {
 
 /// What a transaction is about.
 struct CommandBatch {
-    asks: Vec<StreamCommand>,
-    life: Uuid,
+    commands: Vec<StreamCommand>,
+    incarnation: Uuid,
     returns: Arc<ReleasedItems>,
     now: Timestamp,
     /// Whether time jumped since the last one.
-    jumped: bool,
+    clock_jumped: bool,
 }
 
 impl StreamCommands {
@@ -359,24 +359,24 @@ impl StreamCommands {
                 },
                 () = self.returns.wake.notified() => {}
             }
-            while asks.len() < STREAM_ASKS_AT_A_TIME {
+            while asks.len() < STREAM_READS_PER_TRANSACTION {
                 let Ok(next) = self.receiver.try_recv() else { break };
                 asks.push(next);
             }
-            self.put_back(&db, &streams).await;
+            self.release_items(&db, &streams).await;
             if asks.is_empty() {
                 continue;
             }
             let now = now();
             // Where the clock jumped, nobody is late because of it.
-            let jumped = alive.is_none_or(|alive| now < alive || now > alive + SILENCE);
+            let jumped = alive.is_none_or(|alive| now < alive || now > alive + DOWNTIME_MIN);
             alive = Some(now);
-            let (life, returns) = (self.node.life(), Arc::clone(&self.returns));
-            let batch = CommandBatch { asks, life, returns, now, jumped };
+            let (life, returns) = (self.node.incarnation(), Arc::clone(&self.returns));
+            let batch = CommandBatch { commands: asks, incarnation: life, returns, now, clock_jumped: jumped };
             // Replies whose transaction failed are dropped with it, which their readers see.
-            match db.write(move |tx| work(tx, batch)).await {
+            match db.write(move |tx| run_command(tx, batch)).await {
                 Ok(done) => {
-                    let free: Vec<Uuid> = done.iter().filter_map(CommandOutcome::frees).collect();
+                    let free: Vec<Uuid> = done.iter().filter_map(CommandOutcome::freed_stream).collect();
                     done.into_iter().for_each(CommandOutcome::reply);
                     if let Some(streams) = streams.upgrade() {
                         streams.wake(&free);
@@ -388,21 +388,21 @@ impl StreamCommands {
     }
 
     /// Writes that items went back, and wakes who waits for them.
-    async fn put_back(&self, db: &Db, streams: &std::sync::Weak<StreamQueues>) {
-        let returned = self.returns.take();
+    async fn release_items(&self, db: &Db, streams: &std::sync::Weak<StreamQueues>) {
+        let returned = self.returns.drain();
         if returned.is_empty() {
             return;
         }
         let written = Arc::new(returned);
         let ours = Arc::clone(&written);
         let free = move |tx: &WriteTx<'_>| {
-            ours.iter().try_for_each(|one| tx.free_queued_items(&one.places, one.life))
+            ours.iter().try_for_each(|one| tx.release_queued_items(&one.places, one.incarnation))
         };
         if let Err(cause) = db.write(free).await {
             tracing::error!("items that were not read cannot be put back yet: {cause}");
             let returns = Arc::clone(&self.returns);
             tokio::spawn(async move {
-                tokio::time::sleep(RETURN_AGAIN).await;
+                tokio::time::sleep(RELEASE_RETRY_INTERVAL).await;
                 returns.add(Arc::into_inner(written).unwrap_or_default());
             });
             return;
@@ -416,11 +416,11 @@ impl StreamCommands {
 
 impl CommandOutcome {
     /// The stream in whose queue it left something that others may take.
-    fn frees(&self) -> Option<Uuid> {
+    fn freed_stream(&self) -> Option<Uuid> {
         match self {
-            Self::Settled(taken, true, _) => Some(taken.id),
-            Self::Settled(_, false, _)
-            | Self::Taken(..)
+            Self::Acknowledged(taken, true, _) => Some(taken.id),
+            Self::Acknowledged(_, false, _)
+            | Self::Claimed(..)
             | Self::Refused(..)
             | Self::Lost(..)
             | Self::Touched => None,
@@ -429,56 +429,56 @@ impl CommandOutcome {
 
     fn reply(self) {
         match self {
-            Self::Taken(Some(taken), reply) => {
+            Self::Claimed(Some(taken), reply) => {
                 // A reader that is gone drops what it took, which puts it back.
                 drop(reply.send(Ok(taken)));
             }
-            Self::Taken(None, reply) => {
+            Self::Claimed(None, reply) => {
                 let gone = "There is no such stream, or it was not used for 5 minutes";
                 drop(reply.send(Err(Error::new(ErrorKind::NotFound, gone))));
             }
             Self::Refused(cause, reply) => drop(reply.send(Err(cause))),
-            Self::Settled(mut taken, _, reply) => {
+            Self::Acknowledged(mut taken, _, reply) => {
                 // Only now it is on disk: where the transaction fails, all of it goes back.
-                taken.settled = true;
+                taken.is_acknowledged = true;
                 drop(taken);
                 drop(reply.send(Ok(())));
             }
             Self::Lost(taken, reply) => {
                 drop(taken);
-                drop(reply.send(Err(held_up())));
+                drop(reply.send(Err(stream_unavailable())));
             }
             Self::Touched => {}
         }
     }
 }
 
-fn held_up() -> Error {
+fn stream_unavailable() -> Error {
     Error::new(ErrorKind::Unavailable, "The stream cannot be read now")
 }
 
-fn work(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutcome>, DbError> {
-    let CommandBatch { asks, life, returns, now, jumped } = batch;
+fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutcome>, DbError> {
+    let CommandBatch { commands: asks, incarnation: life, returns, now, clock_jumped: jumped } = batch;
     if jumped {
-        take_up(tx, now)?;
+        record_heartbeat(tx, now)?;
     }
     let lives = tx.as_read().is_alive(life)?;
     let mut done = Vec::with_capacity(asks.len());
     for ask in asks {
         done.push(match ask {
-            StreamCommand::Take { reply, .. } if !lives => CommandOutcome::Refused(held_up(), reply),
-            StreamCommand::Take { id, user, size, reply } => {
-                match take(tx, &returns, life, id, user, size, now) {
-                    Ok(taken) => CommandOutcome::Taken(taken, reply),
+            StreamCommand::Claim { reply, .. } if !lives => CommandOutcome::Refused(stream_unavailable(), reply),
+            StreamCommand::Claim { id, user, size, reply } => {
+                match claim_items(tx, &returns, life, id, user, size, now) {
+                    Ok(taken) => CommandOutcome::Claimed(taken, reply),
                     // One damaged queue must not keep others from theirs.
                     Err(cause @ DbError::Damaged { .. }) => CommandOutcome::Refused(cause.into(), reply),
                     Err(cause) => return Err(cause),
                 }
             }
-            StreamCommand::Settle { taken, read, reply } => match settle(tx, &taken, &read)? {
+            StreamCommand::Acknowledge { taken, read, reply } => match acknowledge(tx, &taken, &read)? {
                 Some(back) => {
                     tx.touch_stream(taken.number, now)?;
-                    CommandOutcome::Settled(taken, back > 0, reply)
+                    CommandOutcome::Acknowledged(taken, back > 0, reply)
                 }
                 None => CommandOutcome::Lost(taken, reply),
             },
@@ -493,28 +493,28 @@ fn work(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutcome>, Db
 
 /// Takes what was read off the queue and puts the rest back, so many; `None`, and nothing is written, when
 /// the life is over that had it: somebody else may have it by now.
-fn settle(tx: &WriteTx<'_>, taken: &StreamBatch, read: &[(i64, i64)]) -> Result<Option<usize>, DbError> {
-    if !tx.as_read().is_alive(taken.life)? {
+fn acknowledge(tx: &WriteTx<'_>, taken: &StreamBatch, read: &[(i64, i64)]) -> Result<Option<usize>, DbError> {
+    if !tx.as_read().is_alive(taken.incarnation)? {
         return Ok(None);
     }
     let mut stay: Vec<i64> = taken.items.iter().map(|item| item.place).collect();
     for (place, seq) in read {
-        if tx.unqueue_item(*place, *seq, taken.life)? {
+        if tx.remove_queued_item(*place, *seq, taken.incarnation)? {
             stay.retain(|one| one != place);
         }
     }
     // What was not there fell out of a full queue or went with its notification, or was put in again
     // and stays. An engine on which others write meanwhile may have ended the life since.
-    if !tx.as_read().is_alive(taken.life)? {
+    if !tx.as_read().is_alive(taken.incarnation)? {
         let why = "it was ended while what it had was read".to_owned();
-        return Err(DbError::Damaged { what: format!("node {}", taken.life), why });
+        return Err(DbError::Damaged { what: format!("node {}", taken.incarnation), why });
     }
-    tx.free_queued_items(&stay, taken.life)?;
+    tx.release_queued_items(&stay, taken.incarnation)?;
     Ok(Some(stay.len()))
 }
 
 /// Takes the first items of a stream that nobody else took.
-fn take(
+fn claim_items(
     tx: &WriteTx<'_>,
     returns: &Arc<ReleasedItems>,
     life: Uuid,
@@ -527,7 +527,7 @@ fn take(
     let expired = now - STREAM_EXPIRY;
     let Some(found) = tx.as_read().find_stream(id, user, expired)? else { return Ok(None) };
     tx.touch_stream(found.number, now)?;
-    let items = tx.take_queued_items(found.number, size, life)?;
+    let items = tx.claim_queued_items(found.number, size, life)?;
     let returns = Arc::clone(returns);
-    Ok(Some(StreamBatch { returns, id, number: found.number, life, items, settled: false }))
+    Ok(Some(StreamBatch { returns, id, number: found.number, incarnation: life, items, is_acknowledged: false }))
 }

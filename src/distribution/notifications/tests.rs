@@ -112,7 +112,7 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (NotificationService
         users: users(auth),
         recipients: Recipients::new(db.clone(), mailer.clone(), limits),
         mailer,
-        letters: MailTemplates::compile(None).unwrap(),
+        mail_templates: MailTemplates::compile(None).unwrap(),
         push: Push::of(&config).unwrap(),
         guard: ClusterGuard::new(node, ClockGuard::start(db, None)),
     };
@@ -172,8 +172,8 @@ impl Scene {
 
     /// The same database as a process finds it that starts anew.
     fn again(self) -> Self {
-        let life = self.notifications.inner.services.guard.node().life();
-        self.db.write_blocking(move |tx| tx.end_life(life, start())).unwrap();
+        let life = self.notifications.inner.services.guard.node().incarnation();
+        self.db.write_blocking(move |tx| tx.end_incarnation(life, start())).unwrap();
         let Self { db, dir, .. } = self;
         Self::open(dir, db)
     }
@@ -300,7 +300,7 @@ impl Scene {
     async fn read(&self, user: i64, of: &Notification, size: usize) -> Result<Vec<String>> {
         let Some(handed) = self.take(user, of, size).await? else { return Ok(Vec::new()) };
         let (text, settle) = handed.into_parts();
-        settle.settle().await?;
+        settle.acknowledge().await?;
         Ok(ids(&text))
     }
 }
@@ -333,10 +333,10 @@ fn an_item_goes_to_those_whose_question_and_agreements_it_meets() {
         scene.write("a", &json!({}), start());
         scene.step(start());
         for (of, expected) in [(&own, 1), (&other_words, 0), (&none, 0), (&provider, 1)] {
-            assert_eq!(scene.queue(of).len(), expected, "{:?}", of.question);
+            assert_eq!(scene.queue(of).len(), expected, "{:?}", of.query);
         }
         for (of, expected) in [(&everything, 1), (&images, 0), (&excluded, 0)] {
-            assert_eq!(scene.queue(of).len(), expected, "{:?}", of.question);
+            assert_eq!(scene.queue(of).len(), expected, "{:?}", of.query);
         }
         // Users and notifications that change count with the next item.
         scene.auth.write(|tx| tx.set_user_active("user3", false, start())).await.unwrap();
@@ -395,7 +395,7 @@ fn a_newer_version_of_an_item_under_way_is_not_lost() {
         assert_eq!(ids(&text), ["a"]);
         scene.write("a", &json!({ "version": "2" }), after(1));
         scene.step(after(1));
-        settle.settle().await.unwrap();
+        settle.acknowledge().await.unwrap();
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
         assert!(scene.read(1, &of, 10).await.unwrap().is_empty());
     });
@@ -432,7 +432,7 @@ fn an_item_that_comes_back_while_an_answer_is_under_way_is_not_lost() {
         assert_eq!(ids(&text), ["b"]);
         scene.write("a", &json!({ "version": "2" }), after(2));
         scene.step(after(2));
-        settle.settle().await.unwrap();
+        settle.acknowledge().await.unwrap();
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
     });
 }
@@ -497,7 +497,7 @@ fn fifty_readers_get_every_item_once() {
                     continue;
                 };
                 let (text, settle) = handed.into_parts();
-                settle.settle().await.unwrap();
+                settle.acknowledge().await.unwrap();
                 let items = ids(&text);
                 left.fetch_sub(i64::try_from(items.len()).unwrap(), Ordering::SeqCst);
                 got.extend(items);
@@ -580,7 +580,7 @@ fn time_in_which_the_service_was_down_does_not_expire_a_stream() {
         scene.step(start());
         scene.notifications.sweep(start(), true).unwrap();
         let late = start() + 9.hours();
-        scene.db.write_blocking(move |tx| watching::take_up(tx, late)).unwrap();
+        scene.db.write_blocking(move |tx| watching::record_heartbeat(tx, late)).unwrap();
         scene.serve(|| start() + 9.hours());
         assert_eq!(scene.read(1, &of, 1).await.unwrap(), ["a"]);
     });

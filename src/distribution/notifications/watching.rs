@@ -15,9 +15,9 @@ use query::matching::{InterestCoverage, Interest, MatchSubject, InterestMatcher}
 use query::{Facet, IndexedDocument};
 
 /// Name of the note of the service's last sign of life.
-const ALIVE: &str = "notifications-alive";
+const LAST_ALIVE_NOTE: &str = "notifications-alive";
 /// Time without a sign of life after which the service was not there for its clients.
-pub(super) const SILENCE: std::time::Duration = std::time::Duration::from_secs(30);
+pub(super) const DOWNTIME_MIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What is known of a notification that items are matched with.
 #[derive(Clone, Copy, Debug)]
@@ -105,12 +105,12 @@ impl NotificationMatcher {
         // Until the end, so that a failure in between leaves nothing that is believed.
         self.state = None;
         for number in numbers {
-            self.forget(number);
+            self.remove(number);
             self.read(tx, WatchersOf::Number(number))?;
         }
         for user in users {
             for number in self.by_user.get(&user).cloned().unwrap_or_default() {
-                self.forget(number);
+                self.remove(number);
             }
             self.read(tx, WatchersOf::User(user))?;
         }
@@ -145,13 +145,13 @@ impl NotificationMatcher {
         })?;
         for id in unknown {
             if let Some(agreement) = tx.find_agreement(id)? {
-                self.learn_agreement(id, agreement.into());
+                self.insert_agreement(id, agreement.into());
             }
         }
         Ok(())
     }
 
-    fn learn_agreement(&mut self, id: AgreementId, terms: CoverageTerms) {
+    fn insert_agreement(&mut self, id: AgreementId, terms: CoverageTerms) {
         if terms.everything {
             self.everything.push(id);
         }
@@ -166,7 +166,7 @@ impl NotificationMatcher {
         if !active {
             return;
         }
-        let question = &notification.question;
+        let question = &notification.query;
         let text = question.q.as_deref().unwrap_or_default();
         let codes: Vec<&str> = question.p.iter().map(String::as_str).collect();
         let parsed = query::parse(text, &self.zone).ok();
@@ -194,14 +194,14 @@ impl NotificationMatcher {
         let known = MatchedNotification {
             id: notification.id,
             user: notification.user,
-            kind: notification.way.kind(),
+            kind: notification.method.kind(),
             recent: question.tr.as_deref().and_then(RecentSpan::find),
             after_seq: notification.after_seq,
         };
         self.known.insert(notification.number, known);
     }
 
-    fn forget(&mut self, number: i64) {
+    fn remove(&mut self, number: i64) {
         let Some(known) = self.known.remove(&number) else { return };
         self.matcher.remove(number);
         if let Some(numbers) = self.by_user.get_mut(&known.user) {
@@ -264,15 +264,15 @@ impl NotificationMatcher {
 /// that were used in what is now the future count as used now.
 ///
 /// Spec §8 is silent on that.
-pub(super) fn take_up(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
-    let alive = tx.as_read().find_state(ALIVE)?;
+pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
+    let alive = tx.as_read().find_state(LAST_ALIVE_NOTE)?;
     let alive = alive.and_then(|text| text.parse::<Timestamp>().ok());
-    let Some(alive) = alive else { return tx.write_state(ALIVE, &now.to_string()) };
-    if now > alive.saturating_add(SILENCE).unwrap_or(Timestamp::MAX) {
+    let Some(alive) = alive else { return tx.write_state(LAST_ALIVE_NOTE, &now.to_string()) };
+    if now > alive.saturating_add(DOWNTIME_MIN).unwrap_or(Timestamp::MAX) {
         let expiry_ms = i64::try_from(STREAM_EXPIRY.as_millis()).unwrap_or(i64::MAX);
-        tx.excuse_streams(alive, expiry_ms, now)?;
+        tx.extend_streams(alive, expiry_ms, now)?;
     } else if now < alive {
-        tx.bring_streams_back(now)?;
+        tx.clamp_stream_use(now)?;
     }
-    tx.write_state(ALIVE, &now.to_string())
+    tx.write_state(LAST_ALIVE_NOTE, &now.to_string())
 }

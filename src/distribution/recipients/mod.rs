@@ -25,7 +25,7 @@ use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{Db, DbError, MailRecipient, WriteTx};
 use crate::transport::{Introduction, MailAddress, Mailer};
 use limits::{
-    ASK_AGAIN, CONFIRM_LOOK, CONFIRM_TIME, HOURS_COUNTED, RECIPIENT_KEPT, RECIPIENTS_PER_USER_MAX,
+    CONFIRM_RETRY_INTERVAL, CONFIRM_POLL_INTERVAL, CONFIRM_TIME, HOURS_COUNTED, RECIPIENT_RETENTION, RECIPIENTS_PER_USER_MAX,
 };
 use model::ContentHash;
 use model::account::{User, UserId};
@@ -68,14 +68,14 @@ pub enum MailClearance {
     /// It may; these recipients have to learn who has it sent.
     Granted(Vec<Introduction>),
     /// It may not before a time.
-    Later {
+    Postponed {
         /// When to ask again.
         at: Timestamp,
         /// A sentence for the user.
         why: String,
     },
     /// It may not at all.
-    Never {
+    Refused {
         /// The word in metrics.
         reason: &'static str,
         /// A sentence for the user.
@@ -176,10 +176,10 @@ impl Recipients {
                     let mail = texts::confirmation(to, &sender, site, &url(one), now);
                     if let Err(cause) = Box::pin(self.inner.mailer.send(&mail)).await {
                         let why = format!("a recipient cannot be asked: {cause}");
-                        return Ok(match cause.temporary() {
+                        return Ok(match cause.is_temporary() {
                             // Not asked yet: the next try makes a new link.
-                            true => MailClearance::Later { at: later(now), why },
-                            false => MailClearance::Never { reason: "unconfirmed", why },
+                            true => MailClearance::Postponed { at: next_confirm_poll(now), why },
+                            false => MailClearance::Refused { reason: "unconfirmed", why },
                         });
                     }
                     let (user, address) = (user.user().id, normal(to));
@@ -187,14 +187,14 @@ impl Recipients {
                         move |tx: &WriteTx<'_>| tx.mark_mail_recipient_asked(user, &address, now);
                     self.inner.db.write(mark).await?;
                 }
-                Ok(awaited(now))
+                Ok(awaiting_confirmation(now))
             }
         }
     }
 
     /// Takes back that a mail of `user` to `to` was counted at `counted`: it did not go out, and its next
     /// try is counted again.
-    pub async fn give_back(
+    pub async fn refund(
         &self,
         user: UserId,
         to: &[MailAddress],
@@ -213,7 +213,7 @@ impl Recipients {
     }
 
     /// Notes that these recipients have read who has mails sent to them.
-    pub async fn introduced(
+    pub async fn record_introductions(
         &self,
         user: UserId,
         introductions: &[Introduction],
@@ -221,7 +221,7 @@ impl Recipients {
     ) -> Result<()> {
         for introduction in introductions {
             let address = normal(&introduction.to);
-            let mark = move |tx: &WriteTx<'_>| tx.mark_mail_recipient_told(user, &address, now);
+            let mark = move |tx: &WriteTx<'_>| tx.mark_mail_recipient_notified(user, &address, now);
             self.inner.db.write(mark).await?;
         }
         Ok(())
@@ -264,11 +264,11 @@ impl Recipients {
             let before = if agrees { found.confirmed } else { found.refused };
             if written && before.is_none() {
                 let answer = if agrees { "agreed" } else { "stopped" };
-                let event = event.about(ObjectKind::User, found.user);
-                tx.write_audit(&event.with(format!("{} {answer}", found.address)))?;
+                let event = event.with_object(ObjectKind::User, found.user);
+                tx.write_audit(&event.with_detail(format!("{} {answer}", found.address)))?;
             }
             // What waited for the answer need not wait any longer.
-            tx.hasten_mails(found.user, now)?;
+            tx.retry_mails_now(found.user, now)?;
             Ok(written)
         };
         Ok(self.inner.db.write(write).await?)
@@ -276,7 +276,7 @@ impl Recipients {
 
     /// Removes some of the old counts and of the recipients that nobody mails any more; how many.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
-        let (hour, unused) = (hour_of(now) - HOURS_COUNTED + 1, now - RECIPIENT_KEPT);
+        let (hour, unused) = (hour_of(now) - HOURS_COUNTED + 1, now - RECIPIENT_RETENTION);
         let sweep = move |tx: &WriteTx<'_>| tx.sweep_mail_recipients(hour, unused, SWEEP_ROWS);
         Ok(self.inner.db.write(sweep).await?)
     }
@@ -298,31 +298,31 @@ fn decide(
         }
         let known = tx.as_read().find_mail_recipient(user.id, address)?;
         if known.as_ref().is_some_and(|known| known.refused.is_some()) {
-            return Ok(RecipientDecision::Refused(refused(address)));
+            return Ok(RecipientDecision::Refused(refused_by_recipient(address)));
         }
-        let asked = known.as_ref().and_then(|known| known.asked);
+        let asked = known.as_ref().and_then(|known| known.confirmation_sent);
         let may_be_mailed = known.is_some_and(|known| {
-            let knows = known.told.is_some() || known.asked.is_some();
+            let knows = known.notified.is_some() || known.confirmation_sent.is_some();
             known.confirmed.is_some() || (knows && !settings.confirm_foreign)
         });
         match asked {
-            _ if may_be_mailed => tx.use_mail_recipient(user.id, address, now)?,
+            _ if may_be_mailed => tx.touch_mail_recipient(user.id, address, now)?,
             // Who was only told is asked when the operator begins to want agreements.
             Some(asked) if now < after(asked, CONFIRM_TIME) => is_awaited = true,
-            Some(asked) if now < after(asked, ASK_AGAIN) => {
-                return Ok(RecipientDecision::Refused(lapsed(address)));
+            Some(asked) if now < after(asked, CONFIRM_RETRY_INTERVAL) => {
+                return Ok(RecipientDecision::Refused(confirmation_lapsed(address)));
             }
             Some(_) | None => fresh.push((NewRecipient { to, token }, address.clone())),
         }
     }
     if is_awaited {
-        return Ok(RecipientDecision::Refused(awaited(now)));
+        return Ok(RecipientDecision::Refused(awaiting_confirmation(now)));
     }
     if let Some(full) = count(tx, user.id, &mailboxes, settings, now)? {
         return Ok(RecipientDecision::Refused(full));
     }
     for (one, address) in &fresh {
-        tx.give_mail_token(user.id, address, one.token.hash(), now)?;
+        tx.set_mail_token(user.id, address, one.token.hash(), now)?;
     }
     if !fresh.is_empty() {
         tx.trim_mail_recipients(user.id, RECIPIENTS_PER_USER_MAX)?;
@@ -351,7 +351,7 @@ fn count(
         if max > 0 && before > 0 && before.saturating_add(*mails) > max {
             let at = Timestamp::from_second((hour + 1) * HOUR_S).unwrap_or(now);
             let why = "the limit of mails in an hour is reached".to_owned();
-            return Ok(Some(MailClearance::Later { at, why }));
+            return Ok(Some(MailClearance::Postponed { at, why }));
         }
     }
     for (subject, mails, _) in &subjects {
@@ -407,27 +407,27 @@ fn after(time: Timestamp, duration: std::time::Duration) -> Timestamp {
     time.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-fn later(now: Timestamp) -> Timestamp {
-    after(now, CONFIRM_LOOK)
+fn next_confirm_poll(now: Timestamp) -> Timestamp {
+    after(now, CONFIRM_POLL_INTERVAL)
 }
 
 /// Whether the time to agree lasts.
 fn may_answer(found: &MailRecipient, now: Timestamp) -> bool {
-    found.asked.or(found.told).is_none_or(|asked| now < after(asked, CONFIRM_TIME))
+    found.confirmation_sent.or(found.notified).is_none_or(|asked| now < after(asked, CONFIRM_TIME))
 }
 
-fn awaited(now: Timestamp) -> MailClearance {
+fn awaiting_confirmation(now: Timestamp) -> MailClearance {
     let why = "a recipient has not agreed to mails yet".to_owned();
-    MailClearance::Later { at: later(now), why }
+    MailClearance::Postponed { at: next_confirm_poll(now), why }
 }
 
-fn refused(address: &str) -> MailClearance {
-    MailClearance::Never { reason: "refused", why: format!("{address} wants no mails of this user") }
+fn refused_by_recipient(address: &str) -> MailClearance {
+    MailClearance::Refused { reason: "refused", why: format!("{address} wants no mails of this user") }
 }
 
-fn lapsed(address: &str) -> MailClearance {
+fn confirmation_lapsed(address: &str) -> MailClearance {
     let why = format!("{address} did not agree to mails of this user");
-    MailClearance::Never { reason: "unconfirmed", why }
+    MailClearance::Refused { reason: "unconfirmed", why }
 }
 
 #[cfg(test)]

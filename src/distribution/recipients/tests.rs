@@ -82,7 +82,7 @@ impl Scene {
             panic!("{to} is not cleared")
         };
         let user = self.user.user().id;
-        self.recipients.introduced(user, &introductions, now).await.unwrap();
+        self.recipients.record_introductions(user, &introductions, now).await.unwrap();
         introductions
     }
 
@@ -96,8 +96,8 @@ impl Scene {
 
 fn waits_until(clearance: &MailClearance) -> Option<Timestamp> {
     match clearance {
-        MailClearance::Later { at, .. } => Some(*at),
-        MailClearance::Granted(_) | MailClearance::Never { .. } => None,
+        MailClearance::Postponed { at, .. } => Some(*at),
+        MailClearance::Granted(_) | MailClearance::Refused { .. } => None,
     }
 }
 
@@ -132,10 +132,10 @@ async fn a_mail_that_was_not_sent_is_not_counted() {
     let mail = [address(to)];
     for second in 0..3 {
         assert_eq!(waits_until(&scene.clear(&[to], at(0, second)).await), None);
-        scene.recipients.give_back(user, &mail, at(0, second)).await.unwrap();
+        scene.recipients.refund(user, &mail, at(0, second)).await.unwrap();
     }
     // Neither is more given back than was counted.
-    scene.recipients.give_back(user, &mail, at(0, 4)).await.unwrap();
+    scene.recipients.refund(user, &mail, at(0, 4)).await.unwrap();
     scene.sent(to, at(0, 5)).await;
     assert_eq!(waits_until(&scene.clear(&[to], at(0, 6)).await), Some(at(1, 0)));
 }
@@ -172,7 +172,7 @@ async fn the_first_mail_to_a_stranger_says_who_has_it_sent_and_the_link_stops_th
     assert_eq!((events.len(), events[0].action.as_str()), (1, "mail_answered"));
     assert_eq!(events[0].detail.as_deref(), Some("victim@x.example stopped"));
     let never = scene.clear(&["victim@x.example"], at(901, 0)).await;
-    assert!(matches!(never, MailClearance::Never { reason: "refused", .. }), "{never:?}");
+    assert!(matches!(never, MailClearance::Refused { reason: "refused", .. }), "{never:?}");
     assert!(scene.recipients.answer(&token, true, at(902, 0)).await.unwrap());
     assert_eq!(scene.sent("victim@x.example", at(903, 0)).await, []);
     assert_eq!(scene.recipients.invitation("x", at(903, 0)).await.unwrap(), None);
@@ -229,7 +229,7 @@ async fn a_stranger_that_does_not_agree_in_time_is_left_in_peace_for_a_month() {
     let token = token(&scene.asked()[0]);
     let (week, month) = (at(7 * 24, 0), at(30 * 24, 0));
     let never = scene.clear(&to, week).await;
-    assert!(matches!(never, MailClearance::Never { reason: "unconfirmed", .. }), "{never:?}");
+    assert!(matches!(never, MailClearance::Refused { reason: "unconfirmed", .. }), "{never:?}");
     assert!(!scene.recipients.answer(&token, true, week).await.unwrap(), "it is too late");
     assert!(waits_until(&scene.clear(&to, month).await).is_some());
     assert_eq!(scene.asked().len(), 2);
@@ -243,7 +243,7 @@ async fn recipients_of_a_user_are_bounded_and_refusals_stay_longest() {
         for number in 0..4_i64 {
             let address = format!("{number}@x.example");
             let hash = ContentHash::of(&number.to_le_bytes());
-            tx.give_mail_token(UserId(1), &address, hash, at(0, number))?;
+            tx.set_mail_token(UserId(1), &address, hash, at(0, number))?;
             tx.answer_mail_recipient(hash, number != 0, at(0, number))?;
             tx.trim_mail_recipients(UserId(1), 2)?;
         }

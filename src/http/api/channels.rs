@@ -46,41 +46,41 @@ async fn put_channel(
     name: Segment,
     request: Request,
 ) -> ApiResult {
-    let name = request::segment("name", name)?;
-    let stated = stated(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
+    let name = request::path_segment("name", name)?;
+    let stated = parse_channel(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     let deliveries = &app.shared.distribution.deliveries;
     let channel = deliveries.put_channel(&caller, &name, stated, clock::now()).await?;
     api::json(&json::channel(&channel))
 }
 
 async fn remove_channel(State(app): State<AppState>, ApiCaller(caller): ApiCaller, name: Segment) -> ApiResult {
-    let name = request::segment("name", name)?;
+    let name = request::path_segment("name", name)?;
     app.shared.distribution.deliveries.remove_channel(&caller, &name).await?;
     api::text("OK")
 }
 
 async fn test_channel(State(app): State<AppState>, ApiCaller(caller): ApiCaller, name: Segment) -> ApiResult {
-    let name = request::segment("name", name)?;
+    let name = request::path_segment("name", name)?;
     let tested =
         app.shared.distribution.deliveries.test_channel(&caller, &name, clock::now()).await?;
     api::json(&json::tested(&tested))
 }
 
 /// Reads the body of a PUT. What the formats and settings may be is for `delivery` to say.
-fn stated(body: &Value) -> Result<ChannelDraft> {
+fn parse_channel(body: &Value) -> Result<ChannelDraft> {
     let methods = ChannelMethod::ALL.map(|method| (method.as_str(), method));
-    request::object(body, |channel| ChannelDraft {
+    request::read_object(body, |channel| ChannelDraft {
         // Without one that is known, nothing of this is used.
         method: channel
             .one_of("method", Presence::Required, &methods)
-            .given()
+            .value()
             .unwrap_or(ChannelMethod::Download),
         formats: channel
             .texts("formats", Presence::Required, FORMAT, CHANNEL_FORMATS_MAX)
-            .given()
+            .value()
             .unwrap_or_default(),
-        settings: channel.members("settings", Presence::NotNull).given().unwrap_or_default(),
-        active: channel.flag("active", Presence::NotNull).given(),
+        settings: channel.members("settings", Presence::NotNull).value().unwrap_or_default(),
+        active: channel.flag("active", Presence::NotNull).value(),
     })
 }
 
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn ok_a_channel_has_a_method_and_formats() {
-        let found = stated(&json!({ "method": "email", "formats": [".json"] })).unwrap();
+        let found = parse_channel(&json!({ "method": "email", "formats": [".json"] })).unwrap();
         assert_eq!((found.method, found.active), (ChannelMethod::Email, None));
         assert_eq!((found.formats, found.settings.len()), (vec![".json".to_owned()], 0));
         let body = json!({
             "method": "ftp", "formats": [], "settings": { "host": "h" }, "active": false,
         });
-        let found = stated(&body).unwrap();
+        let found = parse_channel(&body).unwrap();
         assert_eq!((found.active, &found.settings["host"]), (Some(false), &json!("h")));
     }
 
@@ -106,7 +106,7 @@ mod tests {
     fn err_everything_wrong_with_a_channel_is_named() {
         let problem = |rule: &str, path: &str| (rule.to_owned(), path.to_owned());
         let problems = |body: &Value| {
-            let error = stated(body).map(|_| ()).unwrap_err();
+            let error = parse_channel(body).map(|_| ()).unwrap_err();
             request::tests::problems(&error)
         };
         let required = [problem("required", "method"), problem("required", "formats")];

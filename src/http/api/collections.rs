@@ -63,24 +63,24 @@ async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Ur
         return api::json(&found.iter().map(CollectionSummary::from).collect::<Vec<_>>());
     }
     let found = app.shared.archive.collections.list(&caller, clock::now()).await?;
-    api::json(&found.iter().map(|one| shown(&app, &caller, one)).collect::<Vec<_>>())
+    api::json(&found.iter().map(|one| collection_json(&app, &caller, one)).collect::<Vec<_>>())
 }
 
 async fn create(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let made = app.shared.archive.collections.create(&caller, new(&body)?, clock::now()).await?;
-    api::json(&shown(&app, &caller, &made))
+    let made = app.shared.archive.collections.create(&caller, parse_draft(&body)?, clock::now()).await?;
+    api::json(&collection_json(&app, &caller, &made))
 }
 
 async fn load(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let now = clock::now();
-    let Some(id) = named(id)? else { return Ok(missing()) };
+    let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
     let found = app.shared.archive.collections.load(&caller, id, now).await?;
-    let Some(found) = found else { return Ok(missing()) };
-    let mut text = serde_json::to_vec(&shown(&app, &caller, &found)).map_err(Error::internal)?;
+    let Some(found) = found else { return Ok(missing_response()) };
+    let mut text = serde_json::to_vec(&collection_json(&app, &caller, &found)).map_err(Error::internal)?;
     let form = DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
     let sight = CallerVisibility::of(&caller, now);
-    let items = app.shared.archive.content.named(found.content, form, sight).await?;
+    let items = app.shared.archive.content.visible_list(found.content, form, sight).await?;
     // The object that was written goes on.
     text.pop();
     text.extend_from_slice(b",\"items\":");
@@ -97,16 +97,16 @@ async fn update(
 ) -> ApiResult {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
     let change = change(&body)?;
-    let Some(id) = named(id)? else { return Ok(missing()) };
+    let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
     match app.shared.archive.collections.update(&caller, id, change, clock::now()).await? {
-        Some(changed) => api::json(&shown(&app, &caller, &changed)),
-        None => Ok(missing()),
+        Some(changed) => api::json(&collection_json(&app, &caller, &changed)),
+        None => Ok(missing_response()),
     }
 }
 
 async fn remove(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
-    let Some(id) = named(id)? else { return Ok(missing()) };
-    done(app.shared.archive.collections.delete(&caller, id).await?)
+    let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
+    ok_or_missing(app.shared.archive.collections.delete(&caller, id).await?)
 }
 
 async fn add_items(
@@ -117,9 +117,9 @@ async fn add_items(
 ) -> ApiResult {
     let now = clock::now();
     let keys = items(request).await?;
-    let Some(id) = named(id)? else { return Ok(missing()) };
-    let seen = app.shared.archive.content.seen(keys, CallerVisibility::of(&caller, now)).await?;
-    done(app.shared.archive.collections.add(&caller, id, seen, now).await?)
+    let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
+    let seen = app.shared.archive.content.visible_items(keys, CallerVisibility::of(&caller, now)).await?;
+    ok_or_missing(app.shared.archive.collections.add(&caller, id, seen, now).await?)
 }
 
 async fn remove_items(
@@ -129,8 +129,8 @@ async fn remove_items(
     request: Request,
 ) -> ApiResult {
     let keys = items(request).await?;
-    let Some(id) = named(id)? else { return Ok(missing()) };
-    done(app.shared.archive.collections.remove(&caller, id, keys, clock::now()).await?)
+    let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
+    ok_or_missing(app.shared.archive.collections.remove(&caller, id, keys, clock::now()).await?)
 }
 
 /// One archive of what the caller may have of the collection; an extension of ours.
@@ -140,9 +140,9 @@ async fn zip(
     id: Segment,
     request: Request,
 ) -> ApiResult {
-    let Some(id) = named(id)? else { return Ok(missing()) };
+    let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
     let found = archive(&app, &caller, id, request).await;
-    found.map_err(ApiError::from)?.map_or_else(|| Ok(missing()), Ok)
+    found.map_err(ApiError::from)?.map_or_else(|| Ok(missing_response()), Ok)
 }
 
 /// The archive of the collection `id`, if `caller` may read it, with what it buys.
@@ -153,12 +153,12 @@ pub(crate) async fn archive(
     request: Request,
 ) -> Result<Option<Response>> {
     let now = clock::now();
-    let agr = media::agreement(request.uri())?;
+    let agr = media::agreement_parameter(request.uri())?;
     let is_true = |text: &str| text.parse().ok();
     let numbered = QueryParameters::of(request.uri())?;
     let numbered = numbered.parsed("numbered", "type", "true or false", is_true)?;
-    let files = if numbered == Some(true) { BundleNaming::ByPlace } else { BundleNaming::ById };
-    let found = app.shared.archive.collections.look(caller, id, now).await?;
+    let files = if numbered == Some(true) { BundleNaming::ByPosition } else { BundleNaming::ById };
+    let found = app.shared.archive.collections.peek(caller, id, now).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };
     let buyer = Buyer { principal: Some(caller), agr };
     let names = BundleNames { archive: &head.name, files };
@@ -170,31 +170,31 @@ pub(crate) async fn archive(
         let answer = app.shared.media.bundle(&content, names, buyer, now).await?;
         let client = RateLimitClient::of(Some(caller), None);
         let asked = media::MediaRequest { method, headers, caller: buyer, client, now };
-        match media::file(app, &asked, &answer).await {
+        match media::file_response(app, &asked, &answer).await {
             // Somebody took the downloads that it counted on: look what is left of it.
             Err(refused) if refused.kind() == ErrorKind::Forbidden && tries < BUNDLE_TRIES => {}
             // An item of it changed meanwhile.
             Ok(None) if tries < BUNDLE_TRIES => {}
-            Ok(None) => return Err(media::restless()),
+            Ok(None) => return Err(media::unstable_item()),
             outcome => return outcome,
         }
     }
 }
 
-fn shown<'a>(app: &AppState, caller: &Principal, collection: &'a Collection) -> CollectionView<'a> {
+fn collection_json<'a>(app: &AppState, caller: &Principal, collection: &'a Collection) -> CollectionView<'a> {
     CollectionView::new(collection, caller, app.shared.media.links())
 }
 
 /// The collection that the path names. Ours are called by UUIDs, so another text is the name of none.
-fn named(id: Segment) -> Result<Option<Uuid>> {
-    let id = request::segment("id", id)?;
+fn parse_id(id: Segment) -> Result<Option<Uuid>> {
+    let id = request::path_segment("id", id)?;
     Ok((id.len() == 36).then(|| Uuid::try_parse(&id).ok()).flatten())
 }
 
 /// What a new collection is.
-fn new(body: &Value) -> Result<CollectionDraft> {
-    request::object(body, |collection| {
-        let (name, public) = facts(collection, Presence::Required);
+fn parse_draft(body: &Value) -> Result<CollectionDraft> {
+    request::read_object(body, |collection| {
+        let (name, public) = name_and_visibility(collection, Presence::Required);
         CollectionDraft { name: name.unwrap_or_default(), public: public.unwrap_or(false) }
     })
 }
@@ -208,11 +208,11 @@ fn change(body: &Value) -> Result<CollectionChange> {
         Some(_) => Presence::NotNull,
         None => Presence::Required,
     };
-    request::object(body, |collection| {
-        let (name, public) = facts(collection, presence);
+    request::read_object(body, |collection| {
+        let (name, public) = name_and_visibility(collection, presence);
         let content = collection
             .texts("content", Presence::NotNull, TextRule::URI, COLLECTION_ELEMENTS_MAX)
-            .given();
+            .value();
         CollectionChange { name, public, content: content.map(|uris| keys(&uris)) }
     })
 }
@@ -221,20 +221,20 @@ fn change(body: &Value) -> Result<CollectionChange> {
 ///
 /// Spec §2 is silent on other properties: they are passed over, so that a client may send back the
 /// whole collection that it was given.
-fn facts(collection: &mut PropertyReader<'_>, presence: Presence) -> (Option<String>, Option<bool>) {
-    collection.allow_others();
-    let name = collection.text("name", presence, NAME).given();
+fn name_and_visibility(collection: &mut PropertyReader<'_>, presence: Presence) -> (Option<String>, Option<bool>) {
+    collection.allow_unknown();
+    let name = collection.text("name", presence, NAME).value();
     if name.as_ref().is_some_and(String::is_empty) {
-        collection.break_rule("name", "minimum", "is empty");
+        collection.report_rule("name", "minimum", "is empty");
     }
-    (name, collection.flag("public", Presence::NotNull).given())
+    (name, collection.flag("public", Presence::NotNull).value())
 }
 
 /// The items that a body names. What names no item is none that could be there.
 async fn items(request: Request) -> Result<Vec<ItemKey>> {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let uris = request::objects(&body, COLLECTION_ELEMENTS_MAX, |element| {
-        element.allow_others();
+    let uris = request::read_objects(&body, COLLECTION_ELEMENTS_MAX, |element| {
+        element.allow_unknown();
         element.required("uri", TextRule::URI)
     })?;
     Ok(keys(&uris))
@@ -245,15 +245,15 @@ fn keys(uris: &[String]) -> Vec<ItemKey> {
     uris.iter().filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
 }
 
-fn done(outcome: Option<()>) -> ApiResult {
+fn ok_or_missing(outcome: Option<()>) -> ApiResult {
     match outcome {
         Some(()) => api::text("OK"),
-        None => Ok(missing()),
+        None => Ok(missing_response()),
     }
 }
 
 /// Spec §7: a plain string says that there is no such collection, or none for this caller.
-fn missing() -> Response {
+fn missing_response() -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let body = Body::from("No such collection");
     let mut response = respond::typed(StatusCode::NOT_FOUND, kind, body);

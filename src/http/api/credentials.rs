@@ -28,13 +28,13 @@ pub(crate) async fn principal(
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<Option<Arc<Principal>>> {
-    let found = find(app, headers, uri).await?;
-    found.iter().for_each(|caller| note(caller));
+    let found = authenticate(app, headers, uri).await?;
+    found.iter().for_each(|caller| record_caller(caller));
     Ok(found)
 }
 
 /// Notes the caller of a request for its log line and for events of the audit log.
-pub(crate) fn note(caller: &Principal) {
+pub(crate) fn record_caller(caller: &Principal) {
     let (credential, id) = match caller.method() {
         AuthMethod::Bearer { family } => (CredentialKind::AccessToken, CredentialId::Number(family.0)),
         AuthMethod::ApiKey { key } => (CredentialKind::ApiKey, CredentialId::Number(key)),
@@ -45,7 +45,7 @@ pub(crate) fn note(caller: &Principal) {
     audit::note_caller(caller.account(), credential, id);
 }
 
-async fn find(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Principal>>> {
+async fn authenticate(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Principal>>> {
     let now = clock::now();
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     if let Some(line) = lines.next() {
@@ -54,44 +54,44 @@ async fn find(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Option<A
         }
         let line = line.to_str().unwrap_or_default();
         if let Some(token) = session_token(line) {
-            return of_session(app, headers, token).await;
+            return session_principal(app, headers, token).await;
         }
-        return app.shared.access.auth.find(from_header(line), now).await;
+        return app.shared.access.auth.find(parse_authorization(line), now).await;
     }
     let Some(key) = query_value(uri, "ak") else { return Ok(None) };
     app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), now).await
 }
 
 /// The scheme of our own pages.
-const SESSION: &str = "Session";
+const SESSION_SCHEME: &str = "Session";
 
 fn session_token(line: &str) -> Option<&str> {
     let (scheme, token) = line.split_once(' ')?;
-    scheme.eq_ignore_ascii_case(SESSION).then(|| token.trim())
+    scheme.eq_ignore_ascii_case(SESSION_SCHEME).then(|| token.trim())
 }
 
 /// The caller that the session cookie belongs to, if `token` is that of its forms.
-async fn of_session(
+async fn session_principal(
     app: &AppState,
     headers: &HeaderMap,
     token: &str,
 ) -> Result<Option<Arc<Principal>>> {
     let Some(visitor) = SiteVisitor::find(app, headers).await? else { return Ok(None) };
-    match visitor.sent(Some(token)) {
+    match visitor.owns_form_token(Some(token)) {
         true => visitor.principal(app).await,
         false => Ok(None),
     }
 }
 
 /// The headers that make a call of our own pages one of `visitor`.
-pub(crate) fn of_visitor(app: &AppState, visitor: &SiteVisitor) -> [(HeaderName, String); 2] {
-    let authorization = format!("{SESSION} {}", visitor.form_token());
+pub(crate) fn visitor_headers(app: &AppState, visitor: &SiteVisitor) -> [(HeaderName, String); 2] {
+    let authorization = format!("{SESSION_SCHEME} {}", visitor.form_token());
     [(header::AUTHORIZATION, authorization), (header::COOKIE, SiteCookie::Session.send(app, visitor))]
 }
 
 /// The caller of an API, which must be known (Spec §5: "the token must carry at least scope
 /// `roles`").
-pub(crate) async fn required(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
+pub(crate) async fn require_principal(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
     let found = principal(app, headers, uri).await?;
     let caller = found.ok_or_else(|| Error::new(ErrorKind::Unauthenticated, "Unauthorized"))?;
     caller.require_scope(model::account::Scope::Roles)?;
@@ -119,10 +119,10 @@ pub(crate) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
 /// Whether the request presents a bearer token, good or not.
 pub(crate) fn has_bearer(headers: &HeaderMap) -> bool {
     let line = headers.get(header::AUTHORIZATION).and_then(|line| line.to_str().ok());
-    line.is_some_and(|line| matches!(from_header(line), PresentedCredentials::Bearer(_)))
+    line.is_some_and(|line| matches!(parse_authorization(line), PresentedCredentials::Bearer(_)))
 }
 
-pub(crate) fn from_header(value: &str) -> PresentedCredentials<'_> {
+pub(crate) fn parse_authorization(value: &str) -> PresentedCredentials<'_> {
     match value.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
             PresentedCredentials::Bearer(token.trim())

@@ -63,7 +63,7 @@ async fn load_delivery(
 }
 
 fn delivery_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid> {
-    let id = request::segment("id", id)?;
+    let id = request::path_segment("id", id)?;
     let wrong = |_| Error::invalid("path", "id", "format", "id is not a UUID");
     Uuid::try_parse(&id).map_err(wrong)
 }
@@ -80,14 +80,14 @@ async fn repeat_delivery(
     check_again(&body)?;
     let (found, queued) =
         app.shared.distribution.deliveries.repeat(&caller, id, clock::now()).await?;
-    Ok(told(&app, &found, queued))
+    Ok(queued_response(&app, &found, queued))
 }
 
 /// Nothing else can be asked of a delivery.
 fn check_again(body: &Value) -> Result<()> {
-    request::object(body, |delivery| {
-        if !delivery.flag("again", Presence::Required).given().unwrap_or(true) {
-            delivery.break_rule("again", "enum", "must be true");
+    request::read_object(body, |delivery| {
+        if !delivery.flag("again", Presence::Required).value().unwrap_or(true) {
+            delivery.report_rule("again", "enum", "must be true");
         }
     })
 }
@@ -103,10 +103,10 @@ struct DeliveryListing {
 fn listing(query: &QueryParameters) -> Result<DeliveryListing> {
     let choices = DeliveryState::ALL.map(|state| (state.as_str(), state));
     let mut problems = ValidationErrors::new();
-    let size = problems.keep(request::count(query, "size", DELIVERIES_LISTED_MAX));
+    let size = problems.check(request::count(query, "size", DELIVERIES_LISTED_MAX));
     let start_max = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
-    let start = problems.keep(request::count(query, "start", start_max));
-    let state = problems.keep(query.one_of("state", &choices));
+    let start = problems.check(request::count(query, "start", start_max));
+    let state = problems.check(query.one_of("state", &choices));
     let read = || {
         let (size, start, state) = (size?, start?, state?);
         Some(DeliveryListing {
@@ -115,7 +115,7 @@ fn listing(query: &QueryParameters) -> Result<DeliveryListing> {
             state,
         })
     };
-    problems.end(read())
+    problems.finish(read())
 }
 
 /// The channel that the query names.
@@ -142,16 +142,16 @@ pub(crate) async fn trigger(
     let (asked, now) = (DeliveryRequest { caller, item, crop, channel }, clock::now());
     let deliveries = &app.shared.distribution.deliveries;
     if *method == Method::HEAD {
-        let (found, would_queue) = deliveries.look(asked, now).await?;
+        let (found, would_queue) = deliveries.dry_run(asked, now).await?;
         return Ok(answer(found.as_ref(), would_queue, Body::empty()));
     }
     let (found, queued) = deliveries.trigger(asked, now).await?;
-    Ok(told(app, &found, queued))
+    Ok(queued_response(app, &found, queued))
 }
 
 /// The answer to what queues a delivery: 202 with the delivery and its address, 200 where nothing had to
 /// be queued.
-fn told(app: &AppState, found: &Delivery, queued: bool) -> Response {
+fn queued_response(app: &AppState, found: &Delivery, queued: bool) -> Response {
     let whole = delivery::json::delivery(found, app.shared.media.links());
     let told = ["id", "state", "channel", "item"];
     let told = told.into_iter().map(|name| (name.to_owned(), whole[name].clone()));

@@ -31,7 +31,7 @@ use model::item::{DocumentError, MediaLinks};
 use model::{ItemId, ItemKey, MediaType};
 
 /// The part that is the document.
-const ITEM: &str = "item";
+const ITEM_PART: &str = "item";
 
 /// The decoded segments of the path, or why there are none.
 type UploadPath = Result<Path<(String, String)>, PathRejection>;
@@ -47,39 +47,39 @@ pub(crate) fn routes() -> Router<AppState> {
 async fn put_item(State(app): State<AppState>, segments: UploadPath, request: Request) -> ApiResult {
     let (mut parts, body) = request.into_parts();
     let allowed = match ApiCaller::from_request_parts(&mut parts, &app).await {
-        Ok(caller) => enter(&app, &caller, AuditAction::ItemStored, segments).map_err(Into::into),
+        Ok(caller) => authorize_provider(&app, &caller, AuditAction::ItemStored, segments).map_err(Into::into),
         Err(refused) => Err(refused),
     };
     let (key, seat) = match allowed {
         Ok(allowed) => allowed,
         Err(refused) => {
-            discard(body).await;
+            drain_body(body).await;
             return Err(refused);
         }
     };
     let request = Request::from_parts(parts, body);
-    let upload = read(app.shared.archive.uploads.spool(), key.media_type, request).await?;
-    let is_bare = upload.is_bare;
+    let upload = read_upload(app.shared.archive.uploads.spool(), key.media_type, request).await?;
+    let is_bare = upload.is_document_only;
     let ItemUpload { document, files, .. } = upload;
     let named = |(name, file): &(String, SpooledFile)| BundleFile {
         name: name.clone(),
         path: file.path().to_owned(),
     };
     let bundle = ItemBundle { key: key.clone(), document, files: files.iter().map(named).collect() };
-    let taken = app.shared.archive.uploads.take(bundle, clock::now()).await?;
+    let taken = app.shared.archive.uploads.ingest(bundle, clock::now()).await?;
     let taken = taken.map_err(|error| {
-        let event = audit::event(AuditAction::ItemStored).about(ObjectKind::Item, &key);
-        audit::record(event.ended(AuditOutcome::Failed).with(&error));
-        refusal(error, is_bare)
+        let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, &key);
+        audit::record(event.with_outcome(AuditOutcome::Failed).with_detail(&error));
+        upload_error(error, is_bare)
     })?;
     drop((files, seat));
-    app.shared.media.item_changed(&taken.turned);
+    app.shared.media.item_changed(&taken.replaced_items);
     app.shared.media.item_changed(&[taken.key]);
     let status = match taken.written {
         ItemWriteOutcome::Created => StatusCode::CREATED,
         ItemWriteOutcome::Replaced => StatusCode::OK,
     };
-    let text = app.shared.media.document_sent(&key).await?;
+    let text = app.shared.media.document_json(&key).await?;
     let text = text.ok_or_else(|| Error::internal(format!("item {key} is gone")))?;
     let mut response = respond::json_text(status, text);
     api::no_store(response.headers_mut());
@@ -90,7 +90,7 @@ async fn put_item(State(app): State<AppState>, segments: UploadPath, request: Re
 }
 
 async fn withdraw(State(app): State<AppState>, caller: ApiCaller, segments: UploadPath) -> ApiResult {
-    let (key, _seat) = enter(&app, &caller, AuditAction::ItemWithdrawn, segments)?;
+    let (key, _seat) = authorize_provider(&app, &caller, AuditAction::ItemWithdrawn, segments)?;
     if !app.shared.archive.uploads.withdraw(key.clone(), clock::now()).await? {
         return Err(Error::new(ErrorKind::NotFound, format!("no item {key}")).into());
     }
@@ -100,7 +100,7 @@ async fn withdraw(State(app): State<AppState>, caller: ApiCaller, segments: Uplo
 
 /// Whether the caller may send and withdraw items, and has room to: which item is meant, and the
 /// room. Records who may not.
-fn enter(
+fn authorize_provider(
     app: &AppState,
     caller: &ApiCaller,
     action: AuditAction,
@@ -108,34 +108,34 @@ fn enter(
 ) -> Result<(ItemKey, ingest::UploadPermit)> {
     let key = key_of(segments);
     if !caller.0.has_role(ROLE_PROVIDER) {
-        let event = audit::event(action).ended(AuditOutcome::Refused).with("provider_required");
+        let event = audit::event(action).with_outcome(AuditOutcome::Refused).with_detail("provider_required");
         audit::record(match &key {
-            Ok(key) => event.about(ObjectKind::Item, key),
+            Ok(key) => event.with_object(ObjectKind::Item, key),
             Err(_) => event,
         });
         let message = "Only the provider sends and withdraws items";
         return Err(Error::forbidden("provider_required", message));
     }
-    Ok((key?, app.shared.archive.uploads.enter()?))
+    Ok((key?, app.shared.archive.uploads.admit()?))
 }
 
 fn key_of(segments: UploadPath) -> Result<ItemKey> {
     let not_utf8 = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
     let Path((media_type, id)) = segments.map_err(not_utf8)?;
     let mut problems = ValidationErrors::new();
-    let media_type = problems.keep(MediaType::parse(&media_type).map_err(|_| {
+    let media_type = problems.check(MediaType::parse(&media_type).map_err(|_| {
         let names = MediaType::ALL.map(MediaType::as_str).join(", ");
         Error::invalid("path", "mediaType", "enum", format!("mediaType must be one of {names}"))
     }));
-    let id = problems.keep(ItemId::parse(&id).map_err(|cause| {
+    let id = problems.check(ItemId::parse(&id).map_err(|cause| {
         Error::invalid("path", "id", "pattern", respond::shorten(&cause.to_string()))
     }));
-    problems.end(media_type.zip(id).map(|(media_type, id)| ItemKey { media_type, id }))
+    problems.finish(media_type.zip(id).map(|(media_type, id)| ItemKey { media_type, id }))
 }
 
 /// Reads what is left of a body that is not wanted, so that the client gets to see the answer and no
 /// reset connection.
-async fn discard(body: Body) {
+async fn drain_body(body: Body) {
     let (mut stream, mut bytes) = (body.into_data_stream(), 0);
     while let Some(Ok(chunk)) = stream.next().await {
         bytes += chunk.len();
@@ -153,19 +153,19 @@ pub struct ItemUpload {
     /// Files by the names of their parts.
     pub files: Vec<(String, SpooledFile)>,
     /// Whether the body is the document and has no parts.
-    pub is_bare: bool,
+    pub is_document_only: bool,
 }
 
 /// Takes the body of an item of `media_type` apart, files into `spool`.
 ///
 /// Fails with all that is wrong with the parts, and when one has more bytes than it may; then the
 /// rest of the body is read as far as [`BODY_DISCARD_BYTES_MAX`].
-pub async fn read(spool: &UploadSpool, media_type: MediaType, request: Request) -> Result<ItemUpload> {
+pub async fn read_upload(spool: &UploadSpool, media_type: MediaType, request: Request) -> Result<ItemUpload> {
     let kind = kind_of(request.headers());
     // As with every JSON body, the type that the request gives it does not matter.
     if !kind.eq_ignore_ascii_case("multipart/form-data") {
-        let document = read_bare(request.into_body()).await?;
-        return Ok(ItemUpload { document, is_bare: true, ..ItemUpload::default() });
+        let document = read_document_body(request.into_body()).await?;
+        return Ok(ItemUpload { document, is_document_only: true, ..ItemUpload::default() });
     }
     let mut parts = Multipart::from_request(request, &()).await.map_err(|cause| {
         let message = format!("Content-Type: {}", cause.body_text());
@@ -186,15 +186,15 @@ fn kind_of(headers: &HeaderMap) -> String {
 }
 
 /// A document that is the whole body.
-async fn read_bare(body: Body) -> Result<Vec<u8>> {
+async fn read_document_body(body: Body) -> Result<Vec<u8>> {
     let mut stream = body.into_data_stream();
     let mut document = Vec::new();
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|cause| {
-            Error::invalid("body", "", "format", "the body broke off").because(cause)
+            Error::invalid("body", "", "format", "the body broke off").with_source(cause)
         })?;
         if let Err(refused) = grow(&mut document, &chunk) {
-            discard(Body::from_stream(stream)).await;
+            drain_body(Body::from_stream(stream)).await;
             return Err(refused);
         }
     }
@@ -236,15 +236,15 @@ async fn read_parts(
     let mut problems = Vec::new();
     let mut unwanted = 0;
     for count in 0.. {
-        let Some(mut field) = parts.next_field().await.map_err(broken)? else { break };
+        let Some(mut field) = parts.next_field().await.map_err(multipart_error)? else { break };
         if count == ITEM_FILES_MAX {
             let message = format!("The upload has more than {ITEM_FILES_MAX} parts");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let name = name_of(&field);
-        let known = if name == ITEM { Ok(()) } else { is_taken(media_type, &name) };
+        let known = if name == ITEM_PART { Ok(()) } else { check_part_name(media_type, &name) };
         let is_repeated = match name.as_str() {
-            ITEM => document.is_some(),
+            ITEM_PART => document.is_some(),
             _ => upload.files.iter().any(|(known, _)| *known == name),
         };
         if let Err(problem) = known {
@@ -252,7 +252,7 @@ async fn read_parts(
         } else if is_repeated {
             let message = format!("the part {name} came twice");
             problems.push(ErrorDetail::of_rule("maximum", "body", name, message));
-        } else if name == ITEM {
+        } else if name == ITEM_PART {
             document = Some(read_document(&mut field).await?);
             continue;
         } else {
@@ -260,7 +260,7 @@ async fn read_parts(
             upload.files.push((name, file));
             continue;
         }
-        while let Some(chunk) = field.chunk().await.map_err(broken)? {
+        while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
             unwanted += chunk.len();
             if unwanted > BODY_DISCARD_BYTES_MAX {
                 return Err(Error::invalid_parts(problems));
@@ -269,7 +269,7 @@ async fn read_parts(
     }
     if document.is_none() {
         let message = "the part item is missing: the document";
-        problems.insert(0, ErrorDetail::of_rule("required", "body", ITEM, message));
+        problems.insert(0, ErrorDetail::of_rule("required", "body", ITEM_PART, message));
     }
     match document {
         Some(document) if problems.is_empty() => Ok(ItemUpload { document, ..upload }),
@@ -280,13 +280,13 @@ async fn read_parts(
 /// The name of a part: its own, or its file's where its own is no file's.
 fn name_of(field: &Field<'_>) -> String {
     let own = field.name().unwrap_or_default();
-    if own == ITEM || own.contains('.') {
+    if own == ITEM_PART || own.contains('.') {
         return own.to_owned();
     }
     field.file_name().unwrap_or(own).to_owned()
 }
 
-fn is_taken(media_type: MediaType, name: &str) -> Result<(), ErrorDetail> {
+fn check_part_name(media_type: MediaType, name: &str) -> Result<(), ErrorDetail> {
     ingest::FileName::parse(media_type, name).map(drop).map_err(|error| {
         let name = respond::shorten(name);
         let message = format!("the part {name:?} {error}");
@@ -296,7 +296,7 @@ fn is_taken(media_type: MediaType, name: &str) -> Result<(), ErrorDetail> {
 
 async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
     let mut document = Vec::new();
-    while let Some(chunk) = field.chunk().await.map_err(broken)? {
+    while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
         grow(&mut document, &chunk)?;
     }
     Ok(document)
@@ -305,7 +305,7 @@ async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
 async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {
     let limit = spool.file_bytes_max();
     let mut file = spool.create().await?;
-    while let Some(chunk) = field.chunk().await.map_err(broken)? {
+    while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
         if file.bytes() + chunk.len() as u64 > limit {
             let message = format!("{name} has more than {limit} bytes (media.file_bytes_max)");
             return Err(Error::new(ErrorKind::TooLarge, message));
@@ -315,19 +315,19 @@ async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Re
     Ok(file)
 }
 
-fn broken(cause: MultipartError) -> Error {
+fn multipart_error(cause: MultipartError) -> Error {
     let message = "the body is not multipart/form-data, or broke off";
-    Error::invalid("body", "", "format", message).because(cause)
+    Error::invalid("body", "", "format", message).with_source(cause)
 }
 
 /// The answer to an item that is not taken in.
-fn refusal(error: IngestError, is_bare: bool) -> Error {
+fn upload_error(error: IngestError, is_bare: bool) -> Error {
     let refusals = error.into_refusals();
     let too_large = |refusal: &&FileRefusal| matches!(refusal.error, IngestError::TooLarge { .. });
     if let Some(refusal) = refusals.iter().find(too_large) {
         return Error::new(ErrorKind::TooLarge, refusal.to_string());
     }
-    let item = if is_bare { "" } else { ITEM };
+    let item = if is_bare { "" } else { ITEM_PART };
     Error::invalid_parts(refusals.iter().flat_map(|refusal| details(refusal, item)).collect())
 }
 

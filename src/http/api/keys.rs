@@ -33,7 +33,7 @@ async fn list_keys(State(app): State<AppState>, ApiCaller(caller): ApiCaller) ->
 
 async fn make_key(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
     let name = name(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
-    let made = app.shared.access.users.make_key(&caller, name, clock::now()).await?;
+    let made = app.shared.access.users.create_key(&caller, name, clock::now()).await?;
     api::json(&json::OwnKey::from(&made))
 }
 
@@ -42,18 +42,18 @@ async fn revoke_key(
     ApiCaller(caller): ApiCaller,
     id: Result<Path<String>, PathRejection>,
 ) -> ApiResult {
-    let id = request::integer_segment("id", id)?;
+    let id = request::path_integer("id", id)?;
     app.shared.access.users.revoke_key(&caller, id, clock::now()).await?;
     api::text("OK")
 }
 
 /// What the key is to be called.
 fn name(body: &Value) -> Result<String> {
-    request::object(body, |key| {
-        let name = key.text("name", Presence::Required, TextRule::line(SHORT_TEXT_CHARS_MAX)).given();
+    request::read_object(body, |key| {
+        let name = key.text("name", Presence::Required, TextRule::line(SHORT_TEXT_CHARS_MAX)).value();
         let name = name.map(|name| name.trim().to_owned());
         if name.as_deref() == Some("") {
-            key.break_rule("name", "pattern", "is empty");
+            key.report_rule("name", "pattern", "is empty");
         }
         name.unwrap_or_default()
     })

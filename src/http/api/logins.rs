@@ -45,7 +45,7 @@ async fn list_sessions(State(app): State<AppState>, ApiCaller(caller): ApiCaller
 }
 
 async fn end_session(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
-    let id = request::segment("id", id)?;
+    let id = request::path_segment("id", id)?;
     app.shared.access.users.end_session(&caller, &id, clock::now()).await?;
     api::text("OK")
 }
@@ -56,7 +56,7 @@ async fn list_applications(State(app): State<AppState>, ApiCaller(caller): ApiCa
 }
 
 async fn end_application(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
-    let id = request::segment("id", id)?;
+    let id = request::path_segment("id", id)?;
     app.shared.access.users.end_application(&caller, &id, clock::now()).await?;
     api::text("OK")
 }
@@ -67,7 +67,7 @@ async fn list_pending(State(app): State<AppState>, ApiCaller(caller): ApiCaller)
 }
 
 fn user(id: Segment) -> Result<UserId> {
-    Ok(UserId(request::integer_segment("id", id)?))
+    Ok(UserId(request::path_integer("id", id)?))
 }
 
 async fn load_access(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
@@ -91,8 +91,8 @@ async fn change_access(
 
 /// Whether the user is to be active.
 fn active(body: &Value) -> Result<bool> {
-    request::object(body, |access| {
-        access.flag("active", Presence::Required).given().unwrap_or_default()
+    request::read_object(body, |access| {
+        access.flag("active", Presence::Required).value().unwrap_or_default()
     })
 }
 

@@ -38,7 +38,7 @@ impl FromRequestParts<AppState> for ApiCaller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        let found = credentials::required(app, &parts.headers, &parts.uri).await;
+        let found = credentials::require_principal(app, &parts.headers, &parts.uri).await;
         let has_bearer = credentials::has_bearer(&parts.headers);
         found.map(Self).map_err(|error| ApiError { error, has_bearer })
     }
@@ -66,7 +66,7 @@ impl From<Error> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = respond::refused_with(&self.error, self.has_bearer);
+        let mut response = respond::error_with_challenge(&self.error, self.has_bearer);
         no_store(response.headers_mut());
         response
     }

@@ -56,7 +56,7 @@ async fn load_order(
     id: Result<Path<String>, PathRejection>,
 ) -> ApiResult {
     caller.require_person()?;
-    let id = OrderId(request::integer_segment("id", id)?);
+    let id = OrderId(request::path_integer("id", id)?);
     let order = app.shared.access.orders.load(&caller, id).await?;
     api::json(&orders::json::order(&order, app.shared.media.links()))
 }
@@ -67,11 +67,11 @@ async fn report_order(
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> ApiResult {
-    let id = OrderId(request::integer_segment("id", id)?);
+    let id = OrderId(request::path_integer("id", id)?);
     // Who may not read an order does not commit its organization to a licence either.
     caller.require_person().inspect_err(|_| {
-        let event = audit::event(AuditAction::OrderReported).about(ObjectKind::Order, id);
-        audit::record(event.ended(AuditOutcome::Refused).with("service_account_unsupported"));
+        let event = audit::event(AuditAction::OrderReported).with_object(ObjectKind::Order, id);
+        audit::record(event.with_outcome(AuditOutcome::Refused).with_detail("service_account_unsupported"));
     })?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let order = app.shared.access.orders.report(&caller, id, report(&body)?, clock::now()).await?;
@@ -92,10 +92,10 @@ struct OrderListing {
 fn listing(query: &QueryParameters) -> Result<OrderListing> {
     let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
     let mut problems = ValidationErrors::new();
-    let size = problems.keep(request::count(query, "size", ORDERS_LISTED_MAX));
+    let size = problems.check(request::count(query, "size", ORDERS_LISTED_MAX));
     let start =
-        problems.keep(request::count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
-    let status = problems.keep(query.one_of("status", &choices));
+        problems.check(request::count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
+    let status = problems.check(query.one_of("status", &choices));
     let read = || {
         let (size, start, status) = (size?, start?, status?);
         Some(OrderListing {
@@ -104,7 +104,7 @@ fn listing(query: &QueryParameters) -> Result<OrderListing> {
             status: status.unwrap_or(OrderStatus::All),
         })
     };
-    problems.end(read())
+    problems.finish(read())
 }
 
 /// Reads an order update body.
@@ -113,19 +113,19 @@ fn listing(query: &QueryParameters) -> Result<OrderListing> {
 /// sent back as it came.
 fn report(body: &Value) -> Result<OrderReport> {
     let invoice_text = TextRule { format: TextFormat::Lines, chars_max: INVOICE_TEXT_CHARS_MAX };
-    request::object(body, |order| {
-        let approve = order.flag("approve", Presence::Required).given().unwrap_or_default();
+    request::read_object(body, |order| {
+        let approve = order.flag("approve", Presence::Required).value().unwrap_or_default();
         let license = order.object("license", Presence::Optional, |license| {
-            license.allow_others();
+            license.allow_unknown();
             license.required("uuid", TextRule::UUID)
         });
-        if approve && !matches!(license, PropertyValue::Given(_)) {
-            order.break_rule("license", "required", "must be supplied when approve is true");
+        if approve && !matches!(license, PropertyValue::Present(_)) {
+            order.report_rule("license", "required", "must be supplied when approve is true");
         }
         OrderReport {
             approve,
-            license: license.given().and_then(|uuid| Uuid::try_parse(&uuid).ok()),
-            invoice_text: order.text("invoiceText", Presence::Optional, invoice_text).given(),
+            license: license.value().and_then(|uuid| Uuid::try_parse(&uuid).ok()),
+            invoice_text: order.text("invoiceText", Presence::Optional, invoice_text).value(),
         }
     })
 }

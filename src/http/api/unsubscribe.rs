@@ -18,16 +18,16 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// The addresses of this file.
 pub(crate) fn routes() -> Router<AppState> {
-    Router::new().route("/unsubscribe/{token}", get(ask).post(end))
+    Router::new().route("/unsubscribe/{token}", get(show_confirmation).post(unsubscribe))
 }
 
 /// Asks first: programs that look at the links of a mail must not end anything.
-async fn ask(State(app): State<AppState>, Path(token): Path<String>) -> Response {
-    let page = asked(&app, &token).await;
+async fn show_confirmation(State(app): State<AppState>, Path(token): Path<String>) -> Response {
+    let page = confirmation_page(&app, &token).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
-async fn asked(app: &AppState, token: &str) -> Result<Response> {
+async fn confirmation_page(app: &AppState, token: &str) -> Result<Response> {
     let found = app.shared.distribution.notifications.subscription(token).await?;
     match found.ok_or_else(unknown)? {
         LinkedSubscription::Active(title) => page(app, token, "ask", &title),
@@ -36,12 +36,12 @@ async fn asked(app: &AppState, token: &str) -> Result<Response> {
 }
 
 /// Mail programs post the field of RFC 8058, the page's own button the same; neither is needed.
-async fn end(State(app): State<AppState>, Path(token): Path<String>) -> Response {
-    let page = ended(&app, &token).await;
+async fn unsubscribe(State(app): State<AppState>, Path(token): Path<String>) -> Response {
+    let page = unsubscribe_page(&app, &token).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
-async fn ended(app: &AppState, token: &str) -> Result<Response> {
+async fn unsubscribe_page(app: &AppState, token: &str) -> Result<Response> {
     match app.shared.distribution.notifications.unsubscribe(token).await? {
         true => page(app, token, "done", ""),
         false => Err(unknown()),

@@ -55,7 +55,7 @@ async fn agreements(caller: Result<ApiCaller, ApiError>) -> Response {
         let agreements = Users::agreements(&caller, clock::now());
         api::json(&agreements.map(json::OldAgreement::from).collect::<Vec<_>>())
     };
-    deprecation::mark(caller.and_then(list).into_response(), "/user/v1/user")
+    deprecation::mark_deprecated(caller.and_then(list).into_response(), "/user/v1/user")
 }
 
 async fn user(ApiCaller(caller): ApiCaller) -> ApiResult {
@@ -86,7 +86,7 @@ async fn profile_part(
     ApiCaller(caller): ApiCaller,
     property: Segment,
 ) -> ApiResult {
-    let property = request::segment("property", property)?;
+    let property = request::path_segment("property", property)?;
     let names = names(&property)?;
     let mut profile = app.shared.access.users.profile(&caller).await?;
     profile.retain(|name, _| names.contains(&name.as_str()));
@@ -99,7 +99,7 @@ async fn patch_profile(
     property: Segment,
     request: Request,
 ) -> ApiResult {
-    let property = request::segment("property", property)?;
+    let property = request::path_segment("property", property)?;
     let names = names(&property)?;
     let given = read_profile(request).await?;
     app.shared.access.users.patch_profile(&caller, &names, given).await?;
@@ -150,19 +150,19 @@ async fn unregister(State(app): State<AppState>, ApiCaller(caller): ApiCaller, t
 
 fn device(token: Segment, query: &QueryParameters) -> Result<Device> {
     let mut problems = ValidationErrors::new();
-    let token = problems.keep(device_token(token));
-    let kind = problems.keep(device_kind(query));
-    let name = problems.keep(short_text(query, "name"));
-    let model = problems.keep(query.required("model").and_then(|_| short_text(query, "model")));
+    let token = problems.check(device_token(token));
+    let kind = problems.check(device_kind(query));
+    let name = problems.check(short_text(query, "name"));
+    let model = problems.check(query.required("model").and_then(|_| short_text(query, "model")));
     let read = || {
         let (kind, name, model) = (kind?, name?, model??);
         Some(Device { token: token?, kind, name: name.filter(|name| !name.is_empty()), model })
     };
-    problems.end(read())
+    problems.finish(read())
 }
 
 fn device_token(token: Segment) -> Result<String> {
-    let token = request::segment("token", token)?;
+    let token = request::path_segment("token", token)?;
     let invalid = |rule, message| Err(Error::invalid("path", "token", rule, message));
     if token.len() > DEVICE_TOKEN_BYTES_MAX {
         return invalid("maximum", format!("token has more than {DEVICE_TOKEN_BYTES_MAX} bytes"));
@@ -200,7 +200,7 @@ async fn create_user(State(app): State<AppState>, ApiCaller(caller): ApiCaller, 
 
 async fn load_user(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
-    let account = administration.load(UserId(request::integer_segment("id", id)?)).await?;
+    let account = administration.load(UserId(request::path_integer("id", id)?)).await?;
     api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
@@ -211,7 +211,7 @@ async fn update_user(
     request: Request,
 ) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
-    let id = UserId(request::integer_segment("id", id)?);
+    let id = UserId(request::path_integer("id", id)?);
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.update(id, user_change(&body)?, clock::now()).await?;
     api::json(&json::FullUser::seen_by(&account, &caller))
@@ -219,18 +219,18 @@ async fn update_user(
 
 /// Reads a user create body.
 fn new_user(body: &Value) -> Result<CheckedMember> {
-    request::object(body, |user| CheckedMember {
+    request::read_object(body, |user| CheckedMember {
         email_address: user.required("emailAddress", TextRule::EMAIL),
         first_name: user.required("firstName", SHORT),
         last_name: user.required("lastName", SHORT),
-        department: user.text("department", Presence::Optional, SHORT).given(),
-        phone: phone(user).given().map_or_else(PhoneNumbers::default, |(direct, mobile)| PhoneNumbers {
-            direct: direct.given(),
-            mobile: mobile.given(),
+        department: user.text("department", Presence::Optional, SHORT).value(),
+        phone: phone(user).value().map_or_else(PhoneNumbers::default, |(direct, mobile)| PhoneNumbers {
+            direct: direct.value(),
+            mobile: mobile.value(),
         }),
-        access: access(user).given().map_or_else(AccessLevels::default, |(admin, mediebank)| AccessLevels {
-            admin: admin.given().unwrap_or_default(),
-            mediebank: mediebank.given().unwrap_or_default(),
+        access: access(user).value().map_or_else(AccessLevels::default, |(admin, mediebank)| AccessLevels {
+            admin: admin.value().unwrap_or_default(),
+            mediebank: mediebank.value().unwrap_or_default(),
         }),
     })
 }
@@ -240,17 +240,17 @@ fn new_user(body: &Value) -> Result<CheckedMember> {
 /// Spec §2 User is silent: `null` empties what may be missing, `phoneNumber` as a whole included,
 /// and is an error elsewhere.
 fn user_change(body: &Value) -> Result<UserChange> {
-    request::object(body, |user| {
-        let mut text = |name, text| user.text(name, Presence::NotNull, text).given();
+    request::read_object(body, |user| {
+        let mut text = |name, text| user.text(name, Presence::NotNull, text).value();
         let email_address = text("emailAddress", TextRule::EMAIL);
         let (first_name, last_name) = (text("firstName", SHORT), text("lastName", SHORT));
-        let department = asked(user.text("department", Presence::Optional, SHORT));
+        let department = nullable_change(user.text("department", Presence::Optional, SHORT));
         let (phone_direct, phone_mobile) = match phone(user) {
             PropertyValue::Absent => (None, None),
             PropertyValue::Null => (Some(None), Some(None)),
-            PropertyValue::Given((direct, mobile)) => (asked(direct), asked(mobile)),
+            PropertyValue::Present((direct, mobile)) => (nullable_change(direct), nullable_change(mobile)),
         };
-        let (admin, mediebank) = access(user).given().unwrap_or((PropertyValue::Absent, PropertyValue::Absent));
+        let (admin, mediebank) = access(user).value().unwrap_or((PropertyValue::Absent, PropertyValue::Absent));
         UserChange {
             email_address,
             first_name,
@@ -258,17 +258,17 @@ fn user_change(body: &Value) -> Result<UserChange> {
             department,
             phone_direct,
             phone_mobile,
-            admin: admin.given(),
-            mediebank: mediebank.given(),
+            admin: admin.value(),
+            mediebank: mediebank.value(),
         }
     })
 }
 
-fn asked<T>(field: PropertyValue<T>) -> Option<Option<T>> {
+fn nullable_change<T>(field: PropertyValue<T>) -> Option<Option<T>> {
     match field {
         PropertyValue::Absent => None,
         PropertyValue::Null => Some(None),
-        PropertyValue::Given(value) => Some(Some(value)),
+        PropertyValue::Present(value) => Some(Some(value)),
     }
 }
 
@@ -276,13 +276,13 @@ fn asked<T>(field: PropertyValue<T>) -> Option<Option<T>> {
 fn phone(user: &mut PropertyReader<'_>) -> PropertyValue<(PropertyValue<String>, PropertyValue<String>)> {
     user.object("phoneNumber", Presence::Optional, |phone| {
         let direct = phone.text("direct", Presence::Optional, SHORT);
-        if matches!(&direct, PropertyValue::Given(text) if !is_phone_number(text)) {
+        if matches!(&direct, PropertyValue::Present(text) if !is_phone_number(text)) {
             // Spec §7: the one rule here with a code of its own.
             phone.report("direct", "phoneNumber_direct_invalid", "is not a telephone number");
         }
         let mobile = phone.text("mobile", Presence::Optional, SHORT);
-        if matches!(&mobile, PropertyValue::Given(text) if !is_phone_number(text)) {
-            phone.break_rule("mobile", "format", "is not a telephone number");
+        if matches!(&mobile, PropertyValue::Present(text) if !is_phone_number(text)) {
+            phone.report_rule("mobile", "format", "is not a telephone number");
         }
         (direct, mobile)
     })

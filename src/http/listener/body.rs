@@ -20,13 +20,13 @@ use std::{
 #[derive(Debug)]
 pub struct UnsentBytes {
     bytes: Bytes,
-    pulse: Arc<ConnectionCounters>,
+    counters: Arc<ConnectionCounters>,
 }
 
 impl UnsentBytes {
     fn new(bytes: Bytes, pulse: &Arc<ConnectionCounters>) -> Self {
-        pulse.owed_bytes.fetch_add(bytes.len() as u64, Relaxed);
-        Self { bytes, pulse: Arc::clone(pulse) }
+        pulse.unsent_bytes.fetch_add(bytes.len() as u64, Relaxed);
+        Self { bytes, counters: Arc::clone(pulse) }
     }
 }
 
@@ -45,14 +45,14 @@ impl Buf for UnsentBytes {
 
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
-        self.pulse.owed_bytes.fetch_sub(count as u64, Relaxed);
-        self.pulse.shipped_bytes.fetch_add(count as u64, Relaxed);
+        self.counters.unsent_bytes.fetch_sub(count as u64, Relaxed);
+        self.counters.shipped_bytes.fetch_add(count as u64, Relaxed);
     }
 }
 
 impl Drop for UnsentBytes {
     fn drop(&mut self) {
-        self.pulse.owed_bytes.fetch_sub(self.bytes.len() as u64, Relaxed);
+        self.counters.unsent_bytes.fetch_sub(self.bytes.len() as u64, Relaxed);
     }
 }
 
@@ -63,31 +63,31 @@ pub struct ResponseBody {
     request: InFlightRequest,
     /// Whether it is for the transport to go on: it has what it took, or did not ask yet. Over
     /// HTTP/2 it asks for nothing while the window is closed.
-    offered: bool,
+    awaiting_transport: bool,
 }
 
 impl ResponseBody {
     /// Wraps the answer to `request`.
     pub fn new(body: Body, request: InFlightRequest) -> Self {
         let offered = !http_body::Body::is_end_stream(&body);
-        let mut outgoing = Self { body, request, offered: false };
-        outgoing.set_offered(offered);
+        let mut outgoing = Self { body, request, awaiting_transport: false };
+        outgoing.set_awaiting_transport(offered);
         outgoing
     }
 
-    fn set_offered(&mut self, offered: bool) {
-        match (self.offered, offered) {
-            (false, true) => self.request.pulse().offers.fetch_add(1, Relaxed),
-            (true, false) => self.request.pulse().offers.fetch_sub(1, Relaxed),
+    fn set_awaiting_transport(&mut self, offered: bool) {
+        match (self.awaiting_transport, offered) {
+            (false, true) => self.request.counters().bodies_awaiting_transport.fetch_add(1, Relaxed),
+            (true, false) => self.request.counters().bodies_awaiting_transport.fetch_sub(1, Relaxed),
             (true, true) | (false, false) => return,
         };
-        self.offered = offered;
+        self.awaiting_transport = offered;
     }
 }
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        self.set_offered(false);
+        self.set_awaiting_transport(false);
     }
 }
 
@@ -100,8 +100,8 @@ impl http_body::Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<UnsentBytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        self.set_offered(matches!(polled, Poll::Ready(Some(Ok(_)))));
-        let pulse = self.request.pulse();
+        self.set_awaiting_transport(matches!(polled, Poll::Ready(Some(Ok(_)))));
+        let pulse = self.request.counters();
         polled.map_ok(|frame| frame.map_data(|bytes| UnsentBytes::new(bytes, pulse)))
     }
 
@@ -119,7 +119,7 @@ impl http_body::Body for ResponseBody {
 pub struct RequestBody {
     body: Incoming,
     waiting: bool,
-    pulse: Arc<ConnectionCounters>,
+    counters: Arc<ConnectionCounters>,
 }
 
 impl RequestBody {
@@ -128,13 +128,13 @@ impl RequestBody {
         if http_body::Body::is_end_stream(&body) {
             return Body::empty();
         }
-        Body::new(Self { body, waiting: false, pulse: Arc::clone(pulse) })
+        Body::new(Self { body, waiting: false, counters: Arc::clone(pulse) })
     }
 
     fn set_waiting(&mut self, waiting: bool) {
         match (self.waiting, waiting) {
-            (false, true) => self.pulse.body_waits.fetch_add(1, Relaxed),
-            (true, false) => self.pulse.body_waits.fetch_sub(1, Relaxed),
+            (false, true) => self.counters.body_waits.fetch_add(1, Relaxed),
+            (true, false) => self.counters.body_waits.fetch_sub(1, Relaxed),
             (true, true) | (false, false) => return,
         };
         self.waiting = waiting;
@@ -154,7 +154,7 @@ impl http_body::Body for RequestBody {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(bytes) = frame.data_ref()
         {
-            self.pulse.body_bytes.fetch_add(bytes.len() as u64, Relaxed);
+            self.counters.body_bytes.fetch_add(bytes.len() as u64, Relaxed);
         }
         polled
     }
@@ -182,11 +182,11 @@ mod tests {
     fn bytes_are_owed_until_they_are_passed_on_or_given_up() {
         let pulse = Arc::new(ConnectionCounters::default());
         let mut owed = UnsentBytes::new(Bytes::from_static(b"picture"), &pulse);
-        assert_eq!(pulse.owed_bytes.load(Relaxed), 7);
+        assert_eq!(pulse.unsent_bytes.load(Relaxed), 7);
         owed.advance(4);
-        assert_eq!(pulse.owed_bytes.load(Relaxed), 3);
+        assert_eq!(pulse.unsent_bytes.load(Relaxed), 3);
         drop(owed);
-        assert_eq!(pulse.owed_bytes.load(Relaxed), 0);
+        assert_eq!(pulse.unsent_bytes.load(Relaxed), 0);
         assert_eq!(pulse.shipped_bytes.load(Relaxed), 4);
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn a_response_is_offered_until_it_ends_or_waits_for_us() {
         let pulse = Arc::new(ConnectionCounters::default());
         let begin = || InFlightRequest::begin(&pulse, true);
-        let seen = || pulse.offers.load(Relaxed);
+        let seen = || pulse.bodies_awaiting_transport.load(Relaxed);
         let mut body = ResponseBody::new(Body::from("picture"), begin());
         assert_eq!(seen(), 1, "nobody asked for it yet");
         let mut cx = Context::from_waker(std::task::Waker::noop());

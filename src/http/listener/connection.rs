@@ -88,7 +88,7 @@ impl ListenerState {
     }
 
     /// The same listener under limits that may be others.
-    pub fn under(self: Arc<Self>, limits: Arc<ListenerLimits>) -> Arc<Self> {
+    pub fn with_limits(self: Arc<Self>, limits: Arc<ListenerLimits>) -> Arc<Self> {
         if Arc::ptr_eq(&self.limits, &limits) {
             return self;
         }
@@ -97,7 +97,7 @@ impl ListenerState {
     }
 
     /// Whether fewer than an eighth of the connections are free.
-    fn crowded(&self) -> bool {
+    fn is_nearly_full(&self) -> bool {
         let max = self.limits.connections_max;
         self.counts.open.load(Relaxed) > max - max / 8
     }
@@ -115,18 +115,18 @@ pub struct ConnectionSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionLimit {
     /// All connections are taken.
-    All,
+    Total,
     /// Those of the client's address are.
-    Address,
+    PerAddress,
 }
 
 impl ConnectionSlot {
     /// Takes a slot for a connection from `peer`, or says which limit is reached. Only the accept
     /// loop takes.
-    pub fn take(shared: &Arc<ListenerState>, peer: IpAddr) -> Result<Self, ConnectionLimit> {
+    pub fn acquire(shared: &Arc<ListenerState>, peer: IpAddr) -> Result<Self, ConnectionLimit> {
         let limits = &shared.limits;
         if shared.counts.open.load(Relaxed) >= limits.connections_max {
-            return Err(ConnectionLimit::All);
+            return Err(ConnectionLimit::Total);
         }
         // Every connection is counted, so that a limit that is set later finds the right numbers.
         let network = (!limits.trusted_proxies.contain(peer)).then(|| network(peer));
@@ -135,7 +135,7 @@ impl ConnectionSlot {
             let open = networks.entry(network).or_default();
             // 0 turns the limit off.
             if *open >= limits.connections_per_address && limits.connections_per_address > 0 {
-                return Err(ConnectionLimit::Address);
+                return Err(ConnectionLimit::PerAddress);
             }
             *open += 1;
         }
@@ -190,7 +190,7 @@ fn protocols(limits: &ListenerLimits) -> auto::Builder<TokioExecutor> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
     /// While the listener accepted others.
-    Earlier,
+    BeforeStop,
     /// After it had noticed the stop.
     Drained,
 }
@@ -239,7 +239,7 @@ where
     let _closed = stream.set_nodelay(true);
     let pulse = Arc::new(ConnectionCounters::default());
     let guard = CountingStream::new(stream, Arc::clone(&pulse));
-    converse(guard, pulse, peer, service, slot, stop).await
+    serve_stream(guard, pulse, peer, service, slot, stop).await
 }
 
 /// Serves `stream` over TLS; the handshake has the time of a request's head.
@@ -260,31 +260,31 @@ where
     let pulse = Arc::new(ConnectionCounters::default());
     let limit = slot.shared.limits.header_timeout;
     let Some(under_way) = HandshakePermit::begin(&slot.shared) else {
-        note(ConnectionFault::Handshakes, peer);
-        return ConnectionEnd::Earlier;
+        record_fault(ConnectionFault::Handshakes, peer);
+        return ConnectionEnd::BeforeStop;
     };
     let shaken = tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => return ConnectionEnd::Drained,
-        shaken = timeout(limit, shake(stream, &certificate, &pulse)) => shaken,
+        shaken = timeout(limit, handshake(stream, &certificate, &pulse)) => shaken,
     };
     drop(under_way);
     match shaken {
-        Ok(Ok(stream)) => Box::pin(converse(stream, pulse, peer, service, slot, stop)).await,
+        Ok(Ok(stream)) => Box::pin(serve_stream(stream, pulse, peer, service, slot, stop)).await,
         Ok(Err(cause)) => {
             metrics::counter!("wirephoto_tls_handshakes_failed_total").increment(1);
             tracing::debug!(%peer, %cause, "no TLS connection");
-            ConnectionEnd::Earlier
+            ConnectionEnd::BeforeStop
         }
         Err(_) => {
-            note(ConnectionFault::SlowHandshake, peer);
-            ConnectionEnd::Earlier
+            record_fault(ConnectionFault::SlowHandshake, peer);
+            ConnectionEnd::BeforeStop
         }
     }
 }
 
 /// Makes the handshake. Who speaks HTTP without TLS is told so in words that it understands.
-async fn shake(
+async fn handshake(
     stream: TcpStream,
     certificate: &Certificate,
     pulse: &Arc<ConnectionCounters>,
@@ -292,14 +292,14 @@ async fn shake(
     let mut first = [0];
     // A handshake begins with 22, a method with a letter.
     if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
-        refusal::speak(stream, refusal::NEEDS_TLS).await;
+        refusal::send_refusal(stream, refusal::RESPONSE_NEEDS_TLS).await;
         return Err(io::Error::other("HTTP without TLS"));
     }
     certificate.acceptor().accept(CountingStream::new(stream, Arc::clone(pulse))).await
 }
 
 /// Serves what is said on `io`, which `pulse` counts.
-async fn converse<I, S>(
+async fn serve_stream<I, S>(
     io: I,
     pulse: Arc<ConnectionCounters>,
     peer: SocketAddr,
@@ -316,14 +316,14 @@ where
     let limits = &slot.shared.limits;
     let requests = Arc::clone(&pulse);
     let handler =
-        service_fn(move |request| answer(service.clone(), request, peer, Arc::clone(&requests)));
+        service_fn(move |request| handle_request(service.clone(), request, peer, Arc::clone(&requests)));
     let io = TokioIo::new(io);
     let mut connection = pin!(slot.shared.protocols.serve_connection(io, handler));
     let mut judge = ConnectionMonitor::new(limits);
-    let mut beat = beats(limits);
+    let mut beat = tick_timer(limits);
     // A dropped sender means that nobody could stop us any more: that is a stop.
     let mut stopped = pin!(stop.wait_for(|stop| *stop));
-    let mut end = ConnectionEnd::Earlier;
+    let mut end = ConnectionEnd::BeforeStop;
     loop {
         tokio::select! {
             biased;
@@ -333,20 +333,20 @@ where
                 }
                 return end;
             }
-            _ = &mut stopped, if end == ConnectionEnd::Earlier => {
+            _ = &mut stopped, if end == ConnectionEnd::BeforeStop => {
                 end = ConnectionEnd::Drained;
-                judge.closing();
+                judge.start_closing();
                 connection.as_mut().graceful_shutdown();
             }
-            _ = beat.tick() => match judge.beat(&pulse.sample(), slot.shared.crowded()) {
-                ConnectionVerdict::Keep => {}
+            _ = beat.tick() => match judge.check(&pulse.sample(), slot.shared.is_nearly_full()) {
+                ConnectionVerdict::Continue => {}
                 ConnectionVerdict::Close(fault) => {
-                    note(fault, peer);
-                    judge.closing();
+                    record_fault(fault, peer);
+                    judge.start_closing();
                     connection.as_mut().graceful_shutdown();
                 }
-                ConnectionVerdict::Cut(fault) => {
-                    note(fault, peer);
+                ConnectionVerdict::Abort(fault) => {
+                    record_fault(fault, peer);
                     pulse.reset.store(fault != ConnectionFault::Idle, Relaxed);
                     return end;
                 }
@@ -357,20 +357,20 @@ where
 
 /// The ticks at which a connection is judged. After a late one the next comes a whole beat later:
 /// a machine that slept does not blame its clients.
-fn beats(limits: &ListenerLimits) -> Interval {
-    let mut beat = interval(limits.beat());
+fn tick_timer(limits: &ListenerLimits) -> Interval {
+    let mut beat = interval(limits.tick_interval());
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beat.reset();
     beat
 }
 
-fn note(fault: ConnectionFault, peer: SocketAddr) {
+fn record_fault(fault: ConnectionFault, peer: SocketAddr) {
     metrics::counter!("wirephoto_connections_ended_total", "reason" => fault.name()).increment(1);
     tracing::debug!(%peer, reason = fault.name(), "connection ended by a limit");
 }
 
 /// Hands one request to the service and keeps it in flight until its response is sent.
-async fn answer<S>(
+async fn handle_request<S>(
     service: S,
     mut request: Request<Incoming>,
     peer: SocketAddr,

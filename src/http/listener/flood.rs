@@ -7,7 +7,7 @@
 use super::pulse::ConnectionSample;
 
 /// Beats over which they are counted.
-const WINDOW_BEATS: u32 = 10;
+const WINDOW_TICKS: u32 = 10;
 /// Bytes that a client may send so in a window: all that it may send of bodies before somebody reads
 /// them (4 MiB a connection), and about three thousand pings a beat.
 const BYTES_MAX: u64 = 4 * 1024 * 1024 + 512 * 1024;
@@ -15,13 +15,13 @@ const BYTES_MAX: u64 = 4 * 1024 * 1024 + 512 * 1024;
 const HEAD_BYTES: u64 = 16 * 1024;
 /// A client that takes a response opens windows: 26 bytes for a frame, and hardly for less than this
 /// part of what it took.
-const TAKEN_PART: u64 = 32;
+const SHIPPED_DIVISOR: u64 = 32;
 
 /// What one connection sent since its window began.
 #[derive(Debug, Clone, Default)]
 pub struct FloodDetector {
-    beats: u32,
-    begin: TrafficCounts,
+    ticks: u32,
+    window_start: TrafficCounts,
 }
 
 /// Counters of a connection.
@@ -42,16 +42,16 @@ impl FloodDetector {
             shipped_bytes: seen.shipped_bytes,
             requests: seen.requests,
         };
-        let begin = self.begin;
-        self.beats += 1;
-        if self.beats >= WINDOW_BEATS {
-            *self = Self { beats: 0, begin: now };
+        let begin = self.window_start;
+        self.ticks += 1;
+        if self.ticks >= WINDOW_TICKS {
+            *self = Self { ticks: 0, window_start: now };
         }
         let came = now.socket_bytes.saturating_sub(begin.socket_bytes);
         // A body's frames are a little longer than what they hold.
         let bodies = now.body_bytes.saturating_sub(begin.body_bytes);
         let heads = now.requests.saturating_sub(begin.requests).saturating_mul(HEAD_BYTES);
-        let taken = now.shipped_bytes.saturating_sub(begin.shipped_bytes) / TAKEN_PART;
+        let taken = now.shipped_bytes.saturating_sub(begin.shipped_bytes) / SHIPPED_DIVISOR;
         let allowed = [bodies, bodies / 2, heads, taken].into_iter();
         seen.h2 && came > allowed.fold(BYTES_MAX, u64::saturating_add)
     }

@@ -21,19 +21,19 @@ use tokio::{
 #[derive(Debug)]
 pub struct CountingStream {
     stream: TcpStream,
-    pulse: Arc<ConnectionCounters>,
+    counters: Arc<ConnectionCounters>,
 }
 
 impl CountingStream {
     /// Counts the bytes read from `stream` in `pulse`.
     pub fn new(stream: TcpStream, pulse: Arc<ConnectionCounters>) -> Self {
-        Self { stream, pulse }
+        Self { stream, counters: pulse }
     }
 }
 
 impl Drop for CountingStream {
     fn drop(&mut self) {
-        if self.pulse.reset.load(Relaxed) {
+        if self.counters.reset.load(Relaxed) {
             // Without it the kernel would keep up to 4 MB per slow reader long after the cut. A
             // socket that cannot be set is gone already.
             let _gone = self.stream.set_zero_linger();
@@ -50,7 +50,7 @@ impl AsyncRead for CountingStream {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         let read = buf.filled().len().saturating_sub(before);
-        self.pulse.socket_bytes.fetch_add(read as u64, Relaxed);
+        self.counters.socket_bytes.fetch_add(read as u64, Relaxed);
         Poll::Ready(Ok(()))
     }
 }
@@ -62,7 +62,7 @@ impl AsyncWrite for CountingStream {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.pulse.note_write(&written);
+        self.counters.record_write(&written);
         written
     }
 
@@ -72,7 +72,7 @@ impl AsyncWrite for CountingStream {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.pulse.note_write(&written);
+        self.counters.record_write(&written);
         written
     }
 
@@ -109,12 +109,12 @@ mod tests {
             assert!(!pulse.sample().busy);
         }
         let full = pulse.sample();
-        assert!(full.owed && full.busy, "the tail of a response waits for the client");
+        assert!(full.has_unsent && full.busy, "the tail of a response waits for the client");
         assert_eq!(full.shipped_bytes, sent as u64);
         let reading = tokio::spawn(async move { client.read_to_end(&mut Vec::new()).await });
         sent += guard.write(&bytes).await.expect("the client takes it");
         assert_eq!(pulse.sample().shipped_bytes, sent as u64);
-        assert!(!pulse.sample().owed);
+        assert!(!pulse.sample().has_unsent);
         drop(guard);
         assert_eq!(reading.await.expect("no panic").expect("read"), sent);
     }

@@ -4,7 +4,7 @@ use crate::http::listener::{flood::FloodDetector, limits::ListenerLimits, pulse:
 use std::time::Duration;
 
 /// Beats that a connection gets to close by itself once asked to.
-const CLOSING_BEATS: u32 = 4;
+const CLOSING_TICKS: u32 = 4;
 
 /// Why a connection is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,53 +44,53 @@ impl ConnectionFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionVerdict {
     /// Nothing.
-    Keep,
+    Continue,
     /// Close it the way its protocol provides.
     Close(ConnectionFault),
     /// Drop it.
-    Cut(ConnectionFault),
+    Abort(ConnectionFault),
 }
 
 /// A direction of bytes that must keep a rate while somebody waits for them.
 #[derive(Debug, Clone)]
 struct RateMonitor {
     bytes_per_s: u64,
-    beat: Duration,
+    tick: Duration,
     /// Beats before the rate is measured.
-    grace_beats: u32,
-    waited_beats: u32,
+    grace_ticks: u32,
+    waited_ticks: u32,
     bytes_before: u64,
 }
 
 impl RateMonitor {
     fn new(bytes_per_s: u64, grace: Duration, limits: &ListenerLimits) -> Self {
-        let grace_beats = limits.beats(grace);
-        Self { bytes_per_s, beat: limits.beat(), grace_beats, waited_beats: 0, bytes_before: 0 }
+        let grace_beats = limits.ticks(grace);
+        Self { bytes_per_s, tick: limits.tick_interval(), grace_ticks: grace_beats, waited_ticks: 0, bytes_before: 0 }
     }
 
     /// Fewest bytes that must move in `beats`.
     fn bytes_min(&self, beats: u32) -> u128 {
-        u128::from(self.bytes_per_s) * u128::from(beats) * self.beat.as_millis() / 1000
+        u128::from(self.bytes_per_s) * u128::from(beats) * self.tick.as_millis() / 1000
     }
 
     /// Whether a whole window of waiting has passed with too few bytes.
-    fn too_slow(&mut self, waiting: bool, bytes: u64) -> bool {
+    fn is_too_slow(&mut self, waiting: bool, bytes: u64) -> bool {
         if !waiting || self.bytes_per_s == 0 {
-            self.waited_beats = 0;
+            self.waited_ticks = 0;
             return false;
         }
-        self.waited_beats = self.waited_beats.saturating_add(1);
-        if self.waited_beats == 1 {
+        self.waited_ticks = self.waited_ticks.saturating_add(1);
+        if self.waited_ticks == 1 {
             // The first sight may be just after the start: the window begins here.
             self.bytes_before = bytes;
             return false;
         }
-        let beats = self.waited_beats - 1;
-        if beats < self.grace_beats {
+        let beats = self.waited_ticks - 1;
+        if beats < self.grace_ticks {
             return false;
         }
         let moved = bytes.saturating_sub(self.bytes_before);
-        self.waited_beats = 1;
+        self.waited_ticks = 1;
         self.bytes_before = bytes;
         u128::from(moved) < self.bytes_min(beats)
     }
@@ -99,15 +99,15 @@ impl RateMonitor {
 /// Judges one connection, beat by beat.
 #[derive(Debug, Clone)]
 pub struct ConnectionMonitor {
-    header_beats_max: u32,
-    idle_beats_max: u32,
-    head_beats: u32,
-    idle_beats: u32,
-    closing_beats: u32,
+    header_ticks_max: u32,
+    idle_ticks_max: u32,
+    head_ticks: u32,
+    idle_ticks: u32,
+    closing_ticks: u32,
     requests: u64,
-    closing: bool,
-    inward: RateMonitor,
-    outward: RateMonitor,
+    is_closing: bool,
+    read_rate: RateMonitor,
+    write_rate: RateMonitor,
     flood: FloodDetector,
 }
 
@@ -115,74 +115,74 @@ impl ConnectionMonitor {
     /// A judge for a connection that was just accepted.
     pub fn new(limits: &ListenerLimits) -> Self {
         Self {
-            header_beats_max: limits.beats(limits.header_timeout),
-            idle_beats_max: limits.beats(limits.idle_timeout),
-            head_beats: 0,
-            idle_beats: 0,
-            closing_beats: 0,
+            header_ticks_max: limits.ticks(limits.header_timeout),
+            idle_ticks_max: limits.ticks(limits.idle_timeout),
+            head_ticks: 0,
+            idle_ticks: 0,
+            closing_ticks: 0,
             requests: 0,
-            closing: false,
-            inward: RateMonitor::new(limits.read_rate_min_bytes_s, limits.read_grace, limits),
-            outward: RateMonitor::new(limits.write_rate_min_bytes_s, limits.write_grace, limits),
+            is_closing: false,
+            read_rate: RateMonitor::new(limits.read_rate_min_bytes_s, limits.read_grace, limits),
+            write_rate: RateMonitor::new(limits.write_rate_min_bytes_s, limits.write_grace, limits),
             flood: FloodDetector::default(),
         }
     }
 
     /// Notes that the connection was asked to close: idle, it now has a few beats left.
-    pub fn closing(&mut self) {
-        self.closing = true;
+    pub fn start_closing(&mut self) {
+        self.is_closing = true;
     }
 
     /// Decides on what is seen now. `crowded`: few free connections are left, so an idle one
     /// goes at its first full beat.
-    pub fn beat(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
-        if self.inward.too_slow(seen.body_awaited, seen.body_bytes) {
-            return ConnectionVerdict::Cut(ConnectionFault::SlowBody);
+    pub fn check(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
+        if self.read_rate.is_too_slow(seen.body_awaited, seen.body_bytes) {
+            return ConnectionVerdict::Abort(ConnectionFault::SlowBody);
         }
-        if self.outward.too_slow(seen.owed, seen.shipped_bytes) {
-            return ConnectionVerdict::Cut(ConnectionFault::SlowReader);
+        if self.write_rate.is_too_slow(seen.has_unsent, seen.shipped_bytes) {
+            return ConnectionVerdict::Abort(ConnectionFault::SlowReader);
         }
         if self.flood.is_flooded(seen) {
-            return ConnectionVerdict::Cut(ConnectionFault::Flood);
+            return ConnectionVerdict::Abort(ConnectionFault::Flood);
         }
         if seen.busy {
-            self.rest();
-            return ConnectionVerdict::Keep;
+            self.reset_timers();
+            return ConnectionVerdict::Continue;
         }
         if seen.requests != self.requests {
             self.requests = seen.requests;
-            self.rest();
+            self.reset_timers();
         }
-        self.judge_waiting(seen, crowded)
+        self.check_waiting(seen, crowded)
     }
 
-    fn rest(&mut self) {
-        self.head_beats = 0;
-        self.idle_beats = 0;
-        self.closing_beats = 0;
+    fn reset_timers(&mut self) {
+        self.head_ticks = 0;
+        self.idle_ticks = 0;
+        self.closing_ticks = 0;
     }
 
     /// Judges a connection without a request. The first beat of a state may be short, so a limit
     /// is over when it has seen one beat more.
-    fn judge_waiting(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
-        self.idle_beats = self.idle_beats.saturating_add(1);
+    fn check_waiting(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
+        self.idle_ticks = self.idle_ticks.saturating_add(1);
         // HTTP/2 sends pings and window updates between requests; there the idle time alone
         // bounds a head that never ends.
         let head_awaited = seen.requests == 0 || (seen.head_begun && !seen.h2);
-        self.head_beats = if head_awaited { self.head_beats.saturating_add(1) } else { 0 };
-        if self.head_beats > self.header_beats_max {
-            return ConnectionVerdict::Cut(ConnectionFault::SlowHead);
+        self.head_ticks = if head_awaited { self.head_ticks.saturating_add(1) } else { 0 };
+        if self.head_ticks > self.header_ticks_max {
+            return ConnectionVerdict::Abort(ConnectionFault::SlowHead);
         }
-        if self.closing {
-            self.closing_beats += 1;
-            let over = self.closing_beats > CLOSING_BEATS && !head_awaited;
-            return if over { ConnectionVerdict::Cut(ConnectionFault::Idle) } else { ConnectionVerdict::Keep };
+        if self.is_closing {
+            self.closing_ticks += 1;
+            let over = self.closing_ticks > CLOSING_TICKS && !head_awaited;
+            return if over { ConnectionVerdict::Abort(ConnectionFault::Idle) } else { ConnectionVerdict::Continue };
         }
-        let idle_beats_max = if crowded { 1 } else { self.idle_beats_max };
-        if self.idle_beats > idle_beats_max && !head_awaited {
+        let idle_beats_max = if crowded { 1 } else { self.idle_ticks_max };
+        if self.idle_ticks > idle_beats_max && !head_awaited {
             return ConnectionVerdict::Close(ConnectionFault::Idle);
         }
-        ConnectionVerdict::Keep
+        ConnectionVerdict::Continue
     }
 }
 
@@ -206,16 +206,16 @@ mod tests {
     /// Beats until a connection that looks like `seen(beat)` is ended, and how.
     fn check(seen: impl Fn(u32) -> ConnectionSample, expected: Option<(u32, ConnectionVerdict)>) {
         let mut judge = judge();
-        let ended = (1..100).find_map(|beat| match judge.beat(&seen(beat), false) {
-            ConnectionVerdict::Keep => None,
-            other @ (ConnectionVerdict::Close(_) | ConnectionVerdict::Cut(_)) => Some((beat, other)),
+        let ended = (1..100).find_map(|beat| match judge.check(&seen(beat), false) {
+            ConnectionVerdict::Continue => None,
+            other @ (ConnectionVerdict::Close(_) | ConnectionVerdict::Abort(_)) => Some((beat, other)),
         });
         assert_eq!(ended, expected);
     }
 
     #[test]
     fn a_client_that_sends_no_request_has_the_header_time() {
-        check(|_| ConnectionSample::default(), Some((5, ConnectionVerdict::Cut(ConnectionFault::SlowHead))));
+        check(|_| ConnectionSample::default(), Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowHead))));
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_later_slow_head_has_the_header_time() {
         let head = ConnectionSample { requests: 1, head_begun: true, ..ConnectionSample::default() };
-        check(|_| head, Some((5, ConnectionVerdict::Cut(ConnectionFault::SlowHead))));
+        check(|_| head, Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowHead))));
         let pings = ConnectionSample { h2: true, ..head };
         check(|_| pings, Some((7, ConnectionVerdict::Close(ConnectionFault::Idle))));
     }
@@ -243,12 +243,12 @@ mod tests {
         let owed = |beat: u32, rate: u64| ConnectionSample {
             requests: 1,
             busy: true,
-            owed: true,
+            has_unsent: true,
             shipped_bytes: u64::from(beat) * rate,
             ..ConnectionSample::default()
         };
         check(|beat| owed(beat, 100), None);
-        check(|beat| owed(beat, 99), Some((5, ConnectionVerdict::Cut(ConnectionFault::SlowReader))));
+        check(|beat| owed(beat, 99), Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowReader))));
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
             ..ConnectionSample::default()
         };
         check(|beat| awaited(beat, 100), None);
-        check(|beat| awaited(beat, 10), Some((5, ConnectionVerdict::Cut(ConnectionFault::SlowBody))));
+        check(|beat| awaited(beat, 10), Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowBody))));
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         let seen = |beat: u32| ConnectionSample {
             requests: 1,
             busy: true,
-            owed: !beat.is_multiple_of(4),
+            has_unsent: !beat.is_multiple_of(4),
             ..ConnectionSample::default()
         };
         check(seen, None);
@@ -279,18 +279,18 @@ mod tests {
     fn an_idle_client_goes_early_when_connections_run_out() {
         let mut judge = judge();
         let idle = ConnectionSample { requests: 1, ..ConnectionSample::default() };
-        assert_eq!(judge.beat(&idle, true), ConnectionVerdict::Keep);
-        assert_eq!(judge.beat(&idle, true), ConnectionVerdict::Close(ConnectionFault::Idle));
+        assert_eq!(judge.check(&idle, true), ConnectionVerdict::Continue);
+        assert_eq!(judge.check(&idle, true), ConnectionVerdict::Close(ConnectionFault::Idle));
     }
 
     #[test]
     fn a_client_that_ignores_the_close_is_cut() {
         let mut judge = judge();
-        judge.closing();
+        judge.start_closing();
         let idle = ConnectionSample { requests: 1, ..ConnectionSample::default() };
-        for _ in 0..CLOSING_BEATS {
-            assert_eq!(judge.beat(&idle, false), ConnectionVerdict::Keep);
+        for _ in 0..CLOSING_TICKS {
+            assert_eq!(judge.check(&idle, false), ConnectionVerdict::Continue);
         }
-        assert_eq!(judge.beat(&idle, false), ConnectionVerdict::Cut(ConnectionFault::Idle));
+        assert_eq!(judge.check(&idle, false), ConnectionVerdict::Abort(ConnectionFault::Idle));
     }
 }

@@ -7,11 +7,11 @@ use crate::runtime::config::NetworkList;
 use std::time::Duration;
 
 /// Longest beat: no limit is overstepped by more than two of these.
-const BEAT_MAX: Duration = Duration::from_secs(1);
+const TICK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 /// Shortest beat: bounds the work of a connection with tiny limits.
-const BEAT_MIN: Duration = Duration::from_millis(5);
+const TICK_INTERVAL_MIN: Duration = Duration::from_millis(5);
 /// Beats in the shortest limit.
-const BEATS_PER_LIMIT: u32 = 4;
+const TICKS_PER_LIMIT: u32 = 4;
 
 /// Limits of one listener and of each of its connections.
 ///
@@ -76,15 +76,15 @@ impl Default for ListenerLimits {
 impl ListenerLimits {
     /// Time between two looks at a connection: a quarter of the shortest limit, within 5 ms to
     /// 1 s.
-    pub(crate) fn beat(&self) -> Duration {
+    pub(crate) fn tick_interval(&self) -> Duration {
         let shortest =
             self.header_timeout.min(self.idle_timeout).min(self.write_grace).min(self.read_grace);
-        (shortest / BEATS_PER_LIMIT).clamp(BEAT_MIN, BEAT_MAX)
+        (shortest / TICKS_PER_LIMIT).clamp(TICK_INTERVAL_MIN, TICK_INTERVAL_MAX)
     }
 
     /// Whole beats that cover `time`, at least one.
-    pub(crate) fn beats(&self, time: Duration) -> u32 {
-        let beats = time.as_nanos().div_ceil(self.beat().as_nanos());
+    pub(crate) fn ticks(&self, time: Duration) -> u32 {
+        let beats = time.as_nanos().div_ceil(self.tick_interval().as_nanos());
         u32::try_from(beats).unwrap_or(u32::MAX).max(1)
     }
 }
@@ -100,7 +100,7 @@ mod tests {
                 header_timeout: Duration::from_millis(header_ms),
                 ..ListenerLimits::default()
             };
-            assert_eq!(limits.beat(), Duration::from_millis(expected_ms), "{header_ms} ms");
+            assert_eq!(limits.tick_interval(), Duration::from_millis(expected_ms), "{header_ms} ms");
         };
         check(400, 100);
         check(0, 5);
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn beats_cover_the_time() {
         let limits = ListenerLimits::default();
-        assert_eq!(limits.beat(), Duration::from_secs(1));
-        assert_eq!(limits.beats(Duration::from_millis(2500)), 3);
-        assert_eq!(limits.beats(Duration::ZERO), 1);
-        assert_eq!(limits.beats(Duration::MAX), u32::MAX);
+        assert_eq!(limits.tick_interval(), Duration::from_secs(1));
+        assert_eq!(limits.ticks(Duration::from_millis(2500)), 3);
+        assert_eq!(limits.ticks(Duration::ZERO), 1);
+        assert_eq!(limits.ticks(Duration::MAX), u32::MAX);
     }
 }

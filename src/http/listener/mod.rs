@@ -54,7 +54,7 @@ use tower::Service;
 
 /// The pauses after failed accepts.
 const ACCEPT_RETRIES: RetryPolicy =
-    RetryPolicy::endless(Duration::from_millis(10), Duration::from_secs(1));
+    RetryPolicy::without_deadline(Duration::from_millis(10), Duration::from_secs(1));
 
 /// Address of the peer of a request's connection, an extension of every request.
 ///
@@ -121,17 +121,17 @@ where
             accepted = accept(&listener, &mut backoff) => accepted,
         };
         while connections.try_join_next().is_some() {}
-        shared = shared.under(limits.get());
+        shared = shared.with_limits(limits.get());
         let (service, stop) = (service.clone(), stop.clone());
         let certificate = certificate.as_ref().map(HotSwap::get);
-        match (ConnectionSlot::take(&shared, peer.ip()), certificate) {
+        match (ConnectionSlot::acquire(&shared, peer.ip()), certificate) {
             (Ok(slot), None) => {
                 let run = connection::run(stream, peer, service, slot, stop);
-                connections.spawn(isolated(run, peer));
+                connections.spawn(catch_panics(run, peer));
             }
             (Ok(slot), Some(certificate)) => {
                 let run = connection::run_tls(stream, certificate, peer, service, slot, stop);
-                connections.spawn(isolated(run, peer));
+                connections.spawn(catch_panics(run, peer));
             }
             (Err(full), certificate) => {
                 refusals.refuse(stream, (peer, full), certificate.is_some());
@@ -143,12 +143,12 @@ where
 }
 
 /// Runs one connection; its panic is logged and goes no further.
-async fn isolated(run: impl Future<Output = ConnectionEnd>, peer: SocketAddr) -> ConnectionEnd {
+async fn catch_panics(run: impl Future<Output = ConnectionEnd>, peer: SocketAddr) -> ConnectionEnd {
     // The connection's state is dropped with it; what a handler shares with others must survive
     // a handler's panic anyway.
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_panic| {
         tracing::error!(%peer, "panic in a request handler, its connection is closed");
-        ConnectionEnd::Earlier
+        ConnectionEnd::BeforeStop
     })
 }
 
@@ -160,7 +160,7 @@ async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, So
                 backoff.reset();
                 return accepted;
             }
-            Err(error) if left_early(&error) => {}
+            Err(error) if is_client_abort(&error) => {}
             Err(error) => {
                 let pause = backoff.fail();
                 metrics::counter!("wirephoto_accept_errors_total").increment(1);
@@ -172,7 +172,7 @@ async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, So
 }
 
 /// Whether an accept failed only because its client went away while it waited.
-fn left_early(error: &io::Error) -> bool {
+fn is_client_abort(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

@@ -36,15 +36,15 @@ pub struct ConnectionCounters {
     pub body_bytes: AtomicU64,
     /// Bytes of response bodies that wait for the client: in the transport's buffers, beyond the
     /// socket's or the HTTP/2 window's capacity.
-    pub owed_bytes: AtomicU64,
+    pub unsent_bytes: AtomicU64,
     /// Response bodies that the transport could go on with.
-    pub offers: AtomicUsize,
+    pub bodies_awaiting_transport: AtomicUsize,
     /// Bytes of response bodies that the transport has passed on, and of what it sent of responses
     /// after it took their last one.
     pub shipped_bytes: AtomicU64,
     /// Whether the socket took nothing when it was written to last. What waits then may be owed by
     /// nobody above: TLS keeps the end of a response after it was passed on.
-    pub blocked: AtomicBool,
+    pub write_blocked: AtomicBool,
 }
 
 /// What one beat sees of a [`ConnectionCounters`].
@@ -65,21 +65,21 @@ pub struct ConnectionSample {
     /// See [`ConnectionCounters::body_bytes`].
     pub body_bytes: u64,
     /// Whether response bytes wait for the client.
-    pub owed: bool,
+    pub has_unsent: bool,
     /// See [`ConnectionCounters::shipped_bytes`].
     pub shipped_bytes: u64,
 }
 
 impl ConnectionCounters {
     /// Notes how a write to the socket ended.
-    pub fn note_write(&self, written: &Poll<io::Result<usize>>) {
-        if self.blocked.load(Relaxed) != written.is_pending() {
-            self.blocked.store(written.is_pending(), Relaxed);
+    pub fn record_write(&self, written: &Poll<io::Result<usize>>) {
+        if self.write_blocked.load(Relaxed) != written.is_pending() {
+            self.write_blocked.store(written.is_pending(), Relaxed);
         }
         // While a body is passed on, its own bytes are counted.
         if let Poll::Ready(Ok(count)) = written
             && self.in_flight.load(Relaxed) == 0
-            && self.owed_bytes.load(Relaxed) == 0
+            && self.unsent_bytes.load(Relaxed) == 0
         {
             self.shipped_bytes.fetch_add(*count as u64, Relaxed);
         }
@@ -88,9 +88,9 @@ impl ConnectionCounters {
     /// What the counters say now.
     pub fn sample(&self) -> ConnectionSample {
         let socket_bytes = self.socket_bytes.load(Relaxed);
-        let owed = self.owed_bytes.load(Relaxed) > 0
-            || self.offers.load(Relaxed) > 0
-            || self.blocked.load(Relaxed);
+        let owed = self.unsent_bytes.load(Relaxed) > 0
+            || self.bodies_awaiting_transport.load(Relaxed) > 0
+            || self.write_blocked.load(Relaxed);
         ConnectionSample {
             h2: self.h2.load(Relaxed),
             requests: self.requests.load(Relaxed),
@@ -99,7 +99,7 @@ impl ConnectionCounters {
             head_begun: socket_bytes != self.idle_mark.load(Relaxed),
             body_awaited: self.body_waits.load(Relaxed) > 0,
             body_bytes: self.body_bytes.load(Relaxed),
-            owed,
+            has_unsent: owed,
             shipped_bytes: self.shipped_bytes.load(Relaxed),
         }
     }
@@ -108,7 +108,7 @@ impl ConnectionCounters {
 /// One request in progress, from its head to the end of its response body.
 #[derive(Debug)]
 pub struct InFlightRequest {
-    pulse: Arc<ConnectionCounters>,
+    counters: Arc<ConnectionCounters>,
 }
 
 impl InFlightRequest {
@@ -117,19 +117,19 @@ impl InFlightRequest {
         pulse.h2.store(h2, Relaxed);
         pulse.requests.fetch_add(1, Relaxed);
         pulse.in_flight.fetch_add(1, Relaxed);
-        Self { pulse: Arc::clone(pulse) }
+        Self { counters: Arc::clone(pulse) }
     }
 
     /// The connection's counters.
-    pub fn pulse(&self) -> &Arc<ConnectionCounters> {
-        &self.pulse
+    pub fn counters(&self) -> &Arc<ConnectionCounters> {
+        &self.counters
     }
 }
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        if self.pulse.in_flight.fetch_sub(1, Relaxed) == 1 {
-            self.pulse.idle_mark.store(self.pulse.socket_bytes.load(Relaxed), Relaxed);
+        if self.counters.in_flight.fetch_sub(1, Relaxed) == 1 {
+            self.counters.idle_mark.store(self.counters.socket_bytes.load(Relaxed), Relaxed);
         }
     }
 }

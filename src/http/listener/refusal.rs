@@ -19,7 +19,7 @@ const LINGER_BYTES_MAX: u64 = 64 * 1024;
 const REFUSALS_PER_LOG: u64 = 1000;
 
 /// The whole answer; the body is the service's error document.
-const ANSWER: &str = concat!(
+const RESPONSE_TOO_MANY: &str = concat!(
     "HTTP/1.1 503 Service Unavailable\r\n",
     "Content-Type: application/json\r\n",
     "Content-Length: 47\r\n",
@@ -31,7 +31,7 @@ const ANSWER: &str = concat!(
 );
 
 /// The same for a client whose address has as many connections as it may.
-const ANSWER_TO_ADDRESS: &str = concat!(
+const RESPONSE_TOO_MANY_FROM_ADDRESS: &str = concat!(
     "HTTP/1.1 503 Service Unavailable\r\n",
     "Content-Type: application/json\r\n",
     "Content-Length: 65\r\n",
@@ -43,7 +43,7 @@ const ANSWER_TO_ADDRESS: &str = concat!(
 );
 
 /// What somebody is told who speaks HTTP where TLS is spoken.
-pub const NEEDS_TLS: &str = concat!(
+pub const RESPONSE_NEEDS_TLS: &str = concat!(
     "HTTP/1.1 400 Bad Request\r\n",
     "Content-Type: application/json\r\n",
     "Content-Length: 69\r\n",
@@ -56,7 +56,7 @@ pub const NEEDS_TLS: &str = concat!(
 /// The refusals of one listener.
 #[derive(Debug, Default)]
 pub struct ConnectionRefusals {
-    speaking: JoinSet<()>,
+    sending: JoinSet<()>,
     count: u64,
     address_count: u64,
 }
@@ -65,29 +65,29 @@ impl ConnectionRefusals {
     /// Answers 503 and closes, without holding up the accept loop. Over TLS (`is_tls`) it closes
     /// without a word, for which a handshake would be needed.
     pub fn refuse(&mut self, stream: TcpStream, client: (SocketAddr, ConnectionLimit), is_tls: bool) {
-        let answer = self.note(client);
-        while self.speaking.try_join_next().is_some() {}
-        if !is_tls && self.speaking.len() < REFUSALS_MAX {
-            self.speaking.spawn(async move {
-                let _late = timeout(LINGER, speak(stream, answer)).await;
+        let answer = self.record(client);
+        while self.sending.try_join_next().is_some() {}
+        if !is_tls && self.sending.len() < REFUSALS_MAX {
+            self.sending.spawn(async move {
+                let _late = timeout(LINGER, send_refusal(stream, answer)).await;
             });
         }
     }
 
     /// Counts and logs a refusal; the answer to it.
-    fn note(&mut self, client: (SocketAddr, ConnectionLimit)) -> &'static str {
+    fn record(&mut self, client: (SocketAddr, ConnectionLimit)) -> &'static str {
         let (peer, full) = client;
         match full {
-            ConnectionLimit::All => {
+            ConnectionLimit::Total => {
                 metrics::counter!("wirephoto_connections_refused_total").increment(1);
                 if self.count.is_multiple_of(REFUSALS_PER_LOG) {
                     let refused = self.count + 1;
                     tracing::warn!(%peer, refused, "too many connections, refusing");
                 }
                 self.count += 1;
-                ANSWER
+                RESPONSE_TOO_MANY
             }
-            ConnectionLimit::Address => {
+            ConnectionLimit::PerAddress => {
                 metrics::counter!("wirephoto_connections_refused_per_address_total").increment(1);
                 if self.address_count.is_multiple_of(REFUSALS_PER_LOG) {
                     tracing::warn!(
@@ -98,7 +98,7 @@ impl ConnectionRefusals {
                     );
                 }
                 self.address_count += 1;
-                ANSWER_TO_ADDRESS
+                RESPONSE_TOO_MANY_FROM_ADDRESS
             }
         }
     }
@@ -106,7 +106,7 @@ impl ConnectionRefusals {
 
 /// Sends the answer and waits for the client to close: closing first, with its request unread,
 /// would reset the connection and take the answer away.
-pub async fn speak(mut stream: TcpStream, answer: &str) {
+pub async fn send_refusal(mut stream: TcpStream, answer: &str) {
     let sent = stream.write_all(answer.as_bytes()).await;
     if sent.is_ok() && stream.shutdown().await.is_ok() {
         let mut rest = stream.take(LINGER_BYTES_MAX);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_lengths_of_the_answers_are_right() {
-        for answer in [ANSWER, ANSWER_TO_ADDRESS, NEEDS_TLS] {
+        for answer in [RESPONSE_TOO_MANY, RESPONSE_TOO_MANY_FROM_ADDRESS, RESPONSE_NEEDS_TLS] {
             let (head, body) = answer.split_once("\r\n\r\n").expect("head and body");
             let length = format!("Content-Length: {}\r\n", body.len());
             assert!(head.contains(&length), "{length}");

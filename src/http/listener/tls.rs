@@ -42,8 +42,8 @@ impl Certificate {
     /// Fails with the setting's name when a file cannot be read or holds something else, when the
     /// key is another certificate's, and when a certificate is not valid at `now`.
     pub fn read(chain: &Path, key: &Path, now: Timestamp) -> Result<Self> {
-        let in_chain = |cause: String| unfit(CERTIFICATE, chain, &cause);
-        let in_key = |cause: String| unfit(KEY, key, &cause);
+        let in_chain = |cause: String| certificate_error(CERTIFICATE, chain, &cause);
+        let in_key = |cause: String| certificate_error(KEY, key, &cause);
         let text = read(chain).map_err(|cause| in_chain(cause.to_string()))?;
         let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(|cause| in_chain(cause.to_string()))?;
@@ -90,7 +90,7 @@ impl Certificate {
     }
 }
 
-fn unfit(setting: &str, path: &Path, cause: &str) -> Error {
+fn certificate_error(setting: &str, path: &Path, cause: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("{setting}: {}: {cause}", path.display()))
 }
 

@@ -35,13 +35,13 @@ const SECTIONS: [&str; 12] = [
 /// The files are compiled in, so an error in them is a mistake of ours and panics. Every test that
 /// starts a server sees it.
 pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
-    let shared = read(SHARED);
-    let mut document = resolve(&read(DOCUMENT), &shared, bases);
+    let shared = parse_yaml(SHARED);
+    let mut document = resolve(&parse_yaml(DOCUMENT), &shared, bases);
     let (mut tags, mut paths) = (Vec::new(), Map::new());
     let mut schemas: Map<String, Value> =
         copied(&document["components"]["schemas"]).chain(news_item::schemas()).collect();
     for file in SECTIONS {
-        let section = resolve(&read(file), &shared, bases);
+        let section = resolve(&parse_yaml(file), &shared, bases);
         tags.push(json!({ "name": section["name"], "description": section["description"] }));
         for (path, item) in members(&section["paths"]) {
             let item = members(item).map(|(method, operation)| {
@@ -101,7 +101,7 @@ fn resolve(value: &Value, shared: &Value, bases: BaseUrls<'_>) -> Value {
 }
 
 /// Reads a file of ours.
-fn read(file: &str) -> Value {
+fn parse_yaml(file: &str) -> Value {
     let read = YamlLoader::load_from_str(file);
     let read = read.unwrap_or_else(|error| panic!("a file of assets/openapi: {error}"));
     read.into_iter().next().map_or(Value::Null, to_json)

@@ -54,7 +54,7 @@ use model::ContentHash;
 pub(super) use trial::{SampleBody, TrialOperation};
 
 /// Where the page is.
-const PAGE: &str = "/docs";
+const PAGE_PATH: &str = "/docs";
 
 /// The bases of our addresses.
 #[derive(Clone, Copy, Debug)]
@@ -110,9 +110,9 @@ impl ApiDescription {
         let frame = |language| {
             let context = context! {
                 site_name => site_name,
-                path => PAGE,
-                here => PAGE,
-                login_url => pages::login_url(PAGE),
+                path => PAGE_PATH,
+                here => PAGE_PATH,
+                login_url => pages::login_url(PAGE_PATH),
                 body => PageValue::from_safe_string(body.clone()),
             };
             Ok::<_, Error>((
@@ -123,7 +123,7 @@ impl ApiDescription {
         let [one, other] = PageLanguage::ALL;
         Ok(Self {
             pages: [frame(one)?, frame(other)?],
-            trials: trial::all(&document),
+            trials: trial::trial_operations(&document),
             document: TaggedText::new(document.to_string())?,
             body,
         })
@@ -138,7 +138,7 @@ impl ApiDescription {
     ) -> Response {
         let found = self.pages.iter().find(|(own, _)| *own == language);
         let (_, kept) = found.unwrap_or(&self.pages[0]);
-        send(kept, "text/html; charset=utf-8", method, headers)
+        conditional_response(kept, "text/html; charset=utf-8", method, headers)
     }
 
     /// What the page says below its head; it is a template's, so everything in it is escaped.
@@ -152,10 +152,10 @@ impl ApiDescription {
     }
 
     /// The operation that a call of `target` with `method` is one of.
-    pub(super) fn operation_of(&self, method: &str, target: &str) -> Option<&TrialOperation> {
+    pub(super) fn find_operation(&self, method: &str, target: &str) -> Option<&TrialOperation> {
         let path = target.split('?').next().unwrap_or_default();
         let own = self.trials.iter().filter(|trial| trial.method == method);
-        let fitting = own.filter_map(|trial| Some((trial.fits(path)?, trial)));
+        let fitting = own.filter_map(|trial| Some((trial.match_score(path)?, trial)));
         fitting.max_by_key(|(letters, _)| *letters).map(|(_, trial)| trial)
     }
 }
@@ -168,7 +168,7 @@ pub(super) fn routes() -> Router<AppState> {
 /// `GET /openapi.json`. No credentials count here, so scripts of any site may read it.
 async fn serve_document(State(app): State<AppState>, method: Method, headers: HeaderMap) -> Response {
     let kept = &app.shared.description.document;
-    let mut response = send(kept, "application/json", &method, &headers);
+    let mut response = conditional_response(kept, "application/json", &method, &headers);
     let headers = response.headers_mut();
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CACHE_CONTROL, "public, max-age=300");
@@ -177,7 +177,7 @@ async fn serve_document(State(app): State<AppState>, method: Method, headers: He
     response
 }
 
-fn send(kept: &TaggedText, kind: &'static str, method: &Method, headers: &HeaderMap) -> Response {
+fn conditional_response(kept: &TaggedText, kind: &'static str, method: &Method, headers: &HeaderMap) -> Response {
     let validators = Validators { etag: kept.etag.clone(), last_modified: None };
     let mut response = match evaluate(method, headers, &validators) {
         PreconditionOutcome::Proceed => {

@@ -99,14 +99,14 @@ struct SchemaDescription {
 /// What the template of the page shows of `document`.
 pub(super) fn context(document: &Value) -> PageValue {
     let about = text(&document["info"]["description"]);
-    let about: Vec<Vec<TextPiece>> = about.split("\n\n").map(pieces).collect();
+    let about: Vec<Vec<TextPiece>> = about.split("\n\n").map(text_pieces).collect();
     let sections: Vec<DocsSection> =
         elements(&document["tags"]).map(|tag| section(document, tag)).collect();
     let schemas: Vec<SchemaDescription> = members(&document["components"]["schemas"])
         .map(|(name, schema)| SchemaDescription {
             name: name.clone(),
             kind: kind(schema),
-            text: pieces(text(&schema["description"])),
+            text: text_pieces(text(&schema["description"])),
             rows: rows(schema, "", 0),
         })
         .collect();
@@ -141,7 +141,7 @@ pub(super) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, 
 }
 
 /// Text with code between backticks.
-pub(super) fn pieces(text: &str) -> Vec<TextPiece> {
+pub(super) fn text_pieces(text: &str) -> Vec<TextPiece> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
     parts
         .map(|(at, part)| if at % 2 == 0 { TextPiece::plain(part) } else { TextPiece::code(part) })
@@ -153,7 +153,7 @@ fn section(document: &Value, tag: &Value) -> DocsSection {
     let own = operations(document).filter(|(_, _, found)| found["tags"][0] == *name);
     DocsSection {
         anchor: name.to_ascii_lowercase().replace(' ', "-"),
-        text: pieces(text(&tag["description"])),
+        text: text_pieces(text(&tag["description"])),
         operations: own.map(|(path, method, found)| operation(path, method, found)).collect(),
         name,
     }
@@ -177,11 +177,11 @@ fn operation(path: &str, method: &str, found: &Value) -> OperationDescription {
         path: path.split_inclusive('/').map(str::to_owned).collect(),
         server: found["servers"][0]["url"].as_str().map(str::to_owned),
         summary: text(&found["summary"]).to_owned(),
-        text: pieces(text(&found["description"])),
+        text: text_pieces(text(&found["description"])),
         deprecated: found["deprecated"] == true,
         access: access(&found["security"]),
         parameters: elements(&found["parameters"]).map(parameter).collect(),
-        body_text: pieces(text(&found["requestBody"]["description"])),
+        body_text: text_pieces(text(&found["requestBody"]["description"])),
         bodies: bodies(&found["requestBody"]["content"]),
         answers: answers.into_iter().map(|(status, one)| answer(status, one)).collect(),
         refusals: refusals.into_iter().map(|(status, _)| status.clone()).collect(),
@@ -191,7 +191,7 @@ fn operation(path: &str, method: &str, found: &Value) -> OperationDescription {
 fn answer(status: &str, answer: &Value) -> ResponseDescription {
     ResponseDescription {
         status: status.to_owned(),
-        text: pieces(text(&answer["description"])),
+        text: text_pieces(text(&answer["description"])),
         bodies: bodies(&answer["content"]),
         headers: members(&answer["headers"]).map(|(name, _)| name.clone()).collect(),
     }
@@ -253,7 +253,7 @@ pub(super) fn access(security: &Value) -> Vec<TextPiece> {
         let noun = if scopes.len() == 1 { "scope" } else { "scopes" };
         line = format!("{line}, with the {noun} {}", scopes.join(" and "));
     }
-    pieces(&line)
+    text_pieces(&line)
 }
 
 /// What a schema is, in few words.
@@ -271,7 +271,7 @@ fn kind(schema: &Value) -> Vec<TextPiece> {
         return parts;
     }
     if schema.get("const").is_some() {
-        return vec![TextPiece::plain("always "), TextPiece::code(printed(&schema["const"]))];
+        return vec![TextPiece::plain("always "), TextPiece::code(plain_text(&schema["const"]))];
     }
     let name = match schema["format"].as_str() {
         Some(format) if format != "int64" => format!("{} ({format})", names.join(" or ")),
@@ -280,7 +280,7 @@ fn kind(schema: &Value) -> Vec<TextPiece> {
     vec![TextPiece::plain(name)]
 }
 
-pub(super) fn printed(value: &Value) -> String {
+pub(super) fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -290,7 +290,7 @@ fn bounds(schema: &Value) -> Vec<TextPiece> {
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     for (index, word) in elements(&inner["enum"]).enumerate() {
         parts.push(TextPiece::plain(if index == 0 { "One of " } else { ", " }));
-        parts.push(TextPiece::code(printed(word)));
+        parts.push(TextPiece::code(plain_text(word)));
     }
     let number = |name: &str| inner[name].as_u64();
     let range =
@@ -309,8 +309,8 @@ fn bounds(schema: &Value) -> Vec<TextPiece> {
     range.into_iter().chain(length).for_each(|text| end(TextPiece::plain(text)));
     if let Some(default) = schema.get("default") {
         let default = match default.as_array() {
-            Some(elements) => elements.iter().map(printed).collect::<Vec<_>>().join(","),
-            None => printed(default),
+            Some(elements) => elements.iter().map(plain_text).collect::<Vec<_>>().join(","),
+            None => plain_text(default),
         };
         end(TextPiece::plain("default "));
         parts.push(TextPiece::code(default));
@@ -325,7 +325,7 @@ fn row(name: &str, schema: &Value, required: bool, description: &str) -> Propert
         place: String::new(),
         required,
         kind: kind(schema),
-        text: pieces(description),
+        text: text_pieces(description),
         bounds: bounds(schema),
     }
 }
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn code_stands_between_backticks() {
-        let found = pieces("send `a` or `b`");
+        let found = text_pieces("send `a` or `b`");
         let codes: Vec<&str> =
             found.iter().filter(|piece| piece.code).map(|piece| piece.text.as_str()).collect();
         assert_eq!(codes, ["a", "b"]);

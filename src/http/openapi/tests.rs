@@ -498,7 +498,7 @@ fn scopes_facets_and_prompts_are_those_of_the_types() {
     }
     let facets = "/components/schemas/SearchResult/properties/facets/properties";
     assert_eq!(names(facets), Facet::ALL.map(Facet::as_str));
-    let of_key: Vec<_> = ScopeSet::of_key().iter().map(Scope::as_str).collect();
+    let of_key: Vec<_> = ScopeSet::for_api_key().iter().map(Scope::as_str).collect();
     let key = &document["paths"]["/user/v1/key"]["post"]["security"];
     assert_eq!(key[0]["oauth2"], json!(of_key));
     let parameters = &document["paths"]["/o/oauth2/auth"]["get"]["parameters"];

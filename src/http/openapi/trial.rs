@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::page::{TextPiece, access, elements, members, operations, pieces, printed, text};
+use super::page::{TextPiece, access, elements, members, operations, text_pieces, plain_text, text};
 
 /// What stands in code in the place of an API key, in the header.
 const API_KEY: &str = "ApiKey YOUR_KEY";
@@ -79,7 +79,7 @@ pub(in crate::http) struct SampleBody {
 }
 
 /// Every operation of `document`.
-pub(super) fn all(document: &Value) -> Vec<TrialOperation> {
+pub(super) fn trial_operations(document: &Value) -> Vec<TrialOperation> {
     operations(document)
         .map(|(path, method, operation)| trial(document, path, method, operation))
         .collect()
@@ -99,7 +99,7 @@ fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOper
         path: path.to_owned(),
         base: own.unwrap_or(text(&document["servers"][0]["url"])).to_owned(),
         summary: text(&found["summary"]).to_owned(),
-        text: pieces(text(&found["description"])),
+        text: text_pieces(text(&found["description"])),
         access: access(&found["security"]),
         fields,
         body: sample(document, &found["requestBody"]["content"]),
@@ -111,12 +111,12 @@ fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOper
         takes_ak,
         is_open,
         gives_bytes: gives_bytes(&found["responses"]),
-        unsent: unsent(path, found, takes_ak),
+        unsent: unsent_reason(path, found, takes_ak),
     }
 }
 
 /// Why a page does not send an operation.
-fn unsent(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
+fn unsent_reason(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
     let tag = text(&found["tags"][0]);
     if tag == OPERATOR {
         return Some("It is for the operator's tools, so it is not sent from here.");
@@ -139,21 +139,21 @@ fn field(parameter: &Value) -> Option<OperationField> {
         return None;
     }
     let is_list = schema["type"] == "array";
-    let words: Vec<String> = elements(&schema["enum"]).map(printed).collect();
+    let words: Vec<String> = elements(&schema["enum"]).map(plain_text).collect();
     let required = parameter["required"] == true;
     let default = schema.get("default").map(|default| match default.as_array() {
-        Some(parts) => parts.iter().map(printed).collect::<Vec<_>>().join(","),
-        None => printed(default),
+        Some(parts) => parts.iter().map(plain_text).collect::<Vec<_>>().join(","),
+        None => plain_text(default),
     });
     let default = default.filter(|text| !text.is_empty());
     let open = words.iter().find(|word| OPEN.contains(&word.as_str()));
     let first = open.or(words.first());
-    let looks = if is_list { looks(&schema["items"], "a,b") } else { looks(schema, "") };
+    let looks = if is_list { example_text(&schema["items"], "a,b") } else { example_text(schema, "") };
     Some(OperationField {
         name: text(&parameter["name"]).to_owned(),
         place: place.to_owned(),
         required,
-        text: pieces(text(&parameter["description"])),
+        text: text_pieces(text(&parameter["description"])),
         placeholder: default.clone().unwrap_or(looks),
         default,
         value: first.filter(|_| required).cloned().unwrap_or_default(),
@@ -162,7 +162,7 @@ fn field(parameter: &Value) -> Option<OperationField> {
 }
 
 /// What a value looks like, where its schema tells; else `other`.
-fn looks(schema: &Value, other: &str) -> String {
+fn example_text(schema: &Value, other: &str) -> String {
     match (schema["examples"][0].as_str(), text(&schema["format"])) {
         (Some(example), _) => example.to_owned(),
         (None, "date" | "uuid" | "email" | "uri") => formatted(text(&schema["format"])).to_owned(),
@@ -192,7 +192,7 @@ fn sample(document: &Value, content: &Value) -> Option<SampleBody> {
     let text = match kind.as_str() {
         "application/json" => format!("{value:#}"),
         _ => {
-            let pairs = members(&value).map(|(name, value)| (name.as_str(), printed(value)));
+            let pairs = members(&value).map(|(name, value)| (name.as_str(), plain_text(value)));
             form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
         }
     };
@@ -241,20 +241,20 @@ fn gives_bytes(responses: &Value) -> bool {
 
 impl TrialOperation {
     /// How much of `path` its address says to the letter, if the path is one of its.
-    pub(super) fn fits(&self, path: &str) -> Option<usize> {
+    pub(super) fn match_score(&self, path: &str) -> Option<usize> {
         let (parts, own) = (path.split('/'), self.path.split('/'));
         if parts.clone().count() != own.clone().count() {
             return None;
         }
         let mut letters = 0;
         for (part, own) in parts.zip(own) {
-            letters += self.part_fits(part, own)?;
+            letters += self.segment_score(part, own)?;
         }
         Some(letters)
     }
 
     /// The same of a part between slashes. Names are taken off from the right.
-    fn part_fits(&self, mut part: &str, own: &str) -> Option<usize> {
+    fn segment_score(&self, mut part: &str, own: &str) -> Option<usize> {
         let mut pieces = own.split('{');
         let head = pieces.next().unwrap_or_default();
         let mut letters = head.len();
@@ -270,7 +270,7 @@ impl TrialOperation {
             let before = at.checked_sub(1).map_or("", |at| names[at].1);
             let start = if at == 0 { 0 } else { part.rfind(before)? + before.len() };
             let (rest, value) = part.split_at(start);
-            if value.is_empty() || !self.takes(name, value) {
+            if value.is_empty() || !self.accepts_value(name, value) {
                 return None;
             }
             part = rest;
@@ -279,7 +279,7 @@ impl TrialOperation {
     }
 
     /// Whether the parameter `name` may be `value`.
-    fn takes(&self, name: &str, value: &str) -> bool {
+    fn accepts_value(&self, name: &str, value: &str) -> bool {
         let field = self.fields.iter().find(|field| field.place == "path" && field.name == name);
         let words = field.map(|field| field.words.as_slice()).unwrap_or_default();
         words.is_empty() || words.iter().any(|word| word.eq_ignore_ascii_case(value))
@@ -295,10 +295,10 @@ mod tests {
 
     #[test]
     fn a_call_is_known_by_its_operation() {
-        let trials = all(&whole());
+        let trials = trial_operations(&whole());
         let check = |path: &str, expected: Option<&str>| {
             let of_get = trials.iter().filter(|trial| trial.method == "GET");
-            let fitting = of_get.filter_map(|trial| Some((trial.fits(path)?, &trial.id)));
+            let fitting = of_get.filter_map(|trial| Some((trial.match_score(path)?, &trial.id)));
             let best = fitting.max_by_key(|(letters, _)| *letters);
             assert_eq!(best.map(|(_, id)| id.as_str()), expected, "{path}");
         };
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn only_what_a_visitor_may_call_is_sent() {
-        let trials = all(&whole());
+        let trials = trial_operations(&whole());
         let trial = |id: &str| trials.iter().find(|trial| trial.id == id).unwrap();
         for id in ["search", "getUser", "removeNotification", "getKeys", "getHires"] {
             assert_eq!(trial(id).unsent, None, "{id}");
@@ -356,7 +356,7 @@ mod tests {
     fn every_body_that_is_taken_begins_as_one_that_its_schema_allows() {
         let document = whole();
         let mut count = 0;
-        for trial in all(&document) {
+        for trial in trial_operations(&document) {
             let Some(body) = &trial.body else { continue };
             let method = trial.method.to_ascii_lowercase();
             let content = &document["paths"][&trial.path][&method]["requestBody"]["content"];

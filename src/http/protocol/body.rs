@@ -6,7 +6,7 @@ use crate::media::Media;
 use crate::media::BodyPart;
 
 /// A body of `parts`, in order.
-pub(crate) fn body(media: &Media, parts: Vec<BodyPart>) -> Body {
+pub(crate) fn parts_body(media: &Media, parts: Vec<BodyPart>) -> Body {
     if let [BodyPart::Memory(bytes)] = parts.as_slice() {
         return Body::from(bytes.clone());
     }

@@ -81,14 +81,14 @@ pub fn evaluate(method: &Method, headers: &HeaderMap, validators: &Validators) -
         (Some(date), Some(modified)) => Some(modified <= date),
         (None, _) | (_, None) => None,
     };
-    match tags_match(headers, header::IF_MATCH, |tag| tag.is_strongly(etag)) {
+    match tags_match(headers, header::IF_MATCH, |tag| tag.matches_strongly(etag)) {
         TagMatch::Differs => return PreconditionOutcome::Failed,
         TagMatch::Absent if unmodified_since(header::IF_UNMODIFIED_SINCE) == Some(false) => {
             return PreconditionOutcome::Failed;
         }
         TagMatch::Absent | TagMatch::Matches => {}
     }
-    match tags_match(headers, header::IF_NONE_MATCH, |tag| tag.is_weakly(etag)) {
+    match tags_match(headers, header::IF_NONE_MATCH, |tag| tag.matches_weakly(etag)) {
         TagMatch::Matches if reads => PreconditionOutcome::NotModified,
         TagMatch::Matches => PreconditionOutcome::Failed,
         TagMatch::Absent if reads && unmodified_since(header::IF_MODIFIED_SINCE) == Some(true) => {
@@ -107,7 +107,7 @@ pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
         return !headers.contains_key(header::IF_RANGE);
     };
     match take_tag(value.as_bytes()) {
-        Some((tag, rest)) => rest.trim_ascii().is_empty() && tag.is_strongly(&validators.etag),
+        Some((tag, rest)) => rest.trim_ascii().is_empty() && tag.matches_strongly(&validators.etag),
         None => {
             let date = date(headers, header::IF_RANGE);
             date.is_some() && date == validators.last_modified
@@ -142,12 +142,12 @@ fn date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
 
 impl EntityTagRef<'_> {
     /// RFC 9110 §8.8.3.2, strong comparison; our own tags are all strong.
-    fn is_strongly(&self, etag: &ETag) -> bool {
-        !self.weak && self.is_weakly(etag)
+    fn matches_strongly(&self, etag: &ETag) -> bool {
+        !self.weak && self.matches_weakly(etag)
     }
 
     /// RFC 9110 §8.8.3.2, weak comparison.
-    fn is_weakly(&self, etag: &ETag) -> bool {
+    fn matches_weakly(&self, etag: &ETag) -> bool {
         self.opaque == etag.0.as_bytes()
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn is_api(path: &str) -> bool {
 }
 
 /// Answers preflights and lets scripts read every answer of an API, errors too.
-pub(crate) async fn allow(request: Request, next: Next) -> Response {
+pub(crate) async fn allow_cross_origin(request: Request, next: Next) -> Response {
     if !is_api(request.uri().path()) {
         return next.run(request).await;
     }

@@ -11,7 +11,7 @@ const DEPRECATED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("deprecation"), HeaderValue::from_static("@1767225600"));
 
 /// The answer with the word that its address is deprecated, and the address that took its place.
-pub(crate) fn mark(mut response: Response, successor: &str) -> Response {
+pub(crate) fn mark_deprecated(mut response: Response, successor: &str) -> Response {
     let headers = response.headers_mut();
     let (name, value) = DEPRECATED;
     headers.insert(name, value);

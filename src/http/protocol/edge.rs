@@ -51,7 +51,7 @@ pub(crate) struct RenderSummary {
     /// Kind of rendition.
     pub(crate) operation: Option<&'static str>,
     /// How a rendition was made, where that happened for this request.
-    pub(crate) way: Option<&'static str>,
+    pub(crate) render_path: Option<&'static str>,
     /// Milliseconds spent waiting for the bytes.
     pub(crate) render_ms: Option<f64>,
     /// Where the time of a render went, where that happened for this request.
@@ -60,12 +60,12 @@ pub(crate) struct RenderSummary {
 
 impl RenderSummary {
     /// What a trace tells of it.
-    fn named(&self) -> Vec<(&'static str, &'static str)> {
+    fn trace_attributes(&self) -> Vec<(&'static str, &'static str)> {
         let (operation, cache) = (self.operation, self.cache);
         let named = [
             ("wirephoto.operation", operation),
             ("wirephoto.cache", cache),
-            ("wirephoto.way", self.way),
+            ("wirephoto.way", self.render_path),
         ];
         named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
@@ -77,15 +77,15 @@ impl RenderSummary {
 
 /// The trace that a request belongs to, as a proxy says that is trusted: anybody else could make us
 /// trace whatever he likes.
-fn caller<'a>(app: &AppState, request: &'a Request) -> Option<&'a str> {
+fn trace_parent<'a>(app: &AppState, request: &'a Request) -> Option<&'a str> {
     let peer = request.extensions().get::<ClientAddr>()?.0.ip();
     let said = request.headers().get(TRACEPARENT)?;
-    let trusted = app.shared.edge.tuned.get().trusted_proxies.contain(peer);
+    let trusted = app.shared.edge.live_settings.get().trusted_proxies.contain(peer);
     said.to_str().ok().filter(|_| trusted)
 }
 
 /// Runs a request and says how it went.
-pub(crate) async fn watch(app: &AppState, request: Request, next: Next) -> Response {
+pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Response {
     let watch = Stopwatch::start();
     let id = request_id(request.headers());
     let method = request.method().clone();
@@ -94,20 +94,20 @@ pub(crate) async fn watch(app: &AppState, request: Request, next: Next) -> Respo
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     // The token of a device lets push to it: it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
-    let client = client(&request, &app.shared.edge.tuned.get().trusted_proxies);
+    let client = client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     let trace =
-        app.shared.edge.traces.as_ref().and_then(|traces| traces.begin(caller(app, &request)));
-    let work = answer(request, next);
+        app.shared.edge.traces.as_ref().and_then(|traces| traces.begin(trace_parent(app, &request)));
+    let work = run_handler(request, next);
     let (mut response, user) = audit::scope(app.shared.access.audit.clone(), client, work).await;
     let place = security::RouteClass::of(route);
-    security::protect(response.headers_mut(), place, app.shared.edge.strict_transport);
+    security::add_security_headers(response.headers_mut(), place, app.shared.edge.strict_transport);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     let work = response.extensions_mut().remove::<RenderSummary>().unwrap_or_default();
     let status = response.status().as_u16();
     let bytes = response.body().size_hint().exact().unwrap_or_else(|| content_length(&response));
-    count(route, status, bytes, &watch);
+    record_metrics(route, status, bytes, &watch);
     if !is_routine(route, status) {
         tracing::info!(
             request_id = %id,
@@ -120,7 +120,7 @@ pub(crate) async fn watch(app: &AppState, request: Request, next: Next) -> Respo
             bytes,
             operation = work.operation,
             cache = work.cache,
-            way = work.way,
+            way = work.render_path,
             render_ms = work.render_ms,
             ms = watch.elapsed_ms(),
             trace_id = trace.as_ref().map(RequestTrace::id),
@@ -134,10 +134,10 @@ pub(crate) async fn watch(app: &AppState, request: Request, next: Next) -> Respo
             path: &path,
             status,
             request_id: &id,
-            work: &work.named(),
+            work: &work.trace_attributes(),
             stages: &work.stages(),
             end: clock::now(),
-            took: watch.elapsed(),
+            duration: watch.elapsed(),
         };
         traces.end(trace, &done);
     }
@@ -156,7 +156,7 @@ fn is_routine(route: &str, status: u16) -> bool {
 }
 
 /// The answer of the handler, also where the request names no host or the handler panics.
-async fn answer(request: Request, next: Next) -> Response {
+async fn run_handler(request: Request, next: Next) -> Response {
     if let Err(refusal) = host::check(&request) {
         return respond::error(&refusal);
     }
@@ -194,7 +194,7 @@ impl RouteMeters {
     }
 }
 
-fn count(route: &str, status: u16, bytes: u64, watch: &Stopwatch) {
+fn record_metrics(route: &str, status: u16, bytes: u64, watch: &Stopwatch) {
     let meters = RouteMeters::of(route);
     let class = usize::from(status / 100).clamp(1, 5) - 1;
     meters.classes[class].increment(1);
@@ -234,7 +234,7 @@ fn new_id() -> Uuid {
 ///
 /// Each proxy appends the address it was called from, so the list is read from its end, past the
 /// proxies that are trusted.
-pub(crate) fn client(request: &Request, trusted: &NetworkList) -> Option<IpAddr> {
+pub(crate) fn client_address(request: &Request, trusted: &NetworkList) -> Option<IpAddr> {
     // A listener for both families calls an IPv4 peer `::ffff:192.0.2.1`.
     let peer = request.extensions().get::<ClientAddr>()?.0.ip().to_canonical();
     if !trusted.contain(peer) {
@@ -242,12 +242,12 @@ pub(crate) fn client(request: &Request, trusted: &NetworkList) -> Option<IpAddr>
     }
     let lines = request.headers().get_all("x-forwarded-for").iter();
     let text = lines.filter_map(|line| line.to_str().ok()).collect::<Vec<_>>().join(",");
-    let mut hops = text.rsplit(',').map_while(hop);
+    let mut hops = text.rsplit(',').map_while(parse_hop);
     hops.find(|hop| !trusted.contain(*hop)).or(Some(peer))
 }
 
 /// The address of one entry of `X-Forwarded-For`; some proxies write the port behind it.
-fn hop(text: &str) -> Option<IpAddr> {
+fn parse_hop(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let plain = text.parse::<IpAddr>().or_else(|_| text.parse::<SocketAddr>().map(|it| it.ip()));
     plain.ok().map(|address| address.to_canonical())
@@ -264,7 +264,7 @@ mod tests {
         let peer: SocketAddr = peer.parse().unwrap();
         let mut request = Request::builder().header("x-forwarded-for", forwarded);
         request.extensions_mut().unwrap().insert(ClientAddr(peer));
-        let found = client(&request.body(Body::empty()).unwrap(), &trusted);
+        let found = client_address(&request.body(Body::empty()).unwrap(), &trusted);
         assert_eq!(found, Some(expected.parse().unwrap()), "{peer} {forwarded}");
     }
 

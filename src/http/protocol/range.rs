@@ -132,7 +132,7 @@ pub fn ranges(
 }
 
 /// The value of `Content-Range` in a 416 for a representation of `length` bytes.
-pub fn unsatisfied(length: u64) -> HeaderValue {
+pub fn unsatisfied_range(length: u64) -> HeaderValue {
     HeaderValue::from_str(&format!("bytes */{length}")).expect("digits are a field value")
 }
 
@@ -343,7 +343,7 @@ mod tests {
         for range in ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=99999999999999999999-"] {
             check(range, &RangeDecision::Unsatisfiable);
         }
-        assert_eq!(unsatisfied(100), "bytes */100");
+        assert_eq!(unsatisfied_range(100), "bytes */100");
     }
 
     #[test]

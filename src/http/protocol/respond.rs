@@ -41,12 +41,12 @@ pub(crate) fn shorten(text: &str) -> String {
 
 /// The response to a failed request with these headers: as [`error`], and a 401 says that the
 /// bearer token which came is not good.
-pub(crate) fn refused(failure: &Error, headers: &HeaderMap) -> Response {
-    refused_with(failure, credentials::has_bearer(headers))
+pub(crate) fn error_for(failure: &Error, headers: &HeaderMap) -> Response {
+    error_with_challenge(failure, credentials::has_bearer(headers))
 }
 
 /// The same where it is known already whether a bearer token came.
-pub(crate) fn refused_with(failure: &Error, has_bearer: bool) -> Response {
+pub(crate) fn error_with_challenge(failure: &Error, has_bearer: bool) -> Response {
     let mut response = error(failure);
     if failure.kind() == ErrorKind::Unauthenticated && has_bearer {
         let challenge = HeaderValue::from_static(
@@ -59,18 +59,18 @@ pub(crate) fn refused_with(failure: &Error, has_bearer: bool) -> Response {
 
 /// Counts a refusal because of load. A flood must not become one of log lines: that of the request
 /// has the status, and the metric the reason.
-pub(crate) fn note_shed(error: &Error) {
+pub(crate) fn record_shed(error: &Error) {
     let reason = error.details().first().map_or("other", |detail| detail.error_code.as_str());
     metrics::counter!(telemetry::SHED, "reason" => reason.to_owned()).increment(1);
     tracing::debug!(reason, "{}", error.message());
 }
 
 /// Writes the log line of a failure of ours; one that load is the reason of is counted.
-pub(crate) fn log(error: &Error) {
+pub(crate) fn log_failure(error: &Error) {
     let status = status(error.kind());
     let cause = || error.cause().unwrap_or_default();
     if error.kind() == ErrorKind::Overloaded {
-        note_shed(error);
+        record_shed(error);
     } else if status.is_server_error() {
         tracing::error!(status = status.as_u16(), "{}: {}", error.message(), cause());
     }
@@ -79,7 +79,7 @@ pub(crate) fn log(error: &Error) {
 /// The response to a failed request, with the log line of the failure.
 pub(crate) fn error(error: &Error) -> Response {
     let status = status(error.kind());
-    log(error);
+    log_failure(error);
     let errors: Vec<_> = error
         .details()
         .iter()
@@ -150,7 +150,7 @@ pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response {
 
 /// A response whose headers have room for those of a rendition, about twenty. A map that grows
 /// from nothing is moved three times on the way, for each response.
-pub(crate) fn with_room(body: Body) -> Response {
+pub(crate) fn with_header_capacity(body: Body) -> Response {
     const HEADERS: usize = 24;
     let mut response = Response::new(body);
     *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
@@ -159,7 +159,7 @@ pub(crate) fn with_room(body: Body) -> Response {
 
 /// A body of a type that browsers must not guess otherwise.
 pub(crate) fn typed(status: StatusCode, content_type: HeaderValue, body: Body) -> Response {
-    let mut response = with_room(body);
+    let mut response = with_header_capacity(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, content_type);

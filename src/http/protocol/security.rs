@@ -45,7 +45,7 @@ impl RouteClass {
 }
 
 /// Adds the headers of the table; `is_https`: the service is reached by `https`.
-pub(crate) fn protect(headers: &mut HeaderMap, place: RouteClass, is_https: bool) {
+pub(crate) fn add_security_headers(headers: &mut HeaderMap, place: RouteClass, is_https: bool) {
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, TRANSPORT);
     }
@@ -87,7 +87,7 @@ mod tests {
         if let Some(kind) = kind {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         }
-        protect(&mut headers, place, is_https);
+        add_security_headers(&mut headers, place, is_https);
         headers
     }
 

@@ -15,18 +15,18 @@ use crate::http::protocol::cors;
 use crate::http::site::login;
 
 /// Pages that mails link to.
-const MAILED: [&str; 3] = ["/unsubscribe/", "/mail/", "/o/password/"];
+const MAILED_PAGES: [&str; 3] = ["/unsubscribe/", "/mail/", "/o/password/"];
 
 /// The request with the address that is meant.
-pub(crate) fn trim(mut request: Request) -> Request {
-    if let Some(uri) = trimmed(request.uri()) {
+pub(crate) fn trim_request(mut request: Request) -> Request {
+    if let Some(uri) = without_slash(request.uri()) {
         *request.uri_mut() = uri;
     }
     request
 }
 
 /// The address without the slash at its end; nothing where there is none, or it is a page's.
-fn trimmed(uri: &Uri) -> Option<Uri> {
+fn without_slash(uri: &Uri) -> Option<Uri> {
     let path = uri.path().strip_suffix('/')?;
     if !is_for_programs(path) {
         return None;
@@ -57,9 +57,9 @@ fn with_query(path: &str, uri: &Uri) -> Option<PathAndQuery> {
 pub(crate) fn redirect(uri: &Uri) -> Option<Response> {
     let path = uri.path().strip_suffix('/')?;
     let location = with_query(path, uri)?;
-    let is_page = login::is_ours(location.as_str())
+    let is_page = login::is_local_page(location.as_str())
         || ["/o/login", "/o/password"].contains(&path)
-        || MAILED.iter().any(|prefix| path.starts_with(prefix));
+        || MAILED_PAGES.iter().any(|prefix| path.starts_with(prefix));
     if !is_page {
         return None;
     }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_slash_of_an_address_for_programs_is_taken_off() {
         let check = |given: &str, expected: Option<&str>| {
-            let found = trimmed(&given.parse().unwrap()).map(|uri| uri.to_string());
+            let found = without_slash(&given.parse().unwrap()).map(|uri| uri.to_string());
             assert_eq!(found.as_deref(), expected, "{given}");
         };
         check("/content/v1/image/search/", Some("/content/v1/image/search"));

@@ -13,10 +13,10 @@ const MISSING_OWN: &str = "private, no-cache";
 /// Which headers carry the keys.
 #[derive(Clone, Debug)]
 pub struct SurrogateHeaders {
-    spaced: Option<HeaderName>,
-    listed: Option<HeaderName>,
+    surrogate_key_header: Option<HeaderName>,
+    cache_tag_header: Option<HeaderName>,
     /// `Cache-Control` of what is not there, where shared caches have a time of their own.
-    missing: Option<HeaderValue>,
+    missing_policy: Option<HeaderValue>,
 }
 
 impl SurrogateHeaders {
@@ -37,9 +37,9 @@ impl SurrogateHeaders {
             }
         };
         Ok(Self {
-            missing,
-            spaced: name(&config.cdn.surrogate_key_header)?,
-            listed: name(&config.cdn.cache_tag_header)?,
+            missing_policy: missing,
+            surrogate_key_header: name(&config.cdn.surrogate_key_header)?,
+            cache_tag_header: name(&config.cdn.cache_tag_header)?,
         })
     }
 
@@ -48,21 +48,21 @@ impl SurrogateHeaders {
     ///
     /// Who asks may decide it, as with what is under embargo or another's channel: `is_own` is the
     /// answer to somebody who said who he is, and no shared cache may keep it.
-    pub(crate) fn mark_missing(&self, headers: &mut HeaderMap, keys: &CacheKeys, is_own: bool) {
+    pub(crate) fn add_keys_to_missing(&self, headers: &mut HeaderMap, keys: &CacheKeys, is_own: bool) {
         let own = is_own.then(|| HeaderValue::from_static(MISSING_OWN));
-        if let Some(policy) = own.or_else(|| self.missing.clone()) {
+        if let Some(policy) = own.or_else(|| self.missing_policy.clone()) {
             headers.insert(header::CACHE_CONTROL, policy);
         }
         headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
-        self.mark(headers, keys);
+        self.add_keys(headers, keys);
     }
 
     /// Writes the keys of an answer into its headers.
     ///
     /// What shows more items than there is room for must not be kept by a CDN: it could not be
     /// told of their changes.
-    pub(crate) fn mark(&self, headers: &mut HeaderMap, keys: &CacheKeys) {
-        let fields = [(&self.spaced, keys.spaced()), (&self.listed, keys.listed())];
+    pub(crate) fn add_keys(&self, headers: &mut HeaderMap, keys: &CacheKeys) {
+        let fields = [(&self.surrogate_key_header, keys.space_separated()), (&self.cache_tag_header, keys.comma_separated())];
         let mut marked = false;
         for (name, text) in fields {
             if let Some(name) = name
@@ -73,8 +73,8 @@ impl SurrogateHeaders {
             }
         }
         if marked
-            && !keys.is_whole()
-            && !headers.get(header::CACHE_CONTROL).is_some_and(is_kept_out)
+            && !keys.is_complete()
+            && !headers.get(header::CACHE_CONTROL).is_some_and(forbids_shared_caches)
         {
             let policy = HeaderValue::from_static("private, no-cache");
             headers.insert(header::CACHE_CONTROL, policy);
@@ -82,6 +82,6 @@ impl SurrogateHeaders {
     }
 }
 
-fn is_kept_out(policy: &HeaderValue) -> bool {
+fn forbids_shared_caches(policy: &HeaderValue) -> bool {
     policy.to_str().is_ok_and(|text| text.contains("no-store") || text.contains("private"))
 }

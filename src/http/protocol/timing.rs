@@ -10,7 +10,7 @@ const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-or
 const WIREPHOTO_PATH: HeaderName = HeaderName::from_static("wirephoto-path");
 
 /// How the bytes were made, where that happened for this request.
-pub(crate) fn way(source: &RenditionSource) -> Option<&'static str> {
+pub(crate) fn render_path(source: &RenditionSource) -> Option<&'static str> {
     match source {
         RenditionSource::Memory | RenditionSource::Disk => None,
         RenditionSource::Rendered { way, .. } => Some(way.as_str()),
@@ -18,7 +18,7 @@ pub(crate) fn way(source: &RenditionSource) -> Option<&'static str> {
 }
 
 /// Where the time went, where the bytes were made for this request.
-pub(crate) fn of(source: &RenditionSource) -> Option<RenderTiming> {
+pub(crate) fn render_timing(source: &RenditionSource) -> Option<RenderTiming> {
     match source {
         RenditionSource::Memory | RenditionSource::Disk => None,
         RenditionSource::Rendered { timing, .. } => Some(*timing),
@@ -35,7 +35,7 @@ pub(crate) fn describe(headers: &mut HeaderMap, source: &RenditionSource, open: 
         RenditionSource::Rendered { timing, .. } => stages(timing),
     };
     headers.insert(SERVER_TIMING, timing);
-    let way = way(source).unwrap_or("cache");
+    let way = render_path(source).unwrap_or("cache");
     headers.insert(WIREPHOTO_PATH, HeaderValue::from_static(way));
     if open {
         headers.insert(TIMING_ALLOW_ORIGIN, HeaderValue::from_static("*"));

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::api::ApiCall;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::limits::CALLS_NOTED;
+use crate::cluster::membership::limits::CALL_NOTES_INTERVAL;
 use crate::http::site::session::SiteVisitor;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
@@ -48,14 +48,14 @@ struct StoredCall {
 #[derive(Clone)]
 pub struct SessionActivity {
     db: Db,
-    noted: Arc<Mutex<PendingCalls>>,
+    pending: Arc<Mutex<PendingCalls>>,
 }
 
 /// What is not in the database yet.
 #[derive(Default)]
 struct PendingCalls {
     /// What came in since it was written last.
-    fresh: HashMap<ContentHash, CallHistory>,
+    unwritten: HashMap<ContentHash, CallHistory>,
     /// What is being written.
     writing: Arc<HashMap<ContentHash, CallHistory>>,
 }
@@ -67,16 +67,16 @@ impl SessionActivity {
     /// What is noted in `db`.
     #[must_use]
     pub fn new(db: Db) -> Self {
-        Self { db, noted: Arc::default() }
+        Self { db, pending: Arc::default() }
     }
 
     /// Notes a call. One that came just before is not noted again, nor one that is very long.
-    pub(super) fn note(&self, visitor: &SiteVisitor, call: ApiCall, at: Timestamp) {
+    pub(super) fn record(&self, visitor: &SiteVisitor, call: ApiCall, at: Timestamp) {
         if call.bytes() > ACTIVITY_CALL_BYTES_MAX {
             return;
         }
-        let mut noted = self.noted.lock();
-        let fresh = &mut noted.fresh;
+        let mut noted = self.pending.lock();
+        let fresh = &mut noted.unwritten;
         let sessions_max = usize::try_from(ACTIVITY_SESSIONS_MAX).unwrap_or(usize::MAX);
         let key = key(visitor);
         if fresh.len() >= sessions_max && !fresh.contains_key(&key) {
@@ -93,7 +93,7 @@ impl SessionActivity {
 
     async fn list_of(&self, key: ContentHash, now: Timestamp) -> Result<Vec<RecordedCall>> {
         // Before the read: what is written meanwhile is seen twice at most, which adds nothing.
-        let not_read = self.not_read(&key);
+        let not_read = self.pending_calls(&key);
         let stored = self.db.read(move |tx| tx.find_calls(&key)).await?;
         let mut calls = parse(stored.as_deref());
         for done in not_read {
@@ -105,7 +105,7 @@ impl SessionActivity {
     }
 
     /// Writes what was noted since the last call.
-    async fn write_noted(&self) -> Result<RunOutcome> {
+    async fn write_pending(&self) -> Result<RunOutcome> {
         let Some(writing) = self.begin_writing() else { return Ok(RunOutcome::Idle) };
         let written = self.db.write(move |tx| write(tx, &writing)).await;
         self.end_writing(written.is_ok());
@@ -115,40 +115,40 @@ impl SessionActivity {
     /// The job that writes what was noted.
     #[must_use]
     pub fn job(&self) -> impl BackgroundJob + use<> {
-        let spec = JobSpec::every("session-activity", CALLS_NOTED);
-        jobs::periodic(spec, self, |activity| async move { activity.write_noted().await })
+        let spec = JobSpec::every("session-activity", CALL_NOTES_INTERVAL);
+        jobs::periodic(spec, self, |activity| async move { activity.write_pending().await })
     }
 
     /// What may not be in the database, in its order.
-    fn not_read(&self, key: &ContentHash) -> Vec<RecordedCall> {
-        let noted = self.noted.lock();
-        let both = [noted.writing.get(key), noted.fresh.get(key)];
+    fn pending_calls(&self, key: &ContentHash) -> Vec<RecordedCall> {
+        let noted = self.pending.lock();
+        let both = [noted.writing.get(key), noted.unwritten.get(key)];
         both.into_iter().flatten().flatten().cloned().collect()
     }
 
     /// What there is to write; nobody else writes until that ends.
     fn begin_writing(&self) -> Option<Arc<HashMap<ContentHash, CallHistory>>> {
-        let mut noted = self.noted.lock();
-        if noted.fresh.is_empty() {
+        let mut noted = self.pending.lock();
+        if noted.unwritten.is_empty() {
             return None;
         }
-        noted.writing = Arc::new(std::mem::take(&mut noted.fresh));
+        noted.writing = Arc::new(std::mem::take(&mut noted.unwritten));
         Some(Arc::clone(&noted.writing))
     }
 
     /// What was being written is in the database, or will be written later.
     fn end_writing(&self, is_written: bool) {
-        let mut noted = self.noted.lock();
+        let mut noted = self.pending.lock();
         let writing = std::mem::take(&mut noted.writing);
         if is_written {
             return;
         }
         for (key, calls) in writing.iter() {
             let mut calls = calls.clone();
-            for done in noted.fresh.remove(key).unwrap_or_default() {
+            for done in noted.unwritten.remove(key).unwrap_or_default() {
                 add(&mut calls, done);
             }
-            noted.fresh.insert(*key, calls);
+            noted.unwritten.insert(*key, calls);
         }
     }
 }
@@ -222,7 +222,7 @@ mod tests {
         let (key, now) = (ContentHash::of(b"a session"), clock::now());
         let note = |target: &str| {
             let call = ApiCall { method: Method::GET, target: target.to_owned(), body: None };
-            add(activity.noted.lock().fresh.entry(key).or_default(), RecordedCall { call, at: now });
+            add(activity.pending.lock().unwritten.entry(key).or_default(), RecordedCall { call, at: now });
         };
         let listed = || async {
             let listed = activity.list_of(key, now).await.unwrap();

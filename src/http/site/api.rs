@@ -82,7 +82,7 @@ impl ApiCall {
 }
 
 /// A part of a path, encoded.
-pub(super) fn segment(text: &str) -> String {
+pub(super) fn encode_segment(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         let plain = byte.is_ascii_alphanumeric() || b"-_.~:@".contains(&byte);
@@ -152,7 +152,7 @@ impl From<ApiRefusal> for Error {
 }
 
 /// The answer to `call` in the name of `visitor`, or of nobody.
-pub(super) async fn respond(
+pub(super) async fn call_response(
     app: &AppState,
     apis: &ApiRouter,
     visitor: Option<&SiteVisitor>,
@@ -164,7 +164,7 @@ pub(super) async fn respond(
     if let Some(headers) = request.headers_mut()
         && let Some(visitor) = visitor
     {
-        for (name, value) in credentials::of_visitor(app, visitor) {
+        for (name, value) in credentials::visitor_headers(app, visitor) {
             headers.insert(name, HeaderValue::from_str(&value).map_err(Error::internal)?);
         }
     }
@@ -174,13 +174,13 @@ pub(super) async fn respond(
 }
 
 /// What `call` gives: JSON, or the text of an answer that is none.
-pub(super) async fn ask(
+pub(super) async fn call_json(
     app: &AppState,
     apis: &ApiRouter,
     visitor: Option<&SiteVisitor>,
     call: &ApiCall,
 ) -> Result<Value, ApiRefusal> {
-    let outcome = match respond(app, apis, visitor, call).await {
+    let outcome = match call_response(app, apis, visitor, call).await {
         Ok(response) => read(response).await,
         Err(error) => Err(error),
     };
@@ -207,7 +207,7 @@ pub(super) async fn file(
         message: error.message().to_owned(),
         errors: Vec::new(),
     };
-    let response = respond(app, apis, visitor, call).await.map_err(failed)?;
+    let response = call_response(app, apis, visitor, call).await.map_err(failed)?;
     if response.status().is_success() {
         return Ok(response);
     }
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_segment_stays_one_segment() {
-        let check = |text, expected: &str| assert_eq!(segment(text), expected, "{text}");
+        let check = |text, expected: &str| assert_eq!(encode_segment(text), expected, "{text}");
         check("user:a:b", "user:a:b");
         check("a/b", "a%2Fb");
         check("..", "%2E%2E");

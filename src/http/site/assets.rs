@@ -37,13 +37,13 @@ use model::ContentHash;
 struct SiteAssets;
 
 /// How long a file may be kept under its plain name, behind which another release has another file.
-const PLAIN: &str = "public, max-age=300";
+const CACHE_SHORT: &str = "public, max-age=300";
 /// The same under the fingerprint.
-const LASTING: &str = "public, max-age=31536000, immutable";
+const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 /// The same under the fingerprint of another release. While nodes are upgraded one after the other,
 /// a page of one asks for files that another one answers for: better a file of this release than
 /// none, as long as nobody keeps it.
-const FOREIGN: &str = "no-cache";
+const CACHE_REVALIDATE: &str = "no-cache";
 
 /// The fingerprint of all files, fixed when the process first asks for it. In a debug build, which
 /// reads them from the disk, a file that is edited is seen by browsers after the next start.
@@ -65,11 +65,11 @@ pub(crate) fn address(path: &str) -> String {
 }
 
 /// Splits the path of a request into the file's name and how long browsers may keep it.
-fn split(path: &str) -> (&str, &'static str) {
+fn split_fingerprint(path: &str) -> (&str, &'static str) {
     match path.split_once('/') {
-        Some((first, name)) if first == *FINGERPRINT => (name, LASTING),
-        Some((first, name)) if first.len() == FINGERPRINT.len() => (name, FOREIGN),
-        Some(_) | None => (path, PLAIN),
+        Some((first, name)) if first == *FINGERPRINT => (name, CACHE_IMMUTABLE),
+        Some((first, name)) if first.len() == FINGERPRINT.len() => (name, CACHE_REVALIDATE),
+        Some(_) | None => (path, CACHE_SHORT),
     }
 }
 
@@ -79,13 +79,13 @@ pub(crate) async fn asset(
     headers: HeaderMap,
     Path(path): Path<String>,
 ) -> Response {
-    let (name, keeping) = split(&path);
+    let (name, keeping) = split_fingerprint(&path);
     serve(&method, &headers, name, keeping)
 }
 
 /// `GET /favicon.ico`, which browsers ask for unasked.
 pub(crate) async fn favicon(method: Method, headers: HeaderMap) -> Response {
-    serve(&method, &headers, "favicon.svg", PLAIN)
+    serve(&method, &headers, "favicon.svg", CACHE_SHORT)
 }
 
 fn serve(method: &Method, headers: &HeaderMap, path: &str, keeping: &'static str) -> Response {
@@ -128,13 +128,13 @@ mod tests {
 
     #[test]
     fn what_is_kept_for_long_is_only_what_the_fingerprint_is_of() {
-        let check = |path: &str, expected| assert_eq!(split(path), expected, "{path}");
-        check("css/site.css", ("css/site.css", PLAIN));
-        check("favicon.svg", ("favicon.svg", PLAIN));
+        let check = |path: &str, expected| assert_eq!(split_fingerprint(path), expected, "{path}");
+        check("css/site.css", ("css/site.css", CACHE_SHORT));
+        check("favicon.svg", ("favicon.svg", CACHE_SHORT));
         let address = address("css/site.css");
         let own = address.strip_prefix("/assets/").expect("an address of ours");
-        check(own, ("css/site.css", LASTING));
-        check("AAAAAAAAAAAAAAAAAAAAAA/js/try.js", ("js/try.js", FOREIGN));
-        check("AAAAAAAAAAAAAAAAAAAAA/js/try.js", ("AAAAAAAAAAAAAAAAAAAAA/js/try.js", PLAIN));
+        check(own, ("css/site.css", CACHE_IMMUTABLE));
+        check("AAAAAAAAAAAAAAAAAAAAAA/js/try.js", ("js/try.js", CACHE_REVALIDATE));
+        check("AAAAAAAAAAAAAAAAAAAAA/js/try.js", ("AAAAAAAAAAAAAAAAAAAAA/js/try.js", CACHE_SHORT));
     }
 }

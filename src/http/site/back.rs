@@ -6,19 +6,19 @@ use crate::runtime::error::Result;
 use model::ItemKey;
 
 /// The parameters of a message, which belongs to one moment.
-pub(super) const MESSAGE: [&str; 2] = ["done", "in"];
+pub(super) const MESSAGE_PARAMETERS: [&str; 2] = ["done", "in"];
 
 /// What the links of hits carry on the page of hits at `here`: `?from=…`, or nothing for the search
 /// that shows everything.
-pub(super) fn query(here: &str) -> String {
+pub(super) fn back_query(here: &str) -> String {
     let search = here.split_once('?').map_or("", |(_, search)| search);
     let pairs = form_urlencoded::parse(search.as_bytes())
-        .filter(|(name, value)| !MESSAGE.contains(&name.as_ref()) && !value.is_empty());
+        .filter(|(name, value)| !MESSAGE_PARAMETERS.contains(&name.as_ref()) && !value.is_empty());
     let search = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-    carried(&search)
+    from_parameter(&search)
 }
 
-fn carried(search: &str) -> String {
+fn from_parameter(search: &str) -> String {
     match search.is_empty() {
         true => String::new(),
         false => format!("?from={}", encode(search)),
@@ -54,7 +54,7 @@ impl BackLink {
         let from = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let search = if from.is_empty() { &type_of_item } else { &from };
         let mark = if search.is_empty() { "" } else { "?" };
-        Self { url: format!("/{mark}{search}#{}", anchor(key)), query: carried(&from) }
+        Self { url: format!("/{mark}{search}#{}", anchor(key)), query: from_parameter(&from) }
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     fn an_item_leads_back_to_the_search_and_place_that_it_was_found_at() {
         let key: ItemKey = "text/a-1".parse().unwrap();
         let check = |here: &str, url: &str| {
-            let carried = query(here);
+            let carried = back_query(here);
             let from = form_urlencoded::parse(carried.trim_start_matches('?').as_bytes()).next();
             let from = from.map_or(String::new(), |(_, from)| from.into_owned());
             let back = BackLink::new(&from, &key);

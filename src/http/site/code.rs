@@ -35,7 +35,7 @@ async fn show(member: MemberRequest) -> PageResult {
     let shared = &member.app.shared;
     let calls = shared.site.activity.list(&member.visitor, clock::now()).await?;
     let shown: Vec<CallView> =
-        calls.iter().map(|done| shown(&shared.description, &shared.site.url, done)).collect();
+        calls.iter().map(|done| call_view(&shared.description, &shared.site.url, done)).collect();
     member.page(
         "code.html",
         context! {
@@ -46,10 +46,10 @@ async fn show(member: MemberRequest) -> PageResult {
     )
 }
 
-fn shown(description: &ApiDescription, site_url: &str, done: &RecordedCall) -> CallView {
+fn call_view(description: &ApiDescription, site_url: &str, done: &RecordedCall) -> CallView {
     let (method, target) = (done.call.method.as_str(), done.call.target.as_str());
     let body = done.call.body.as_ref().map(ToString::to_string);
-    let operation = description.operation_of(method, target);
+    let operation = description.find_operation(method, target);
     let sketch = match operation {
         Some(trial) => docs::sketch(trial, target, body),
         None => SnippetCall {

@@ -10,9 +10,9 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{ApiCall, ApiRefusal, segment};
-use super::back::MESSAGE;
-use super::collections::{self, ALL, CollectionFormError, NAMES, address, content, page_of, text};
+use super::api::{ApiCall, ApiRefusal, encode_segment};
+use super::back::MESSAGE_PARAMETERS;
+use super::collections::{self, COLLECTIONS, CollectionFormError, COLLECTION_NAMES, address, content, page_of, text};
 use super::hit::key_of;
 use super::{FormFields, MemberRequest, PageResult, MemberForm};
 use crate::http::AppState;
@@ -30,7 +30,7 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/collections/add", get(choose).post(add))
         .route("/collections/{id}/order", post(order))
-        .route("/collections/{id}/take", post(take))
+        .route("/collections/{id}/take", post(remove_items))
 }
 
 /// What is to be added, and where.
@@ -50,7 +50,7 @@ impl AddItemsForm {
             uris: form.all("uri").map(str::to_owned).collect(),
             collection: text("collection"),
             name: text("name"),
-            return_to: text("return_to").filter(|path| login::is_ours(path)),
+            return_to: text("return_to").filter(|path| login::is_local_page(path)),
         }
     }
 }
@@ -69,13 +69,13 @@ async fn choose(member: MemberRequest) -> PageResult {
         uris: list("uri")?.into_iter().collect(),
         collection: list("collection")?,
         name: list("name")?,
-        return_to: list("return_to")?.filter(|path| login::is_ours(path)),
+        return_to: list("return_to")?.filter(|path| login::is_local_page(path)),
     };
     show_choices(&member, &wish, None).await
 }
 
 async fn show_choices(member: &MemberRequest, wish: &AddItemsForm, refusal: Option<&ApiRefusal>) -> PageResult {
-    let all = member.get(NAMES).await?;
+    let all = member.get(COLLECTION_NAMES).await?;
     let choice = |one: &Value| CollectionChoice {
         id: text(one, "id").to_owned(),
         name: text(one, "name").to_owned(),
@@ -98,10 +98,10 @@ async fn show_choices(member: &MemberRequest, wish: &AddItemsForm, refusal: Opti
 /// `POST /collections/add`: puts items into a collection, or into a new one, and leads back.
 async fn add(posted: MemberForm) -> PageResult {
     let mut wish = AddItemsForm::of(&posted.form);
-    match put_in(&posted, &mut wish).await {
+    match add_items(&posted, &mut wish).await {
         Ok(id) => Ok(see_other(&match wish.return_to {
-            Some(back) => with_pairs(&back, &[("done", "added"), ("in", &id)]),
-            None => with_done(&page_of(&id), "added"),
+            Some(back) => with_message_parameters(&back, &[("done", "added"), ("in", &id)]),
+            None => with_message(&page_of(&id), "added"),
         })),
         Err(refusal) if refusal.is_mistake() => show_choices(&posted, &wish, Some(&refusal)).await,
         Err(refusal) => Err(refusal.into()),
@@ -109,15 +109,15 @@ async fn add(posted: MemberForm) -> PageResult {
 }
 
 /// Does what is wished for; gives the collection's id.
-async fn put_in(posted: &MemberForm, wish: &mut AddItemsForm) -> Result<String, ApiRefusal> {
+async fn add_items(posted: &MemberForm, wish: &mut AddItemsForm) -> Result<String, ApiRefusal> {
     if wish.uris.is_empty() {
-        return Err(against(StatusCode::BAD_REQUEST, NOTHING));
+        return Err(new_refusal(StatusCode::BAD_REQUEST, NOTHING));
     }
     let id = match &wish.collection {
         Some(id) => id.clone(),
         None => {
             let body = json!({ "name": wish.name.clone().unwrap_or_default() });
-            let made = posted.send(ApiCall::post(ALL).json(body)).await?;
+            let made = posted.call_and_record(ApiCall::post(COLLECTIONS).json(body)).await?;
             // Should the rest fail, the next try is meant for this one.
             let id = text(&made, "id").to_owned();
             wish.collection = Some(id.clone());
@@ -127,13 +127,13 @@ async fn put_in(posted: &MemberForm, wish: &mut AddItemsForm) -> Result<String, 
     };
     let elements: Vec<Value> = wish.uris.iter().map(|uri| json!({ "uri": uri })).collect();
     let call = ApiCall::post(format!("{}/items", address(&id))).json(Value::Array(elements));
-    posted.send(call).await?;
+    posted.call_and_record(call).await?;
     // The API says nothing of items that it passed over.
-    let there = keys(&content(&held(posted, &id).await?));
+    let there = keys(&content(&load_without_items(posted, &id).await?));
     let is_there = |uri: &String| key_of(uri).is_some_and(|key| there.contains(&key));
     match wish.uris.iter().all(is_there) {
         true => Ok(id),
-        false => Err(against(StatusCode::CONFLICT, LEFT_OUT)),
+        false => Err(new_refusal(StatusCode::CONFLICT, LEFT_OUT)),
     }
 }
 
@@ -141,23 +141,23 @@ fn keys(uris: &[&str]) -> Vec<ItemKey> {
     uris.iter().filter_map(|uri| key_of(uri)).collect()
 }
 
-fn against(status: StatusCode, message: &str) -> ApiRefusal {
+fn new_refusal(status: StatusCode, message: &str) -> ApiRefusal {
     ApiRefusal { status, message: message.to_owned(), errors: Vec::new() }
 }
 
 /// `path` with `?done=` and a word in it, instead of another message.
-fn with_done(path: &str, word: &str) -> String {
-    with_pairs(path, &[("done", word)])
+fn with_message(path: &str, word: &str) -> String {
+    with_message_parameters(path, &[("done", word)])
 }
 
 /// `path` with these parameters of a message (`done`, and `in` with a collection's id) instead of
 /// those of another one.
-fn with_pairs(path: &str, message: &[(&str, &str)]) -> String {
+fn with_message_parameters(path: &str, message: &[(&str, &str)]) -> String {
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
     let (place, query) = path.split_once('?').unwrap_or((path, ""));
     let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
-    let is_kept = |pair: &&str| !pair.is_empty() && !MESSAGE.contains(&name(pair).as_str());
-    let said = message.iter().map(|(name, value)| format!("{name}={}", segment(value)));
+    let is_kept = |pair: &&str| !pair.is_empty() && !MESSAGE_PARAMETERS.contains(&name(pair).as_str());
+    let said = message.iter().map(|(name, value)| format!("{name}={}", encode_segment(value)));
     let pairs = query.split('&').filter(is_kept).map(str::to_owned).chain(said);
     let fragment = if fragment.is_empty() { String::new() } else { format!("#{fragment}") };
     format!("{place}?{}{fragment}", pairs.collect::<Vec<_>>().join("&"))
@@ -186,7 +186,7 @@ fn step(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
 }
 
 /// `content` with `uri` moved. What is not there moves nothing.
-fn moved<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str> {
+fn move_item<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str> {
     let mut ordered = content.to_vec();
     let Some(at) = ordered.iter().position(|one| *one == uri) else { return ordered };
     let one = ordered.remove(at);
@@ -203,31 +203,31 @@ fn moved<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str>
 
 /// The visitor's collection without the documents of its items, which a `GET` would bring along: an
 /// order that names nothing changes nothing.
-async fn held(posted: &MemberForm, id: &str) -> Result<Value, ApiRefusal> {
-    posted.ask(&ApiCall::put(address(id)).json(json!({ "content": [] }))).await
+async fn load_without_items(posted: &MemberForm, id: &str) -> Result<Value, ApiRefusal> {
+    posted.call(&ApiCall::put(address(id)).json(json!({ "content": [] }))).await
 }
 
 /// `POST /collections/{id}/order`: moves one item. The order as it is now is what changes, so that
 /// what came in meanwhile stays, and so do the name and who may see it.
 async fn order(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let found = held(&posted, &id).await?;
+    let found = load_without_items(&posted, &id).await?;
     let Some((uri, step)) = step(&posted.form) else { return Ok(see_other(&page_of(&id))) };
-    let body = json!({ "content": moved(&content(&found), uri, step) });
-    match posted.send(ApiCall::put(address(&id)).json(body)).await {
+    let body = json!({ "content": move_item(&content(&found), uri, step) });
+    match posted.call_and_record(ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => {
             let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();
-            let page = format!("{}{key}", back(&posted, &id));
-            Ok(see_other(&with_done(&page, "ordered")))
+            let page = format!("{}{key}", return_page(&posted, &id));
+            Ok(see_other(&with_message(&page, "ordered")))
         }
         Err(refusal) => {
             let against = CollectionFormError { refusal: Some(refusal), name: None };
-            collections::refused(&posted, &id, against).await
+            collections::refusal_page(&posted, &id, against).await
         }
     }
 }
 
 /// The page of the collection that the form stood on.
-fn back(posted: &MemberForm, id: &str) -> String {
+fn return_page(posted: &MemberForm, id: &str) -> String {
     let page = posted.form.find("page").and_then(|page| page.parse::<usize>().ok());
     match page.filter(|page| *page > 1) {
         Some(page) => format!("{}?page={page}", page_of(id)),
@@ -236,14 +236,14 @@ fn back(posted: &MemberForm, id: &str) -> String {
 }
 
 /// `POST /collections/{id}/take`: takes items out.
-async fn take(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+async fn remove_items(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let elements: Vec<Value> = posted.form.all("uri").map(|uri| json!({ "uri": uri })).collect();
     let call = ApiCall::delete(format!("{}/items", address(&id))).json(Value::Array(elements));
-    match posted.send(call).await {
-        Ok(_) => Ok(see_other(&with_done(&back(&posted, &id), "taken"))),
+    match posted.call_and_record(call).await {
+        Ok(_) => Ok(see_other(&with_message(&return_page(&posted, &id), "taken"))),
         Err(refusal) => {
             let against = CollectionFormError { refusal: Some(refusal), name: None };
-            collections::refused(&posted, &id, against).await
+            collections::refusal_page(&posted, &id, against).await
         }
     }
 }
@@ -254,20 +254,20 @@ mod tests {
 
     #[test]
     fn the_word_is_put_into_an_address_with_and_without_a_query() {
-        let check = |path, expected: &str| assert_eq!(with_done(path, "added"), expected);
+        let check = |path, expected: &str| assert_eq!(with_message(path, "added"), expected);
         check("/", "/?done=added");
         check("/?q=a%26b&page=2", "/?q=a%26b&page=2&done=added");
         check("/item/image/x?done=saved&a=1#top", "/item/image/x?a=1&done=added#top");
         check("/?", "/?done=added");
         check("/?done=added&in=x&q=a", "/?q=a&done=added");
-        let named = with_pairs("/?q=a&in=old", &[("done", "added"), ("in", "a&b")]);
+        let named = with_message_parameters("/?q=a&in=old", &[("done", "added"), ("in", "a&b")]);
         assert_eq!(named, "/?q=a&done=added&in=a%26b");
     }
 
     #[test]
     fn an_item_moves_and_the_others_keep_their_order() {
         let check = |uri, step, expected: &str| {
-            assert_eq!(moved(&["a", "b", "c", "d"], uri, step).concat(), expected, "{step:?}");
+            assert_eq!(move_item(&["a", "b", "c", "d"], uri, step).concat(), expected, "{step:?}");
         };
         check("c", ItemMove::Earlier, "acbd");
         check("a", ItemMove::Earlier, "abcd");

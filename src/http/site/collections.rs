@@ -14,7 +14,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{ApiCall, ApiRefusal, file, segment};
+use super::api::{ApiCall, ApiRefusal, file, encode_segment};
 use super::hit::{ItemSummary, key_of};
 use super::{MemberRequest, PageResult, MemberForm, PageError};
 use crate::http::AppState;
@@ -23,10 +23,10 @@ use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STR
 use model::item::has_picture;
 
 /// The caller's collections.
-pub(super) const ALL: &str = "/collection/v1/collection";
+pub(super) const COLLECTIONS: &str = "/collection/v1/collection";
 
 /// The same without what they hold, which may be very much: for a list to choose from.
-pub(super) const NAMES: &str = "/collection/v1/collection?layout=bare";
+pub(super) const COLLECTION_NAMES: &str = "/collection/v1/collection?layout=bare";
 
 /// The addresses of this file.
 pub(super) fn routes() -> Router<AppState> {
@@ -39,12 +39,12 @@ pub(super) fn routes() -> Router<AppState> {
 
 /// The address of a collection in the API.
 pub(super) fn address(id: &str) -> String {
-    format!("{ALL}/{}", segment(id))
+    format!("{COLLECTIONS}/{}", encode_segment(id))
 }
 
 /// The address of its page.
 pub(super) fn page_of(id: &str) -> String {
-    format!("/collections/{}", segment(id))
+    format!("/collections/{}", encode_segment(id))
 }
 
 pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -96,8 +96,8 @@ async fn list(member: MemberRequest) -> PageResult {
 
 /// The visitor's collections; without what they hold where that is too much for a page.
 async fn all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
-    match member.get(ALL).await {
-        Err(refusal) if refusal.is_too_long() => member.get(NAMES).await,
+    match member.get(COLLECTIONS).await {
+        Err(refusal) if refusal.is_too_long() => member.get(COLLECTION_NAMES).await,
         found => found,
     }
 }
@@ -119,7 +119,7 @@ async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -
 async fn create(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
-    match posted.send(ApiCall::post(ALL).json(body)).await {
+    match posted.call_and_record(ApiCall::post(COLLECTIONS).json(body)).await {
         Ok(made) => Ok(see_other(&format!("{}?done=created", page_of(text(&made, "id"))))),
         Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
         Err(refusal) => Err(refusal.into()),
@@ -233,16 +233,16 @@ fn removed(found: &Value) -> Vec<RemovedItem> {
 async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
-    match posted.send(ApiCall::put(address(&id)).json(body)).await {
+    match posted.call_and_record(ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=saved", page_of(&id)))),
         Err(refusal) => {
-            refused(&posted, &id, CollectionFormError { refusal: Some(refusal), name: Some(name) }).await
+            refusal_page(&posted, &id, CollectionFormError { refusal: Some(refusal), name: Some(name) }).await
         }
     }
 }
 
 /// The page of the collection with what stands against a change, where the change was at fault.
-pub(super) async fn refused(posted: &MemberForm, id: &str, against: CollectionFormError<'_>) -> PageResult {
+pub(super) async fn refusal_page(posted: &MemberForm, id: &str, against: CollectionFormError<'_>) -> PageResult {
     match against.refusal {
         Some(refusal) if !refusal.is_mistake() || refusal.status == StatusCode::NOT_FOUND => {
             Err(PageError::from(refusal))
@@ -253,7 +253,7 @@ pub(super) async fn refused(posted: &MemberForm, id: &str, against: CollectionFo
 
 /// `POST /collections/{id}/delete`.
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    posted.send(ApiCall::delete(address(&id))).await?;
+    posted.call_and_record(ApiCall::delete(address(&id))).await?;
     Ok(see_other("/collections?done=removed"))
 }
 
@@ -265,11 +265,11 @@ async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let visitor = Some(&posted.visitor);
     match file(&posted.app, &posted.apis, visitor, &call).await {
         Ok(response) => {
-            posted.note(call);
+            posted.record_call(call);
             Ok(response)
         }
         Err(refusal) => {
-            refused(&posted, &id, CollectionFormError { refusal: Some(refusal), name: None }).await
+            refusal_page(&posted, &id, CollectionFormError { refusal: Some(refusal), name: None }).await
         }
     }
 }

@@ -35,7 +35,7 @@ struct CachedConceptName {
 /// The names of codes that pages asked for lately.
 #[derive(Debug, Default)]
 pub struct ConceptNames {
-    known: Mutex<HashMap<ConceptKey, CachedConceptName>>,
+    cache: Mutex<HashMap<ConceptKey, CachedConceptName>>,
 }
 
 impl ConceptNames {
@@ -48,7 +48,7 @@ impl ConceptNames {
             Facet::ProductCode => "product",
             Facet::PlaceName | Facet::PersonName | Facet::CopyrightHolder => return None,
         };
-        let (language, now) = (language::spoken(), clock::now());
+        let (language, now) = (language::current_language(), clock::now());
         let key = (language, facet, value.to_owned());
         if let Some(name) = self.find(&key, now) {
             return name;
@@ -59,25 +59,25 @@ impl ConceptNames {
             match look_up(site, &text, list, value, now).await {
                 Ok(None) => {}
                 Ok(name) => {
-                    self.keep(key, CachedConceptName { name: name.clone(), found_at: now });
+                    self.insert(key, CachedConceptName { name: name.clone(), found_at: now });
                     return name;
                 }
                 // The page shows the code, and the next one asks again.
                 Err(_) => return None,
             }
         }
-        self.keep(key, CachedConceptName { name: None, found_at: now });
+        self.insert(key, CachedConceptName { name: None, found_at: now });
         None
     }
 
     fn find(&self, key: &ConceptKey, now: Timestamp) -> Option<Option<String>> {
-        let known = self.known.lock();
+        let known = self.cache.lock();
         let found = known.get(key).filter(|one| one.is_fresh(now))?;
         Some(found.name.clone())
     }
 
-    fn keep(&self, key: ConceptKey, found: CachedConceptName) {
-        let mut known = self.known.lock();
+    fn insert(&self, key: ConceptKey, found: CachedConceptName) {
+        let mut known = self.cache.lock();
         if known.len() >= CONCEPT_NAMES_MAX && !known.contains_key(&key) {
             known.retain(|_, one| one.is_fresh(found.found_at));
         }
@@ -116,7 +116,7 @@ async fn look_up(
         statuses: vec![PubStatus::Usable],
         sees_embargoed: false,
         after: None,
-        unseen: None,
+        excluding_seen: None,
         sort: SortOrder::By { date: SortDate::Order, descending: true },
         skip: 0,
         size: ITEMS_LOOKED_AT,

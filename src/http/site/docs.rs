@@ -39,8 +39,8 @@ async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResu
     if site.visitor.is_some() {
         return site.page("docs.html", context! { body => description.body() });
     }
-    let mut response = description.page(language::spoken(), &method, &headers);
-    pages::describe(&site.app, response.headers_mut());
+    let mut response = description.page(language::current_language(), &method, &headers);
+    pages::set_public_headers(&site.app, response.headers_mut());
     let vary = HeaderValue::from_static("Cookie, Accept-Language");
     response.headers_mut().insert(header::VARY, vary);
     Ok(response)

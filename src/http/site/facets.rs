@@ -11,11 +11,11 @@ use crate::runtime::error::Result;
 use query::Facet;
 
 /// Values of a facet that are offered.
-const VALUES: usize = 8;
+const FACET_VALUES_MAX: usize = 8;
 /// The facets of the page, in its order, as the parameter `facets` takes them.
-pub(super) const NAMES: &str = "subject.code,place.name,person.name,product.code,copyrightholder";
+pub(super) const FACET_NAMES: &str = "subject.code,place.name,person.name,product.code,copyrightholder";
 /// The facets of [`NAMES`].
-const ORDER: [Facet; 5] = [
+const FACET_ORDER: [Facet; 5] = [
     Facet::SubjectCode,
     Facet::PlaceName,
     Facet::PersonName,
@@ -101,11 +101,11 @@ impl FacetList {
 /// was found, so that each can be taken away again.
 pub(super) async fn lists(site: &SiteRequest, wanted: &SearchForm, found: &Value) -> Vec<FacetList> {
     let mut lists = Vec::new();
-    for facet in ORDER {
+    for facet in FACET_ORDER {
         let name = facet.as_str();
         let mut choices = Vec::new();
         for FacetCount { value, count } in values(wanted, facet, &found["facets"][name]) {
-            let (url, active) = lead(wanted, facet, &value);
+            let (url, active) = toggle_link(wanted, facet, &value);
             let label = site.app.shared.site.concepts.name(site, facet, &value).await;
             choices.push(FacetChoice { label: label.unwrap_or(value), count, url, active });
         }
@@ -139,13 +139,13 @@ fn values(wanted: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount>
     }
     let count = |value: &str| counts.iter().find(|(key, _)| *key == value).map_or(0, |one| one.1);
     let others = counts.iter().map(|(key, _)| *key).filter(|key| !active.contains(key));
-    let all = active.iter().copied().chain(others.take(VALUES.saturating_sub(active.len())));
+    let all = active.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(active.len())));
     all.map(|value| FacetCount { value: value.to_owned(), count: count(value) }).collect()
 }
 
 /// Where a value leads, and whether it narrows the search already. Products have a parameter that
 /// they share with the API.
-fn lead(wanted: &SearchForm, facet: Facet, value: &str) -> (String, bool) {
+fn toggle_link(wanted: &SearchForm, facet: Facet, value: &str) -> (String, bool) {
     let named = FacetValue { facet, value: value.to_owned() };
     let is_product = facet == Facet::ProductCode && !wanted.facets.contains(&named);
     match is_product {
@@ -192,6 +192,6 @@ mod tests {
         let found = values(&wanted, Facet::PlaceName, &counted);
         let found: Vec<_> = found.iter().map(|one| (one.value.as_str(), one.count)).collect();
         assert_eq!(found, [("Bergen", 2), ("Oslo", 3)]);
-        assert_eq!(lead(&wanted, Facet::PlaceName, "Bergen"), ("/?p=FOTO".to_owned(), true));
+        assert_eq!(toggle_link(&wanted, Facet::PlaceName, "Bergen"), ("/?p=FOTO".to_owned(), true));
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn form_body_within(
     }
     let too_large = |cause: axum::Error| {
         let message = format!("the form cannot be read or has more than {bytes_max} bytes");
-        Error::new(ErrorKind::TooLarge, message).because(cause)
+        Error::new(ErrorKind::TooLarge, message).with_source(cause)
     };
     let bytes = to_bytes(body, bytes_max).await.map_err(too_large)?;
     let text = String::from_utf8(bytes.to_vec());

@@ -43,12 +43,12 @@ pub(super) struct ItemSummary {
 impl ItemSummary {
     /// The item of `document`, which an API served; nothing when its `uri` names none.
     pub(super) fn of(document: &Value) -> Option<Self> {
-        Self::below(document, media_base(document))
+        Self::with_base(document, media_base(document))
     }
 
     /// The item of `document`, or of one inside it. Its pictures are shown where their addresses
     /// are below `base`.
-    pub(super) fn below(document: &Value, base: &str) -> Option<Self> {
+    pub(super) fn with_base(document: &Value, base: &str) -> Option<Self> {
         let uri = document["uri"].as_str()?;
         let key = key_of(uri)?;
         let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();

@@ -78,7 +78,7 @@ pub(super) async fn download(State(app): State<AppState>, ItemFromPath(key): Ite
     match media::download(&app, &path, caller).await {
         Ok(response) => {
             let agr = agr.map(|agr| agr.to_string());
-            posted.note(ApiCall::get(format!("/media/{path}")).query([("agr", agr.as_deref())]));
+            posted.record_call(ApiCall::get(format!("/media/{path}")).query([("agr", agr.as_deref())]));
             Ok(response)
         }
         Err(error) if error.kind() == ErrorKind::Forbidden => {
@@ -94,7 +94,7 @@ pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm)
     let call = ApiCall::get(format!("/media/{key}"));
     let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
     let call = call.query([("channel", channel), ("agr", agr)]);
-    match posted.send(call).await {
+    match posted.call_and_record(call).await {
         Ok(_) => {
             let back = BackLink::of(&posted, &key)?.query;
             let separator = if back.is_empty() { "?" } else { "&" };
@@ -135,7 +135,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         Ok(document) => document,
         // Open to everybody are photographs alone.
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
-            return Ok(see_other(&login_url(&site.here)));
+            return Ok(see_other(&login_url(&site.path_and_query)));
         }
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
             return Err(Error::new(ErrorKind::NotFound, "There is no such item.").into());
@@ -156,17 +156,17 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     let context = context! {
         back_url => back.url,
         back_query => back.query,
-        item => describe(key, &document, associations(site, &document).await),
+        item => item_context(key, &document, associations(site, &document).await),
         renditions => PageValue::from(Serde(files::rows(key, &document, rights))),
         download => panel.map(|panel| PageValue::from(Serde(panel))),
         delivery_errors => refusal.map(ApiRefusal::sentences),
-        ..of_visitor(site).await
+        ..visitor_context(site).await
     };
     site.page_with(status, "item.html", context)
 }
 
 /// The visitor's channels and collections. Without them, everything else of the page is still there.
-async fn of_visitor(site: &SiteRequest) -> PageValue {
+async fn visitor_context(site: &SiteRequest) -> PageValue {
     if site.visitor.is_none() {
         return context! {};
     }
@@ -175,7 +175,7 @@ async fn of_visitor(site: &SiteRequest) -> PageValue {
         // Channels of that method choose what an archive holds and send nothing.
         list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
     }
-    let collections = site.get(collections::NAMES).await.unwrap_or_default();
+    let collections = site.get(collections::COLLECTION_NAMES).await.unwrap_or_default();
     context! {
         channels => PageValue::from(Serde(channels)),
         collections => PageValue::from(Serde(collections)),
@@ -191,7 +191,7 @@ struct VersionLink {
 }
 
 /// What the page says of the item itself.
-fn describe(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> PageValue {
+fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> PageValue {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
     let names = |list: &str| {
         let concepts = document[list].as_array().into_iter().flatten();
@@ -205,7 +205,7 @@ fn describe(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> 
     let planned = matches!(key.media_type, MediaType::Planning | MediaType::Calendar);
     context! {
         headline => text("headline"),
-        description => lead(paragraphs(text("description_text")), &body),
+        description => distinct_description(paragraphs(text("description_text")), &body),
         body => body,
         byline => text("byline"),
         source => text("source"),
@@ -246,7 +246,7 @@ fn describe(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> 
 /// also where its item is in the archive: that is asked for itself.
 async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> {
     let objects = document["associations"].as_object().into_iter().flatten();
-    let objects = objects.filter_map(|(_, one)| ItemSummary::below(one, media_base(document)));
+    let objects = objects.filter_map(|(_, one)| ItemSummary::with_base(one, media_base(document)));
     let mut shown: Vec<ItemSummary> = objects.take(ASSOCIATIONS_SHOWN).collect();
     for one in shown.iter_mut().filter(|one| one.thumbnail.is_none()) {
         // What the visitor may not see, or what is gone, stays a link.
@@ -262,7 +262,7 @@ async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> 
 }
 
 /// The paragraphs of a description, unless the text itself begins with them.
-fn lead(description: Vec<String>, body: &[String]) -> Vec<String> {
+fn distinct_description(description: Vec<String>, body: &[String]) -> Vec<String> {
     let words = |list: &[String]| {
         let words = list.iter().flat_map(|paragraph| paragraph.split_whitespace());
         words.map(str::to_owned).collect::<Vec<_>>()
@@ -327,7 +327,7 @@ mod tests {
     fn a_lead_that_the_text_begins_with_is_not_said_twice() {
         let list = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
         let check = |description: &[&str], body: &[&str], expected: &[&str]| {
-            assert_eq!(lead(list(description), &list(body)), list(expected), "{description:?}");
+            assert_eq!(distinct_description(list(description), &list(body)), list(expected), "{description:?}");
         };
         check(&["One  two.", "Three."], &["One two. Three.", "Four."], &[]);
         check(&["One two"], &["One twofold."], &["One two"]);

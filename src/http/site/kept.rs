@@ -19,7 +19,7 @@ use crate::http::site::session::SiteVisitor;
 use crate::runtime::error::Result;
 
 /// What names of fields begin with that hold passwords and keys.
-const SECRET: &str = "secret.";
+const SECRET_PREFIX: &str = "secret.";
 
 /// A form that could not be taken yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,23 +46,23 @@ impl DeferredForm {
         fields: &str,
     ) -> Option<Self> {
         let kept = Self { action: action.to_owned(), fields: without_secrets(fields) };
-        (is_from(headers, origins) && login::is_ours(action)).then_some(kept)
+        (is_same_origin(headers, origins) && login::is_local_page(action)).then_some(kept)
     }
 
     /// The form that `login`, the encoded form of a login page, hands on; nothing unless this
     /// service put it there for the browser with that form `cookie`.
-    pub(in crate::http) fn handed_on(login: &str, cookie: Option<&str>) -> Option<Self> {
+    pub(in crate::http) fn from_login_form(login: &str, cookie: Option<&str>) -> Option<Self> {
         let value = |wanted: &str| {
             let mut pairs = form_urlencoded::parse(login.as_bytes());
             pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
         };
         let kept = Self { action: value("kept_action")?, fields: value("kept_fields")? };
-        session::are_same(&kept.token(cookie?), &value("kept_token")?).then_some(kept)
+        session::tokens_equal(&kept.token(cookie?), &value("kept_token")?).then_some(kept)
     }
 
     /// The token that goes with it through the login page of the browser with that form cookie.
     pub(in crate::http) fn token(&self, cookie: &str) -> String {
-        session::kept_token(cookie, &self.action, &self.fields)
+        session::deferred_form_token(cookie, &self.action, &self.fields)
     }
 
     /// The page that shows what was typed and sends it for `visitor`.
@@ -75,7 +75,7 @@ impl DeferredForm {
             fields => minijinja::Value::from(Serde(fields)),
             ..pages::head(app, Some(visitor), "/")
         };
-        pages::private(app, StatusCode::OK, "kept.html", context, FormTargets::Home)
+        pages::private_page(app, StatusCode::OK, "kept.html", context, FormTargets::OwnPages)
     }
 }
 
@@ -83,13 +83,13 @@ impl DeferredForm {
 #[must_use]
 pub fn without_secrets(fields: &str) -> String {
     let pairs = form_urlencoded::parse(fields.as_bytes());
-    let pairs = pairs.filter(|(name, _)| name != "csrf" && !name.starts_with(SECRET));
+    let pairs = pairs.filter(|(name, _)| name != "csrf" && !name.starts_with(SECRET_PREFIX));
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
 /// Whether a page of one of these origins, each a host with its port or a whole origin, sent the
 /// request. Browsers name the sender of every form.
-fn is_from(headers: &HeaderMap, origins: &[&str]) -> bool {
+fn is_same_origin(headers: &HeaderMap, origins: &[&str]) -> bool {
     let origin = headers.get(header::ORIGIN).and_then(|value| value.to_str().ok());
     let Some((_, authority)) = origin.and_then(|origin| origin.split_once("://")) else {
         return false;
@@ -131,12 +131,12 @@ mod tests {
             form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
         };
         let good = login(&kept.token("cookie"), "name=a%26");
-        assert_eq!(DeferredForm::handed_on(&good, Some("cookie")), Some(kept.clone()));
-        assert_eq!(DeferredForm::handed_on(&good, Some("another")), None);
-        assert_eq!(DeferredForm::handed_on(&good, None), None);
+        assert_eq!(DeferredForm::from_login_form(&good, Some("cookie")), Some(kept.clone()));
+        assert_eq!(DeferredForm::from_login_form(&good, Some("another")), None);
+        assert_eq!(DeferredForm::from_login_form(&good, None), None);
         let changed = login(&kept.token("cookie"), "name=b");
-        assert_eq!(DeferredForm::handed_on(&changed, Some("cookie")), None);
-        assert_eq!(DeferredForm::handed_on(&login("", "name=a%26"), Some("cookie")), None);
+        assert_eq!(DeferredForm::from_login_form(&changed, Some("cookie")), None);
+        assert_eq!(DeferredForm::from_login_form(&login("", "name=a%26"), Some("cookie")), None);
     }
 
     #[test]

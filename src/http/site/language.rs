@@ -93,12 +93,12 @@ tokio::task_local! {
 }
 
 /// Runs `answer`, whose pages are in `language`.
-pub(crate) async fn speak<T>(language: PageLanguage, answer: impl Future<Output = T>) -> T {
+pub(crate) async fn with_language<T>(language: PageLanguage, answer: impl Future<Output = T>) -> T {
     SPOKEN.scope(language, answer).await
 }
 
 /// The language of the request that is being answered; English outside of one.
-pub(in crate::http) fn spoken() -> PageLanguage {
+pub(in crate::http) fn current_language() -> PageLanguage {
     SPOKEN.try_with(|language| *language).unwrap_or_default()
 }
 
@@ -127,7 +127,7 @@ fn preferred(headers: &HeaderMap) -> Option<PageLanguage> {
 }
 
 /// `text` with each `{}` replaced by the next of `values`.
-pub(in crate::http) fn fill(text: &str, values: &Rest<Value>) -> String {
+pub(in crate::http) fn fill_placeholders(text: &str, values: &Rest<Value>) -> String {
     let mut parts = text.split("{}");
     let mut filled = parts.next().unwrap_or_default().to_owned();
     let mut values = values.iter();
@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn places_are_filled_in_order() {
         let values = |list: &[i64]| Rest(list.iter().map(|one| Value::from(*one)).collect());
-        assert_eq!(fill("{} of {}", &values(&[1, 2])), "1 of 2");
-        assert_eq!(fill("{} of {}", &values(&[1])), "1 of ");
-        assert_eq!(fill("none", &values(&[1])), "none");
+        assert_eq!(fill_placeholders("{} of {}", &values(&[1, 2])), "1 of 2");
+        assert_eq!(fill_placeholders("{} of {}", &values(&[1])), "1 of ");
+        assert_eq!(fill_placeholders("none", &values(&[1])), "none");
     }
 }

@@ -35,11 +35,11 @@ use crate::storage::database::{LoginBrowser, LoginOrigin};
 use model::account::{Permission, User};
 
 /// What a failed login is told; never which of the two it was.
-const WRONG: &str = "The user name or the password is wrong.";
+const WRONG_CREDENTIALS: &str = "The user name or the password is wrong.";
 /// Where a login leads when it was asked for from nowhere.
 const HOME: &str = "/";
 /// Pages that a login may lead to, with what is below them.
-const PLACES: [&str; 5] = ["/collections", "/notifications", "/account", "/code", "/docs"];
+const PAGE_PREFIXES: [&str; 5] = ["/collections", "/notifications", "/account", "/code", "/docs"];
 
 /// What a login page says besides its fields.
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(crate) struct LoginNotice<'a> {
     /// What the login is for, if it is for a client.
     pub(crate) purpose: Option<LoginPurpose>,
     /// The form that is to be sent afterwards.
-    pub(crate) kept: Option<&'a DeferredForm>,
+    pub(crate) deferred_form: Option<&'a DeferredForm>,
     /// What was done before, as `base.html` names it.
     pub(crate) done: Option<&'a str>,
 }
@@ -89,15 +89,15 @@ pub(crate) fn page(
         done => notice.done,
         invalid => notice.invalid,
         user_name => notice.user_name,
-        kept_action => notice.kept.map(|kept| kept.action.as_str()),
-        kept_fields => notice.kept.map(|kept| kept.fields.as_str()),
-        kept_token => notice.kept.map(|kept| kept.token(&cookie)),
+        kept_action => notice.deferred_form.map(|kept| kept.action.as_str()),
+        kept_fields => notice.deferred_form.map(|kept| kept.fields.as_str()),
+        kept_token => notice.deferred_form.map(|kept| kept.token(&cookie)),
     };
     let leads = match notice.purpose {
-        Some(_) => FormTargets::ToClients,
-        None => FormTargets::Home,
+        Some(_) => FormTargets::OAuthClients,
+        None => FormTargets::OwnPages,
     };
-    let mut response = pages::private(app, notice.status, "login.html", context, leads)?;
+    let mut response = pages::private_page(app, notice.status, "login.html", context, leads)?;
     if let Some(set) = set {
         response.headers_mut().append(header::SET_COOKIE, set);
     }
@@ -105,16 +105,16 @@ pub(crate) fn page(
 }
 
 /// The login page for somebody whose session ended while he filled in a form.
-pub(crate) fn again(app: &AppState, headers: &HeaderMap, kept: &DeferredForm) -> Result<Response> {
+pub(crate) fn session_ended_page(app: &AppState, headers: &HeaderMap, kept: &DeferredForm) -> Result<Response> {
     let text = "Your login has ended. What you typed is kept: log in to go on.";
-    let notice = LoginNotice { error: Some(text), kept: Some(kept), ..LoginNotice::default() };
+    let notice = LoginNotice { error: Some(text), deferred_form: Some(kept), ..LoginNotice::default() };
     page(app, headers, &kept.action, &notice)
 }
 
 /// The login page for a visitor whose login is too old for what the form or page at `path` does.
 ///
 /// What was typed into the form, if there is one, is sent on after the login.
-pub(crate) fn confirm(
+pub(crate) fn reauthentication_page(
     app: &AppState,
     headers: &HeaderMap,
     visitor: &SiteVisitor,
@@ -123,7 +123,7 @@ pub(crate) fn confirm(
 ) -> Result<Response> {
     let text = "You logged in more than an hour ago. Enter your password again to go on.";
     let user_name = Some(visitor.account.user.user_name.as_str());
-    let notice = LoginNotice { error: Some(text), user_name, kept, ..LoginNotice::default() };
+    let notice = LoginNotice { error: Some(text), user_name, deferred_form: kept, ..LoginNotice::default() };
     page(app, headers, path, &notice)
 }
 
@@ -136,11 +136,11 @@ pub(crate) async fn show(State(app): State<AppState>, uri: Uri, headers: HeaderM
 async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
     let query = OAuthParameters::parse(uri.query().unwrap_or_default()).ok();
     let wanted = query.as_ref().and_then(|query| query.find("return_to"));
-    let return_to = wanted.filter(|path| is_ours(path)).unwrap_or(HOME);
+    let return_to = wanted.filter(|path| is_local_page(path)).unwrap_or(HOME);
     if SiteVisitor::find(app, headers).await?.is_some() {
         return Ok(see_other(return_to));
     }
-    let purpose = oauth::purpose(app, return_to).await;
+    let purpose = oauth::login_purpose(app, return_to).await;
     let done = query.as_ref().and_then(|query| query.find("done"));
     page(app, headers, return_to, &LoginNotice { purpose, done, ..LoginNotice::default() })
 }
@@ -155,19 +155,19 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     let address = passwords::client_address(app, &request);
     let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
     let cookie = SiteCookie::Form.find(app, &headers);
-    let kept = DeferredForm::handed_on(&text, cookie.as_deref());
-    let form = parse(without_kept(&text))?;
-    let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
-    let purpose = oauth::purpose(app, return_to).await;
+    let kept = DeferredForm::from_login_form(&text, cookie.as_deref());
+    let form = parse(without_deferred_form(&text))?;
+    let return_to = form.find("return_to").filter(|path| is_local_page(path)).unwrap_or(HOME);
+    let purpose = oauth::login_purpose(app, return_to).await;
     let typed = form.find("username").unwrap_or_default();
-    let meant = app.shared.access.auth.name_meant(typed).await;
+    let meant = app.shared.access.auth.canonical_user_name(typed).await;
     // Where the database does not answer, the login says so below.
     let name = meant.as_deref().unwrap_or(typed);
     let again = |status, error: &str| {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
         let invalid = status == StatusCode::FORBIDDEN;
         let kept = kept.as_ref();
-        let notice = LoginNotice { status, error, user_name, invalid, purpose, kept, done: None };
+        let notice = LoginNotice { status, error, user_name, invalid, purpose, deferred_form: kept, done: None };
         page(app, &headers, return_to, &notice)
     };
     let later = |text: &str| {
@@ -189,13 +189,13 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     };
     match app.shared.access.auth.log_in(&login, clock::now()).await {
         Ok(LoginOutcome::Ok(entered)) => {
-            let leads = LoginTarget { return_to, kept: kept.as_ref(), address };
+            let leads = LoginTarget { return_to, deferred_form: kept.as_ref(), address };
             match open_session(app, &headers, &entered, leads).await {
-                Ok(opened) => opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok),
+                Ok(opened) => opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS), Ok),
                 Err(error) => outage(error, later),
             }
         }
-        Ok(LoginOutcome::Refused) => again(StatusCode::FORBIDDEN, WRONG),
+        Ok(LoginOutcome::Refused) => again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS),
         Ok(LoginOutcome::Throttled(wait_s)) => {
             let text = "Too many attempts failed. Please wait before you try again.";
             let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
@@ -203,7 +203,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
             Ok(response)
         }
         Err(error) if error.kind() == ErrorKind::Overloaded => {
-            respond::note_shed(&error);
+            respond::record_shed(&error);
             later("Many people log in at this moment. Please try again.")
         }
         Err(error) => outage(error, later),
@@ -216,7 +216,7 @@ fn outage(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<
     if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) {
         return Err(error);
     }
-    respond::log(&error);
+    respond::log_failure(&error);
     later("The login cannot be checked at this moment. Please try again.")
 }
 
@@ -226,7 +226,7 @@ struct LoginTarget<'a> {
     /// The page, unless there is a form.
     return_to: &'a str,
     /// The form that was being filled in when its session ended.
-    kept: Option<&'a DeferredForm>,
+    deferred_form: Option<&'a DeferredForm>,
     /// The network address that logged in.
     address: IpAddr,
 }
@@ -240,7 +240,7 @@ async fn open_session(
     leads: LoginTarget<'_>,
 ) -> Result<Option<Response>> {
     if let Some(visitor) = SiteVisitor::find(app, headers).await? {
-        visitor.leave(app).await?;
+        visitor.log_out(app).await?;
     }
     let device = app.shared.access.auth.issue_device_cookie(entered, clock::now()).await?;
     let before = SiteCookie::Device.find(app, headers);
@@ -257,7 +257,7 @@ async fn open_session(
         app.shared.access.oauth.open_session(entered, from, browser, clock::now()).await?;
     let Some(session) = opened else { return Ok(None) };
     let mut response = after_login(app, &session, leads).await?;
-    let seconds = Some(app.shared.edge.tuned.get().session_s);
+    let seconds = Some(app.shared.edge.live_settings.get().session_s);
     let device_seconds = u32::try_from(DEVICE_COOKIE_FOR.as_secs()).ok();
     let cookies = [
         SiteCookie::Session.set(app, session.reveal(), seconds),
@@ -272,13 +272,13 @@ async fn open_session(
 }
 
 /// The fields of the login itself: what it hands on stands last and may be long.
-fn without_kept(form: &str) -> &str {
+fn without_deferred_form(form: &str) -> &str {
     form.split_once("&kept_token=").map_or(form, |(before, _)| before)
 }
 
 /// Where a login leads: to what was typed before, else to `return_to`.
 async fn after_login(app: &AppState, session: &RandomSecret, leads: LoginTarget<'_>) -> Result<Response> {
-    let LoginTarget { return_to, kept, .. } = leads;
+    let LoginTarget { return_to, deferred_form: kept, .. } = leads;
     let Some(kept) = kept else { return Ok(see_other(return_to)) };
     match SiteVisitor::of(app, session.reveal()).await? {
         Some(visitor) => kept.page(app, &visitor),
@@ -287,7 +287,7 @@ async fn after_login(app: &AppState, session: &RandomSecret, leads: LoginTarget<
 }
 
 /// `POST /o/logout`: ends the session.
-pub(crate) async fn leave(State(app): State<AppState>, request: Request) -> Response {
+pub(crate) async fn submit_logout(State(app): State<AppState>, request: Request) -> Response {
     let outcome = log_out(&app, request).await;
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
@@ -295,12 +295,12 @@ pub(crate) async fn leave(State(app): State<AppState>, request: Request) -> Resp
 async fn log_out(app: &AppState, request: Request) -> Result<Response> {
     let (headers, form) = form_body(request).await?;
     let form = parse(&form)?;
-    let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
+    let return_to = form.find("return_to").filter(|path| is_local_page(path)).unwrap_or(HOME);
     if let Some(visitor) = SiteVisitor::find(app, &headers).await? {
-        if !visitor.sent(form.find("csrf")) {
-            return Err(expired());
+        if !visitor.owns_form_token(form.find("csrf")) {
+            return Err(expired_form());
         }
-        visitor.leave(app).await?;
+        visitor.log_out(app).await?;
     }
     let mut response = see_other(return_to);
     if let Some(cookie) = SiteCookie::Session.set(app, "", Some(0)) {
@@ -310,7 +310,7 @@ async fn log_out(app: &AppState, request: Request) -> Result<Response> {
 }
 
 /// The answer to a form without its token.
-pub(crate) fn expired() -> Error {
+pub(crate) fn expired_form() -> Error {
     Error::new(ErrorKind::InvalidArgument, "The form has expired. Please go back and try again.")
 }
 
@@ -332,7 +332,7 @@ fn permissions<'a>(
     user: &'a User,
 ) -> impl Iterator<Item = &'static str> + 'a {
     let (scopes, enforced) = (request.scopes, request.scopes_enforced);
-    let opened = Permission::all().filter(move |one| one.is_opened(scopes, enforced, user));
+    let opened = Permission::all().filter(move |one| one.is_granted(scopes, enforced, user));
     opened.map(Permission::text)
 }
 
@@ -361,7 +361,7 @@ pub(crate) fn consent(
         display_name => visitor.account.user.display_name(),
         permissions,
     };
-    pages::private(app, StatusCode::OK, "consent.html", context, FormTargets::ToClients)
+    pages::private_page(app, StatusCode::OK, "consent.html", context, FormTargets::OAuthClients)
 }
 
 /// Scheme, host and port of an address; the scheme alone where there is no host.
@@ -377,19 +377,19 @@ pub(crate) fn redirect_origin(uri: &str) -> String {
 }
 
 /// Whether a path that came with a request leads to a page of ours, and nowhere else.
-pub(crate) fn is_ours(path: &str) -> bool {
-    is_plain(path) && leads_to_page(path)
+pub(crate) fn is_local_page(path: &str) -> bool {
+    is_plain_path(path) && leads_to_page(path)
 }
 
 /// Whether it leads to a page for somebody who is not logged in: the login, or one about a password.
-pub(crate) fn is_gate(path: &str) -> bool {
+pub(crate) fn is_login_page(path: &str) -> bool {
     let page = path.split('?').next().unwrap_or_default();
     let is_gate = ["/o/login", "/o/password"].contains(&page) || page.starts_with("/o/password/");
-    is_gate && is_plain(path)
+    is_gate && is_plain_path(path)
 }
 
 /// Whether a browser takes a path as one of this host, and as it is written.
-fn is_plain(path: &str) -> bool {
+fn is_plain_path(path: &str) -> bool {
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     // Browsers resolve dots, encoded ones too, before they ask.
     let place = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
@@ -405,12 +405,12 @@ fn leads_to_page(path: &str) -> bool {
     path == HOME
         || path.starts_with("/?")
         || path.starts_with("/item/")
-        || PLACES.into_iter().any(below)
+        || PAGE_PREFIXES.into_iter().any(below)
         || path.starts_with("/o/oauth2/auth?")
 }
 
 /// An empty answer that closes a conversation.
-pub(crate) fn empty(status: StatusCode) -> Response {
+pub(crate) fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn a_login_leads_to_pages_of_ours_only() {
         for path in ["/", "/item/image/x", "/?page=2", "/o/oauth2/auth?client_id=a&x=%2F%2Fb"] {
-            assert!(is_ours(path), "{path}");
+            assert!(is_local_page(path), "{path}");
         }
         for path in [
             "",
@@ -460,7 +460,7 @@ mod tests {
             "/item/å",
             "javascript:alert(1)",
         ] {
-            assert!(!is_ours(path), "{path}");
+            assert!(!is_local_page(path), "{path}");
         }
     }
 

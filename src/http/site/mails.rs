@@ -30,11 +30,11 @@ async fn show(State(app): State<AppState>, Path(token): Path<String>) -> Respons
 }
 
 async fn answer(State(app): State<AppState>, Path(token): Path<String>, request: Request) -> Response {
-    let page = answered(&app, &token, request).await;
+    let page = record_answer(&app, &token, request).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
-async fn answered(app: &AppState, token: &str, request: Request) -> Result<Response> {
+async fn record_answer(app: &AppState, token: &str, request: Request) -> Result<Response> {
     let (_headers, body) = form_body(request).await?;
     let (agrees, state) = match FormFields::parse(&body)?.find("answer") {
         Some("agree") => (true, "agreed"),

@@ -78,7 +78,7 @@ enum PageError {
     /// What went wrong, for the error page.
     Error(Error),
     /// Another answer: a redirect, the form again.
-    Answer(Box<Response>),
+    Response(Box<Response>),
 }
 
 impl From<Error> for PageError {
@@ -95,7 +95,7 @@ impl From<ApiRefusal> for PageError {
 
 impl From<Response> for PageError {
     fn from(response: Response) -> Self {
-        Self::Answer(Box::new(response))
+        Self::Response(Box::new(response))
     }
 }
 
@@ -105,18 +105,18 @@ struct SiteRequest {
     apis: ApiRouter,
     visitor: Option<SiteVisitor>,
     /// Path and query of the page.
-    here: String,
+    path_and_query: String,
     /// Path and query of the page that can be opened again: of a form the one that it was sent from.
-    shown_at: String,
+    reopen_at: String,
     query: QueryParameters,
 }
 
 /// The page of ours that a form was sent from, as the browser tells it; the first page where it does not.
-fn sent_from(headers: &HeaderMap) -> String {
+fn referring_page(headers: &HeaderMap) -> String {
     let address = headers.get(header::REFERER).and_then(|address| address.to_str().ok());
     let rest = address.and_then(|address| address.split_once("://")).map(|(_, rest)| rest);
     let path = rest.and_then(|rest| rest.find('/').map(|at| &rest[at..]));
-    path.filter(|path| login::is_ours(path)).unwrap_or("/").to_owned()
+    path.filter(|path| login::is_local_page(path)).unwrap_or("/").to_owned()
 }
 
 impl FromRequestParts<AppState> for SiteRequest {
@@ -127,13 +127,13 @@ impl FromRequestParts<AppState> for SiteRequest {
         let Extension(apis) = apis.map_err(Error::internal)?;
         let here = parts.uri.path_and_query().map_or("/", |here| here.as_str()).to_owned();
         let is_form = parts.method == Method::POST;
-        let shown_at = if is_form { sent_from(&parts.headers) } else { here.clone() };
+        let shown_at = if is_form { referring_page(&parts.headers) } else { here.clone() };
         Ok(Self {
-            shown_at,
+            reopen_at: shown_at,
             visitor: SiteVisitor::find(app, &parts.headers).await?,
             app: app.clone(),
             apis,
-            here,
+            path_and_query: here,
             query: QueryParameters::of(&parts.uri)?,
         })
     }
@@ -149,7 +149,7 @@ impl SiteRequest {
     /// as the template's `collections` call it.
     fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> PageResult {
         let (done, added_to) = (self.query.text("done")?, self.query.text("in")?);
-        let head = pages::head(&self.app, self.visitor.as_ref(), &self.shown_at);
+        let head = pages::head(&self.app, self.visitor.as_ref(), &self.reopen_at);
         let context =
             merge_maps([context! { done, added_to, path => self.path() }, context, head]);
         let mut response = pages::page_for(&self.app, self.visitor.as_ref(), template, context)?;
@@ -159,36 +159,36 @@ impl SiteRequest {
 
     /// The path of the page.
     fn path(&self) -> &str {
-        self.here.split('?').next().unwrap_or_default()
+        self.path_and_query.split('?').next().unwrap_or_default()
     }
 
     /// What an API answers to the visitor.
-    async fn ask(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        api::ask(&self.app, &self.apis, self.visitor.as_ref(), call).await
+    async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
+        api::call_json(&self.app, &self.apis, self.visitor.as_ref(), call).await
     }
 
     /// What an API answers to somebody unknown.
-    async fn ask_as_nobody(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        api::ask(&self.app, &self.apis, None, call).await
+    async fn call_anonymously(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
+        api::call_json(&self.app, &self.apis, None, call).await
     }
 
     /// What an API answers to the visitor, noted for the page `/code` when it succeeds.
-    async fn send(&self, call: ApiCall) -> Result<Value, ApiRefusal> {
-        let answer = self.ask(&call).await?;
-        self.note(call);
+    async fn call_and_record(&self, call: ApiCall) -> Result<Value, ApiRefusal> {
+        let answer = self.call(&call).await?;
+        self.record_call(call);
         Ok(answer)
     }
 
     /// Notes what was just done for the page `/code`.
-    fn note(&self, call: ApiCall) {
+    fn record_call(&self, call: ApiCall) {
         if let Some(visitor) = &self.visitor {
-            self.app.shared.site.activity.note(visitor, call, clock::now());
+            self.app.shared.site.activity.record(visitor, call, clock::now());
         }
     }
 
     /// What an address of an API gives the visitor.
     async fn get(&self, target: impl Into<String>) -> Result<Value, ApiRefusal> {
-        self.ask(&ApiCall::get(target)).await
+        self.call(&ApiCall::get(target)).await
     }
 
     /// The parameter of that name; nothing where it is empty.
@@ -218,7 +218,7 @@ impl FromRequestParts<AppState> for MemberRequest {
         let site = SiteRequest::from_request_parts(parts, app).await?;
         match site.visitor.clone() {
             Some(visitor) => Ok(Self { site, visitor }),
-            None => Err(see_other(&pages::login_url(&site.here)).into()),
+            None => Err(see_other(&pages::login_url(&site.path_and_query)).into()),
         }
     }
 }
@@ -249,7 +249,7 @@ impl FromRequestParts<AppState> for FreshMember {
         if !member.is_stale() {
             return Ok(Self(member));
         }
-        Err(login::confirm(app, &parts.headers, &member.visitor, &member.here, None)?.into())
+        Err(login::reauthentication_page(app, &parts.headers, &member.visitor, &member.path_and_query, None)?.into())
     }
 }
 
@@ -270,12 +270,12 @@ impl FromRequest<AppState> for FreshMemberForm {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        let (posted, ReceivedForm { headers, kept }) = MemberForm::receive(request, app).await?;
+        let (posted, ReceivedForm { headers, deferred_form: kept }) = MemberForm::receive(request, app).await?;
         if !posted.is_stale() {
             return Ok(Self(posted));
         }
         let (path, kept) = (posted.path(), kept.as_ref());
-        Err(login::confirm(app, &headers, &posted.visitor, path, kept)?.into())
+        Err(login::reauthentication_page(app, &headers, &posted.visitor, path, kept)?.into())
     }
 }
 
@@ -283,7 +283,7 @@ impl FromRequest<AppState> for FreshMemberForm {
 struct ReceivedForm {
     headers: HeaderMap,
     /// What may be kept of it; nothing where another site sent it.
-    kept: Option<DeferredForm>,
+    deferred_form: Option<DeferredForm>,
 }
 
 /// A form that somebody sent who is logged in, with the token of his session.
@@ -320,29 +320,29 @@ impl MemberForm {
         let form = FormFields::parse(&text)?;
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
         let kept = DeferredForm::of(&headers, &own, site.path(), &text);
-        let known = || kept.as_ref().ok_or_else(login::expired);
+        let known = || kept.as_ref().ok_or_else(login::expired_form);
         let Some(visitor) = site.visitor.clone() else {
-            return Err(login::again(app, &headers, known()?)?.into());
+            return Err(login::session_ended_page(app, &headers, known()?)?.into());
         };
-        if !visitor.sent(form.find("csrf")) {
+        if !visitor.owns_form_token(form.find("csrf")) {
             return Err(known()?.page(app, &visitor)?.into());
         }
         let posted = Self { member: MemberRequest { site, visitor }, form };
-        Ok((posted, ReceivedForm { headers, kept }))
+        Ok((posted, ReceivedForm { headers, deferred_form: kept }))
     }
 }
 
 impl FormFields {
     /// What a template shows in the form again.
-    fn again(&self) -> PageValue {
+    fn template_value(&self) -> PageValue {
         PageValue::from_pairs(self.fields())
     }
 }
 
 /// Language of the request, and its error page where there is one.
-pub(super) async fn dress(State(app): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn localize(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let asked = ErrorPageRequest::of(&request);
-    language::speak(asked.language(), async {
+    language::with_language(asked.language(), async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<UnrenderedError>() {
             Some(UnrenderedError(error)) => asked.error_page(&app, &error).await,
@@ -356,7 +356,7 @@ pub(super) async fn dress(State(app): State<AppState>, request: Request, next: N
 pub(super) struct ErrorPageRequest {
     headers: HeaderMap,
     /// Path and query of the page; the first page where a form was sent.
-    here: String,
+    path_and_query: String,
 }
 
 impl ErrorPageRequest {
@@ -364,12 +364,12 @@ impl ErrorPageRequest {
         let is_page = *request.method() == Method::GET;
         let here = request.uri().path_and_query().filter(|_| is_page);
         let here = here.map_or("/", |here| here.as_str()).to_owned();
-        Self { headers: request.headers().clone(), here }
+        Self { headers: request.headers().clone(), path_and_query: here }
     }
 
     /// The error page of an address that no page has.
-    pub(super) async fn stray(self, app: AppState, error: Error) -> Response {
-        language::speak(self.language(), self.error_page(&app, &error)).await
+    pub(super) async fn into_error_page(self, app: AppState, error: Error) -> Response {
+        language::with_language(self.language(), self.error_page(&app, &error)).await
     }
 
     fn language(&self) -> PageLanguage {
@@ -380,7 +380,7 @@ impl ErrorPageRequest {
         // What is wrong may be that nobody can say who this is: the page does not wait for it.
         let found = tokio::time::timeout(ERROR_PAGE_VISITOR, SiteVisitor::find(app, &self.headers));
         let visitor = found.await.ok().and_then(Result::ok).flatten();
-        let head = pages::head(app, visitor.as_ref(), &self.here);
+        let head = pages::head(app, visitor.as_ref(), &self.path_and_query);
         let mut response = error_page(app, error, head);
         // What one visitor does not find may be there for another, and soon for this one.
         let no_store = HeaderValue::from_static("no-store");
@@ -396,7 +396,7 @@ struct UnrenderedError(Arc<Error>);
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         match self {
-            Self::Answer(response) => *response,
+            Self::Response(response) => *response,
             Self::Error(error) => {
                 let mut response = Response::default();
                 response.extensions_mut().insert(UnrenderedError(Arc::new(error)));
@@ -428,7 +428,7 @@ async fn choose_language(request: Request) -> PageResult {
     let (_, text) = form_body(request).await?;
     let form = FormFields::parse(&text)?;
     let back = form.find("return_to");
-    let back = back.filter(|path| login::is_ours(path) || login::is_gate(path));
+    let back = back.filter(|path| login::is_local_page(path) || login::is_login_page(path));
     let mut response = see_other(back.unwrap_or("/"));
     if let Some(language) = form.find("language").and_then(PageLanguage::find) {
         let cookie = HeaderValue::from_str(&language.cookie()).map_err(Error::internal)?;

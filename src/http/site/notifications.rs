@@ -12,7 +12,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{ApiCall, ApiRefusal, segment};
+use super::api::{ApiCall, ApiRefusal, encode_segment};
 use super::question::{DryRun, NotificationForm, SCHEDULES};
 use super::{MemberRequest, PageResult, MemberForm, SiteRequest, times};
 use crate::http::AppState;
@@ -25,7 +25,7 @@ use crate::runtime::limits::{
 };
 
 /// Every notification of the caller.
-const ALL: &str = "/content/v1/_all/notification";
+const NOTIFICATIONS: &str = "/content/v1/_all/notification";
 
 /// The addresses of this file.
 pub(super) fn routes() -> Router<AppState> {
@@ -106,7 +106,7 @@ async fn list(member: MemberRequest) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
     let reader = SubscriberProfile::find(&member).await?;
-    let saved = member.get(ALL).await?;
+    let saved = member.get(NOTIFICATIONS).await?;
     let saved = saved.as_array().map(Vec::as_slice).unwrap_or_default();
     let newest_first = saved.iter().rev().skip((page - 1) * SITE_NOTIFICATIONS_PER_PAGE);
     let mut rows = Vec::new();
@@ -126,7 +126,7 @@ async fn list(member: MemberRequest) -> PageResult {
 
 async fn row(member: &MemberRequest, reader: &SubscriberProfile, saved: &Value) -> Result<NotificationRow, ApiRefusal> {
     let fields = NotificationForm::of_saved(saved, "");
-    let outcome = member.ask(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
+    let outcome = member.call(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
     let (dry, _) = DryRun::of(&fields, outcome)?;
     let (wanted, unwanted) = fields.products();
     let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
@@ -155,7 +155,7 @@ struct NotificationFormState<'a> {
     id: Option<&'a str>,
     /// What stands against it.
     refusal: Option<ApiRefusal>,
-    dry: Option<DryRun>,
+    dry_run: Option<DryRun>,
 }
 
 #[derive(Serialize)]
@@ -190,15 +190,15 @@ fn show_form(member: &MemberRequest, reader: &SubscriberProfile, fields: &Notifi
     // Of a media type that no notification is made of, the form chooses none.
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {
-        let place = format!("/content/v1/{}/notification", segment(&fields.media_type));
-        format!("{}{place}/{}/stream", member.app.shared.site.url, segment(id))
+        let place = format!("/content/v1/{}/notification", encode_segment(&fields.media_type));
+        format!("{}{place}/{}/stream", member.app.shared.site.url, encode_segment(id))
     });
     let context = context! {
         id => shown.id,
         fields => PageValue::from(Serde(fields.clone())),
         wrong => PageValue::from(Serde(wrong)),
         mistakes => mistakes,
-        dry => shown.dry.map(|dry| PageValue::from(Serde(dry))),
+        dry => shown.dry_run.map(|dry| PageValue::from(Serde(dry))),
         agreements => PageValue::from(Serde(reader.agreements.clone())),
         products => PageValue::from(Serde(reader.products.clone())),
         media_types => choices(&MEDIA_TYPES),
@@ -213,27 +213,27 @@ fn show_form(member: &MemberRequest, reader: &SubscriberProfile, fields: &Notifi
 async fn create(posted: MemberForm) -> PageResult {
     let fields = NotificationForm::of_form(&posted.form)?;
     if posted.form.find("step") == Some("try") {
-        return try_out(&posted, &fields, None).await;
+        return show_dry_run(&posted, &fields, None).await;
     }
-    match posted.send(fields.save(None)).await {
+    match posted.call_and_record(fields.save(None)).await {
         Ok(made) => {
             let id = made["id"].as_str().filter(|_| fields.kind == "stream");
             Ok(see_other(&match id {
-                Some(id) => format!("/notifications/{}?done=created", segment(id)),
+                Some(id) => format!("/notifications/{}?done=created", encode_segment(id)),
                 None => "/notifications?done=created".to_owned(),
             }))
         }
-        Err(refusal) => again(&posted, &fields, None, refusal).await,
+        Err(refusal) => show_refused_form(&posted, &fields, None, refusal).await,
     }
 }
 
 /// The form again with what the API says against it.
-async fn again(posted: &MemberForm, fields: &NotificationForm, id: Option<&str>, refusal: ApiRefusal) -> PageResult {
+async fn show_refused_form(posted: &MemberForm, fields: &NotificationForm, id: Option<&str>, refusal: ApiRefusal) -> PageResult {
     if !refusal.is_mistake() {
         return Err(refusal.into());
     }
     let reader = SubscriberProfile::find(posted).await?;
-    show_form(posted, &reader, fields, NotificationFormState { id, refusal: Some(refusal), dry: None })
+    show_form(posted, &reader, fields, NotificationFormState { id, refusal: Some(refusal), dry_run: None })
 }
 
 /// The first day that has not begun where the site is.
@@ -242,17 +242,17 @@ fn tomorrow(site: &SiteRequest) -> String {
 }
 
 /// The form again with what it would have found in the last seven days. Nothing is saved.
-async fn try_out(posted: &MemberForm, fields: &NotificationForm, id: Option<&str>) -> PageResult {
-    let outcome = posted.send(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
+async fn show_dry_run(posted: &MemberForm, fields: &NotificationForm, id: Option<&str>) -> PageResult {
+    let outcome = posted.call_and_record(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
     let (dry, refusal) = DryRun::of(fields, outcome)?;
     let reader = SubscriberProfile::find(posted).await?;
     let dry = refusal.is_none().then_some(dry);
-    show_form(posted, &reader, fields, NotificationFormState { id, refusal, dry })
+    show_form(posted, &reader, fields, NotificationFormState { id, refusal, dry_run: dry })
 }
 
 /// The visitor's notification of that id, as the API shows it.
 async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageError> {
-    let saved = member.get(ALL).await?;
+    let saved = member.get(NOTIFICATIONS).await?;
     let found = saved.as_array().into_iter().flatten().find(|one| one["id"] == *id);
     let none = || Error::new(ErrorKind::NotFound, "There is no such notification.");
     Ok(found.cloned().ok_or_else(none)?)
@@ -274,18 +274,18 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let own = NotificationForm::of_saved(&saved, "");
     (fields.kind, fields.media_type) = (own.kind, own.media_type);
     if posted.form.find("step") == Some("try") {
-        return try_out(&posted, &fields, Some(&id)).await;
+        return show_dry_run(&posted, &fields, Some(&id)).await;
     }
-    match posted.send(fields.save(Some(&id))).await {
+    match posted.call_and_record(fields.save(Some(&id))).await {
         Ok(_) => Ok(see_other("/notifications?done=saved")),
-        Err(refusal) => again(&posted, &fields, Some(&id), refusal).await,
+        Err(refusal) => show_refused_form(&posted, &fields, Some(&id), refusal).await,
     }
 }
 
 /// `POST /notifications/{id}/delete`.
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let call = ApiCall::delete(format!("{ALL}/{}", segment(&id)));
-    posted.send(call).await?;
+    let call = ApiCall::delete(format!("{NOTIFICATIONS}/{}", encode_segment(&id)));
+    posted.call_and_record(call).await?;
     Ok(see_other("/notifications?done=removed"))
 }
 

@@ -54,7 +54,7 @@ impl PageRenderer {
 
     /// The page `name` with what `context` says, in the language that is spoken.
     pub(crate) fn render(&self, name: &str, context: Value) -> Result<String> {
-        self.render_in(language::spoken(), name, context)
+        self.render_in(language::current_language(), name, context)
     }
 
     /// The page `name` with what `context` says, in `language`.
@@ -98,7 +98,7 @@ pub(crate) fn page_for(
     context: Value,
 ) -> Result<Response> {
     let mut response = match visitor {
-        Some(_) => private(app, StatusCode::OK, template, context, FormTargets::Home)?,
+        Some(_) => private_page(app, StatusCode::OK, template, context, FormTargets::OwnPages)?,
         None => html(app, StatusCode::OK, app.shared.site.pages.render(template, context)?),
     };
     response
@@ -107,7 +107,7 @@ pub(crate) fn page_for(
     Ok(response)
 }
 
-pub(crate) fn served<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> DocumentRequest<'a> {
+pub(crate) fn served_item<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> DocumentRequest<'a> {
     DocumentRequest { key, assets, sizes: media.settings().sizes, crop: None, layout: DocumentLayout::Full }
 }
 
@@ -160,14 +160,14 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormTargets {
     /// To pages of ours.
-    Home,
+    OwnPages,
     /// To a client, and from there to wherever the client goes on. Browsers hold every redirect
     /// behind a form to the policy, so such a page sets none; its forms are ours all the same.
-    ToClients,
+    OAuthClients,
 }
 
 /// A page for one visitor: nobody keeps it and nobody frames it.
-pub(crate) fn private(
+pub(crate) fn private_page(
     app: &AppState,
     status: StatusCode,
     template: &str,
@@ -183,9 +183,9 @@ pub(crate) fn private(
     let referrer = match leads {
         // Browsers hide the sender of a form together with the referrer, and a form whose session
         // ended is kept only if a page of ours sent it.
-        FormTargets::Home => "same-origin",
+        FormTargets::OwnPages => "same-origin",
         // The address of an authorization request is nobody else's.
-        FormTargets::ToClients => "no-referrer",
+        FormTargets::OAuthClients => "no-referrer",
     };
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
     Ok(response)
@@ -194,13 +194,13 @@ pub(crate) fn private(
 fn html(app: &AppState, status: StatusCode, text: String) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let mut response = respond::typed(status, kind, Body::from(text));
-    describe(app, response.headers_mut());
+    set_public_headers(app, response.headers_mut());
     response
 }
 
 /// What browsers must know of a page that everybody may see.
-pub(crate) fn describe(app: &AppState, headers: &mut HeaderMap) {
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, FormTargets::Home));
+pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, FormTargets::OwnPages));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
@@ -209,8 +209,8 @@ pub(crate) fn describe(app: &AppState, headers: &mut HeaderMap) {
 fn policy(app: &AppState, leads: FormTargets) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
     let forms = match leads {
-        FormTargets::Home => "form-action 'self'; ",
-        FormTargets::ToClients => "",
+        FormTargets::OwnPages => "form-action 'self'; ",
+        FormTargets::OAuthClients => "",
     };
     let policy = format!(
         "default-src 'none'; script-src 'self'; connect-src 'self' {media}; style-src 'self'; \

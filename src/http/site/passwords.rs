@@ -28,7 +28,7 @@ const FORGOTTEN: &str = "/o/password";
 /// Where a new password leads.
 pub(crate) const LOGIN_AFTER: &str = "/o/login?done=password";
 /// What is wrong with two fields that should hold the same.
-pub(crate) const DIFFERENT: &str = "The two new passwords differ.";
+pub(crate) const PASSWORDS_DIFFER: &str = "The two new passwords differ.";
 
 /// A page with a form for somebody who is not logged in.
 struct FormPage<'a> {
@@ -49,7 +49,7 @@ impl FormPage<'_> {
             here => self.here,
             ..self.context
         };
-        let mut page = pages::private(app, self.status, self.template, context, FormTargets::Home)?;
+        let mut page = pages::private_page(app, self.status, self.template, context, FormTargets::OwnPages)?;
         if let Some(set) = set {
             page.headers_mut().append(header::SET_COOKIE, set);
         }
@@ -59,7 +59,7 @@ impl FormPage<'_> {
 
 /// The network address of a client; that of nobody where it is not known.
 pub(crate) fn client_address(app: &AppState, request: &Request) -> IpAddr {
-    let client = edge::client(request, &app.shared.edge.tuned.get().trusted_proxies);
+    let client = edge::client_address(request, &app.shared.edge.live_settings.get().trusted_proxies);
     client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
@@ -69,7 +69,7 @@ struct AnonymousForm {
     form: FormFields,
     address: IpAddr,
     /// Whether it carries its token.
-    is_ours: bool,
+    has_valid_token: bool,
 }
 
 impl AnonymousForm {
@@ -79,18 +79,18 @@ impl AnonymousForm {
         let form = FormFields::parse(&text)?;
         let cookie = SiteCookie::Form.find(app, &headers);
         let is_ours = session::is_form_token(cookie.as_deref(), form.find("csrf"));
-        Ok(Self { headers, form, address, is_ours })
+        Ok(Self { headers, form, address, has_valid_token: is_ours })
     }
 }
 
-fn answer(app: &AppState, page: Result<Response>) -> Response {
+fn page_or_error(app: &AppState, page: Result<Response>) -> Response {
     page.unwrap_or_else(|error| pages::plain_error_page(app, &error))
 }
 
 /// `GET /o/password`: asks for a user name or an e-mail address.
 pub(crate) async fn forgotten(State(app): State<AppState>, headers: HeaderMap) -> Response {
     let page = forgotten_page(&app, &headers, StatusCode::OK, context! {});
-    answer(&app, page)
+    page_or_error(&app, page)
 }
 
 fn forgotten_page(
@@ -107,11 +107,11 @@ fn forgotten_page(
 
 /// `POST /o/password`: has a link mailed, if there is such a user. The page does not tell.
 pub(crate) async fn ask(State(app): State<AppState>, request: Request) -> Response {
-    answer(&app, asked(&app, request).await)
+    page_or_error(&app, reset_response(&app, request).await)
 }
 
-async fn asked(app: &AppState, request: Request) -> Result<Response> {
-    let AnonymousForm { headers, form, address, is_ours } = AnonymousForm::read(app, request).await?;
+async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
+    let AnonymousForm { headers, form, address, has_valid_token: is_ours } = AnonymousForm::read(app, request).await?;
     if !is_ours {
         let context = context! { error => "The form has expired. Please try again." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
@@ -127,23 +127,23 @@ async fn asked(app: &AppState, request: Request) -> Result<Response> {
 
 /// `GET /o/password/{token}`: asks for the new password. Programs that look at the links of a mail use
 /// nothing up.
-pub(crate) async fn open(
+pub(crate) async fn show_link(
     State(app): State<AppState>,
     Path(token): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    answer(&app, opened(&app, &token, &headers).await)
+    page_or_error(&app, link_response(&app, &token, &headers).await)
 }
 
-async fn opened(app: &AppState, token: &str, headers: &HeaderMap) -> Result<Response> {
+async fn link_response(app: &AppState, token: &str, headers: &HeaderMap) -> Result<Response> {
     match app.shared.access.users.open_link(token, clock::now()).await? {
         Some(link) => set_page(app, headers, &link, None),
-        None => gone(app, headers),
+        None => invalid_link_page(app, headers),
     }
 }
 
 /// The page of a link that is used up, taken back, expired, or none of this service.
-fn gone(app: &AppState, headers: &HeaderMap) -> Result<Response> {
+fn invalid_link_page(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let context = context! { sends_mails => app.shared.access.users.sends_mails() };
     let (status, here) = (StatusCode::NOT_FOUND, FORGOTTEN.to_owned());
     FormPage { status, template: "link_gone.html", context, headers, here }.make(app)
@@ -175,15 +175,15 @@ pub(crate) async fn set(
     Path(token): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&app, was_set(&app, &token, request).await)
+    page_or_error(&app, password_set_response(&app, &token, request).await)
 }
 
-async fn was_set(app: &AppState, token: &str, request: Request) -> Result<Response> {
-    let AnonymousForm { headers, form, address, is_ours } = AnonymousForm::read(app, request).await?;
+async fn password_set_response(app: &AppState, token: &str, request: Request) -> Result<Response> {
+    let AnonymousForm { headers, form, address, has_valid_token: is_ours } = AnonymousForm::read(app, request).await?;
     let now = clock::now();
     let again = async |error: &str| match app.shared.access.users.open_link(token, now).await? {
         Some(opened) => set_page(app, &headers, &opened, Some(error)),
-        None => gone(app, &headers),
+        None => invalid_link_page(app, &headers),
     };
     if !is_ours {
         return again("The form has expired. Please try again.").await;
@@ -192,12 +192,12 @@ async fn was_set(app: &AppState, token: &str, request: Request) -> Result<Respon
     let field = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);
     let password = field("password").unwrap_or_default();
     if field("repeated") != Some(password) {
-        return again(DIFFERENT).await;
+        return again(PASSWORDS_DIFFER).await;
     }
     let given = LinkPasswordReset { token, password, revokes_keys: form.is_ticked("keys"), address };
     match app.shared.access.users.set_by_link(given, now).await? {
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         PasswordOutcome::Flawed(flaw) => again(flaw.text()).await,
-        PasswordOutcome::Gone | PasswordOutcome::Wrong | PasswordOutcome::Throttled(_) => gone(app, &headers),
+        PasswordOutcome::Gone | PasswordOutcome::Wrong | PasswordOutcome::Throttled(_) => invalid_link_page(app, &headers),
     }
 }

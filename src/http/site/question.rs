@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{ApiCall, ApiRefusal, segment};
+use super::api::{ApiCall, ApiRefusal, encode_segment};
 use super::hit::ItemSummary;
 use super::{FormFields, SiteRequest};
 use crate::runtime::error::{Error, Result};
@@ -19,7 +19,7 @@ pub(super) const SCHEDULES: [(&str, &str); 5] = [
     ("0 8 * * 1", "Mondays at 8:00"),
 ];
 /// The choice of a schedule of one's own.
-const OWN: &str = "own";
+const CUSTOM_SCHEDULE: &str = "own";
 /// The zone that a form begins with: that of the API.
 const ZONE_DEFAULT: &str = "Europe/Stockholm";
 /// The period of a dry run: the same as the word `tr` of searches for seven days.
@@ -103,7 +103,7 @@ impl NotificationForm {
         let (when, cron) = match (schedule.is_empty(), is_offered) {
             (true, _) => (SCHEDULES[2].0.to_owned(), String::new()),
             (false, true) => (schedule, String::new()),
-            (false, false) => (OWN.to_owned(), schedule),
+            (false, false) => (CUSTOM_SCHEDULE.to_owned(), schedule),
         };
         let given = |found: String, default: &str| match found.is_empty() {
             true => default.to_owned(),
@@ -125,7 +125,7 @@ impl NotificationForm {
     }
 
     fn schedule(&self) -> &str {
-        if self.when == OWN { &self.cron } else { &self.when }
+        if self.when == CUSTOM_SCHEDULE { &self.cron } else { &self.when }
     }
 
     /// The product codes as the API takes them.
@@ -136,11 +136,11 @@ impl NotificationForm {
 
     /// The call that makes the notification, or replaces the one of that id.
     pub(super) fn save(&self, id: Option<&str>) -> ApiCall {
-        let place = format!("/content/v1/{}/notification", segment(&self.media_type));
+        let place = format!("/content/v1/{}/notification", encode_segment(&self.media_type));
         let kind = NotificationKind::find(&self.kind).unwrap_or(NotificationKind::Email);
         let call = match id {
             None => ApiCall::post(format!("{place}/{}", kind.as_str())),
-            Some(id) => ApiCall::put(format!("{place}/{}/{}", segment(id), kind.as_str())),
+            Some(id) => ApiCall::put(format!("{place}/{}/{}", encode_segment(id), kind.as_str())),
         };
         let (mails, scheduled, takes_tr) = match kind {
             NotificationKind::Mobile => (false, false, false),
@@ -165,7 +165,7 @@ impl NotificationForm {
     /// are not counted, whatever their date.
     pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> ApiCall {
         let (codes, agreements, size) = (self.codes(), self.agr.join(","), size.to_string());
-        ApiCall::get(format!("/content/v1/{}/search", segment(&self.media_type))).query([
+        ApiCall::get(format!("/content/v1/{}/search", encode_segment(&self.media_type))).query([
             ("q", Some(self.q.as_str())),
             ("p", Some(codes.as_str())),
             ("agr", Some(agreements.as_str())),
@@ -249,7 +249,7 @@ mod tests {
             agr: vec!["1".into(), "2".into()],
             tr: "d".into(),
             email: "a@b.example".into(),
-            when: OWN.into(),
+            when: CUSTOM_SCHEDULE.into(),
             cron: "5 4 * * *".into(),
             timezone: "UTC".into(),
         }

@@ -9,7 +9,7 @@ use super::{
     PageResult, ApiRefusal, SiteRequest,
     api::ApiCall,
     back, collections,
-    facets::{self, FacetList, FacetValue, NAMES},
+    facets::{self, FacetList, FacetValue, FACET_NAMES},
     hit::ItemSummary,
     query_reading::{QueryNotice, QueryReading},
     times,
@@ -152,7 +152,7 @@ impl SearchForm {
     }
 
     /// Whether the newest of everything are asked for, which events still to come would lead.
-    fn leaves_out_upcoming(&self) -> bool {
+    fn excludes_upcoming(&self) -> bool {
         let is_newest = matches!(self.sort.as_str(), "" | "default:desc");
         let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
         self.media_type == "_all" && is_newest && !has_dates && !self.upcoming
@@ -174,7 +174,7 @@ impl SearchForm {
         let (p, agr) = (self.p.join(","), self.agr.join(","));
         let from = ((self.page - 1) * PAGE_ITEMS).to_string();
         let size = PAGE_ITEMS.to_string();
-        let path = format!("/content/v1/{}/search", super::api::segment(&self.media_type));
+        let path = format!("/content/v1/{}/search", super::api::encode_segment(&self.media_type));
         let given = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
         let pairs = [
             given("q", &q),
@@ -182,12 +182,12 @@ impl SearchForm {
             given("agr", &agr),
             given("tr", &self.tr),
             given("trs", &self.trs),
-            given("tre", if self.leaves_out_upcoming() { tomorrow } else { &self.tre }),
+            given("tre", if self.excludes_upcoming() { tomorrow } else { &self.tre }),
             given("sort", &self.sort),
             given("forms", if self.written { "" } else { "true" }),
             given("s", &size),
             given("fr", if self.page > 1 { &from } else { "" }),
-            given("facets", NAMES),
+            given("facets", FACET_NAMES),
         ];
         ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, value.as_deref())))
     }
@@ -215,7 +215,7 @@ impl SearchForm {
 
 /// The page.
 pub(super) async fn page(site: SiteRequest) -> PageResult {
-    if let Some(address) = without_empty(&site.here) {
+    if let Some(address) = without_empty_parameters(&site.path_and_query) {
         return Ok(see_other(&address));
     }
     let wanted = SearchForm::of(&site)?;
@@ -223,10 +223,10 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
     let reading = QueryReading::of(&wanted.q, &site.app.shared.site.zone);
     let tomorrow = times::tomorrow(clock::now(), &site.app.shared.site.zone);
     let call = wanted.call(&reading.words, &tomorrow);
-    match found(&site, &wanted, &call).await {
+    match run_search(&site, &wanted, &call).await {
         Ok(found) => show(&site, &wanted, SearchOutcome::Found(&found, reading.notice)).await,
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
-            Ok(see_other(&login_url(&site.here)))
+            Ok(see_other(&login_url(&site.path_and_query)))
         }
         Err(refusal) if refusal.is_mistake() => {
             show(&site, &wanted, SearchOutcome::Refused(&refusal)).await
@@ -237,7 +237,7 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
 
 /// The address of the same page without parameters that say nothing, which browsers send for every
 /// field that is left empty: editors mail addresses around.
-fn without_empty(here: &str) -> Option<String> {
+fn without_empty_parameters(here: &str) -> Option<String> {
     let (path, query) = here.split_once('?')?;
     let says = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
     let kept: Vec<&str> = query.split('&').filter(says).collect();
@@ -258,14 +258,14 @@ enum SearchOutcome<'a> {
 
 /// What the API finds. Photographs that everybody may look at are looked for in nobody's name where
 /// that is asked for.
-async fn found(site: &SiteRequest, wanted: &SearchForm, call: &ApiCall) -> Result<Value, ApiRefusal> {
-    let open = site.app.shared.edge.tuned.get().open_images && wanted.media_type == "image";
+async fn run_search(site: &SiteRequest, wanted: &SearchForm, call: &ApiCall) -> Result<Value, ApiRefusal> {
+    let open = site.app.shared.edge.live_settings.get().open_images && wanted.media_type == "image";
     if open && wanted.all {
-        let found = site.ask_as_nobody(call).await?;
-        site.note(call.clone());
+        let found = site.call_anonymously(call).await?;
+        site.record_call(call.clone());
         return Ok(found);
     }
-    site.send(call.clone()).await
+    site.call_and_record(call.clone()).await
 }
 
 async fn show(
@@ -285,7 +285,7 @@ async fn show(
     let more = shown < total && wanted.page < PAGES_MAX;
     let collections = match &site.visitor {
         // Without the list, everything else of the page is still there.
-        Some(_) if !hits.is_empty() => site.get(collections::NAMES).await.unwrap_or_default(),
+        Some(_) if !hits.is_empty() => site.get(collections::COLLECTION_NAMES).await.unwrap_or_default(),
         Some(_) | None => Value::Null,
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
@@ -300,7 +300,7 @@ async fn show(
         mistakes => refusal.map(ApiRefusal::sentences),
         is_plain => wanted.is_plain(),
         as_pictures => matches!(wanted.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
-        may_see_all => site.app.shared.edge.tuned.get().open_images && wanted.media_type == "image",
+        may_see_all => site.app.shared.edge.live_settings.get().open_images && wanted.media_type == "image",
         previous_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
         next_url => more.then(|| wanted.url(wanted.page + 1)),
         all_url => SearchForm { all: true, page: 1, ..wanted.clone() }.url(1),
@@ -308,19 +308,19 @@ async fn show(
             SearchForm { media_type: "_all".to_owned(), page: 1, ..wanted.clone() }.url(1)
         }),
         forms_url => SearchForm { written: false, page: 1, ..wanted.clone() }.url(1),
-        times_contradict => times::contradict(wanted, clock::now(), &site.app.shared.site.zone),
+        times_contradict => times::times_contradict(wanted, clock::now(), &site.app.shared.site.zone),
         any_time_url => SearchForm {
             tr: String::new(), trs: String::new(), tre: String::new(), page: 1, ..wanted.clone()
         }.url(1),
         upcoming_url => wanted
-            .leaves_out_upcoming()
+            .excludes_upcoming()
             .then(|| SearchForm { upcoming: true, page: 1, ..wanted.clone() }.url(1)),
         email_url => wanted.notification_url("email", &title),
         stream_url => wanted.notification_url("stream", &title),
         collections => PageValue::from(Serde(collections)),
         page => wanted.page,
         pages => usize::try_from(total.div_ceil(page_items)).map_or(PAGES_MAX, |all| all.min(PAGES_MAX)),
-        back_query => back::query(&site.here),
+        back_query => back::back_query(&site.path_and_query),
     };
     site.page_with(status, "search.html", context)
 }
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn an_address_says_nothing_twice_and_nothing_empty() {
         let check = |here: &str, expected: Option<&str>| {
-            assert_eq!(without_empty(here).as_deref(), expected, "{here}");
+            assert_eq!(without_empty_parameters(here).as_deref(), expected, "{here}");
         };
         check("/", None);
         check("/?q=a+b&page=2", None);

@@ -85,7 +85,7 @@ pub(crate) fn form_token(cookie: &str) -> String {
 
 /// The token of what a login page hands on, made from the form cookie's value: nobody else could
 /// have put it there.
-pub(crate) fn kept_token(cookie: &str, action: &str, fields: &str) -> String {
+pub(crate) fn deferred_form_token(cookie: &str, action: &str, fields: &str) -> String {
     let lengths = [cookie.len(), action.len()];
     ContentHash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes()).short()
 }
@@ -93,18 +93,18 @@ pub(crate) fn kept_token(cookie: &str, action: &str, fields: &str) -> String {
 /// Whether the token of a form belongs to the cookie.
 pub(crate) fn is_form_token(cookie: Option<&str>, token: Option<&str>) -> bool {
     let expected = cookie.map(form_token);
-    expected.zip(token).is_some_and(|(expected, token)| are_same(&expected, token))
+    expected.zip(token).is_some_and(|(expected, token)| tokens_equal(&expected, token))
 }
 
 /// Whether two tokens are the same. Comparing takes the same time for every wrong one of one
 /// length: hashes are compared.
-pub(crate) fn are_same(expected: &str, token: &str) -> bool {
+pub(crate) fn tokens_equal(expected: &str, token: &str) -> bool {
     let hash = |text: &str| ContentHash::of(text.as_bytes());
     hash(expected) == hash(token)
 }
 
 /// Whether a request shows the cookie of a login, whoever's it is and whether it still counts.
-pub(crate) fn is_shown(app: &AppState, headers: &HeaderMap) -> bool {
+pub(crate) fn has_session_cookie(app: &AppState, headers: &HeaderMap) -> bool {
     SiteCookie::Session.find(app, headers).is_some()
 }
 
@@ -160,7 +160,7 @@ impl SiteVisitor {
     }
 
     /// Whether a form with that token was shown to this visitor.
-    pub(crate) fn sent(&self, token: Option<&str>) -> bool {
+    pub(crate) fn owns_form_token(&self, token: Option<&str>) -> bool {
         is_form_token(Some(&self.cookie), token)
     }
 
@@ -175,7 +175,7 @@ impl SiteVisitor {
     }
 
     /// Ends the session.
-    pub(crate) async fn leave(&self, app: &AppState) -> Result<()> {
+    pub(crate) async fn log_out(&self, app: &AppState) -> Result<()> {
         app.shared.access.oauth.close_session(&self.cookie, clock::now()).await
     }
 }

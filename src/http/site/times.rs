@@ -7,7 +7,7 @@ use super::search::SearchForm;
 use crate::archive::content::{TimestampFilter, RecentSpan, parse_day};
 
 /// Whether nothing can lie within the times of a search: "the last hour" before yesterday.
-pub(super) fn contradict(wanted: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {
+pub(super) fn times_contradict(wanted: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {
     let period = TimestampFilter {
         recent: RecentSpan::find(&wanted.tr),
         start: parse_day(&wanted.trs),
@@ -38,7 +38,7 @@ mod tests {
         let check = |tr: &str, trs: &str, tre: &str, expected| {
             let [tr, trs, tre] = [tr, trs, tre].map(str::to_owned);
             let wanted = SearchForm { tr, trs, tre, ..SearchForm::default() };
-            assert_eq!(contradict(&wanted, now, &zone), expected, "{wanted:?}");
+            assert_eq!(times_contradict(&wanted, now, &zone), expected, "{wanted:?}");
         };
         check("", "", "", false);
         check("h", "", "", false);

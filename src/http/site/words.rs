@@ -10,7 +10,7 @@ use minijinja::{
 
 use crate::http::site::assets;
 use crate::http::site::language::PageLanguage;
-use crate::http::site::language::fill;
+use crate::http::site::language::fill_placeholders;
 
 const SWEDISH_MONTHS: [&str; 12] = [
     "jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec.",
@@ -33,18 +33,18 @@ pub(crate) fn environment(
     let mut environment = Environment::new();
     let (known, messages) = (Arc::clone(texts), Arc::clone(texts));
     environment.add_function("_", move |text: &str, values: Rest<Value>| {
-        fill(known.get(text).map_or(text, String::as_str), &values)
+        fill_placeholders(known.get(text).map_or(text, String::as_str), &values)
     });
     environment.add_filter("sentence", move |text: &str| {
         translate_message(&messages, without_parameter(text))
     });
     let own = zone.clone();
-    environment.add_filter("when", move |time: &str| shown(language, &own, time, TimeDisplay::Time));
+    environment.add_filter("when", move |time: &str| format_time(language, &own, time, TimeDisplay::Time));
     let own = zone.clone();
-    environment.add_filter("day", move |time: &str| shown(language, &own, time, TimeDisplay::Day));
+    environment.add_filter("day", move |time: &str| format_time(language, &own, time, TimeDisplay::Day));
     let own = zone.clone();
     environment
-        .add_filter("last_day", move |time: &str| shown(language, &own, time, TimeDisplay::LastDay));
+        .add_filter("last_day", move |time: &str| format_time(language, &own, time, TimeDisplay::LastDay));
     environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
     environment.add_filter("number", move |number: i64| thousands(language, number));
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
@@ -84,7 +84,7 @@ fn translate_message(texts: &HashMap<String, String>, text: &str) -> String {
                 Some(value) => Value::from(value.clone()),
                 None => Value::from(value),
             });
-            fill(known, &Rest(values.collect()))
+            fill_placeholders(known, &Rest(values.collect()))
         },
     )
 }
@@ -118,18 +118,18 @@ enum TimeDisplay {
 }
 
 /// A time as pages show it; the text itself where it is none.
-fn shown(language: PageLanguage, zone: &TimeZone, text: &str, shown: TimeDisplay) -> String {
+fn format_time(language: PageLanguage, zone: &TimeZone, text: &str, shown: TimeDisplay) -> String {
     let Ok(time) = text.parse::<Timestamp>() else { return text.to_owned() };
     let time = time.to_zoned(zone.clone());
     match shown {
         TimeDisplay::Day => day(language, &time),
-        TimeDisplay::LastDay => day(language, &last_within(&time)),
+        TimeDisplay::LastDay => day(language, &instant_before(&time)),
         TimeDisplay::Time => format!("{} {}", day(language, &time), time.strftime("%H:%M")),
     }
 }
 
 /// The last moment before `time`.
-fn last_within(time: &Zoned) -> Zoned {
+fn instant_before(time: &Zoned) -> Zoned {
     time.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or_else(|_| time.clone())
 }
 

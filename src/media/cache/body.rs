@@ -77,7 +77,7 @@ impl RenditionBody {
 
     /// A body of as many parts as an archive has, for sending alone: no cache keeps it.
     #[must_use]
-    pub fn joined(parts: impl IntoIterator<Item = BodyPart>) -> Self {
+    pub fn new_unbounded(parts: impl IntoIterator<Item = BodyPart>) -> Self {
         Self(parts.into_iter().filter(|part| !part.is_empty()).collect())
     }
 

@@ -44,7 +44,7 @@ impl DiskTier {
         })
     }
 
-    fn part(&self, class: CacheClass) -> &DiskPartition {
+    fn partition(&self, class: CacheClass) -> &DiskPartition {
         match class {
             CacheClass::Standard => &self.standard,
             CacheClass::Variant => &self.variants,
@@ -52,7 +52,7 @@ impl DiskTier {
     }
 
     pub(super) fn contains(&self, class: CacheClass, key: ContentHash) -> bool {
-        self.part(class).index.contains_key(&key)
+        self.partition(class).index.contains_key(&key)
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -60,7 +60,7 @@ impl DiskTier {
     }
 
     pub(super) fn read(&self, class: CacheClass, key: ContentHash) -> Option<RenditionBody> {
-        let part = self.part(class);
+        let part = self.partition(class);
         // Reading the index counts as a use.
         part.index.get(&key)?;
         let body = fs::read(part.path(key)).ok().and_then(decode);
@@ -71,7 +71,7 @@ impl DiskTier {
     }
 
     pub(super) fn write(&self, class: CacheClass, key: ContentHash, body: &RenditionBody) -> io::Result<()> {
-        let part = self.part(class);
+        let part = self.partition(class);
         let path = part.path(key);
         let tmp = part.dir.join(format!("tmp-{}", Uuid::now_v7()));
         let bytes = encode(body);

@@ -69,7 +69,7 @@ impl MemoryTier {
         Self { standard: part(shares.standard), variants: part(shares.variants) }
     }
 
-    fn part(&self, class: CacheClass) -> &Cache<ContentHash, RenditionBody> {
+    fn partition(&self, class: CacheClass) -> &Cache<ContentHash, RenditionBody> {
         match class {
             CacheClass::Standard => &self.standard,
             CacheClass::Variant => &self.variants,
@@ -81,7 +81,7 @@ impl MemoryTier {
 pub(super) struct RenditionCache {
     memory: Option<MemoryTier>,
     disk: Option<Arc<DiskTier>>,
-    seen: Cache<ContentHash, ()>,
+    requested_once: Cache<ContentHash, ()>,
 }
 
 impl RenditionCache {
@@ -96,11 +96,11 @@ impl RenditionCache {
         } else {
             None
         };
-        Ok(Self { memory, disk, seen: Cache::new(SEEN_ONCE_MAX) })
+        Ok(Self { memory, disk, requested_once: Cache::new(SEEN_ONCE_MAX) })
     }
 
     /// Whether anything is kept at all.
-    pub(super) fn keeps(&self) -> bool {
+    pub(super) fn is_enabled(&self) -> bool {
         self.memory.is_some() || self.disk.is_some()
     }
 
@@ -114,7 +114,7 @@ impl RenditionCache {
 
     /// The body in memory.
     pub(super) fn find_in_memory(&self, planned: &PlannedRendition) -> Option<RenditionBody> {
-        self.memory.as_ref()?.part(planned.class).get(&planned.key)
+        self.memory.as_ref()?.partition(planned.class).get(&planned.key)
     }
 
     /// The body on disk, which then is in memory too; it blocks on the disk.
@@ -127,7 +127,7 @@ impl RenditionCache {
     /// Keeps a body in memory.
     pub(super) fn insert(&self, planned: &PlannedRendition, body: &RenditionBody) {
         if let Some(memory) = &self.memory {
-            memory.part(planned.class).insert(planned.key, body.clone());
+            memory.partition(planned.class).insert(planned.key, body.clone());
         }
     }
 
@@ -136,10 +136,10 @@ impl RenditionCache {
         let Some(disk) = &self.disk else { return };
         let admitted = match planned.class {
             CacheClass::Standard => true,
-            CacheClass::Variant => self.seen.contains_key(&planned.key),
+            CacheClass::Variant => self.requested_once.contains_key(&planned.key),
         };
         if !admitted {
-            self.seen.insert(planned.key, ());
+            self.requested_once.insert(planned.key, ());
             return;
         }
         if let Err(cause) = disk.write(planned.class, planned.key, body) {

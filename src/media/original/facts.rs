@@ -13,7 +13,7 @@
 
 use super::sums::{BlockGrain, BlockChecksums};
 use jpeg::scan::index::ScanIndex;
-use jpeg::scan::pack::{put_number, take_number};
+use jpeg::scan::pack::{put_varint, take_varint};
 use model::{ContentHash, Size};
 
 const MAGIC: &[u8; 4] = b"WPix";
@@ -47,8 +47,8 @@ pub(super) struct StoredIndex {
 pub(super) struct WorkingCopy {
     /// Bytes.
     pub(super) length: u64,
-    pub(super) sums: BlockChecksums,
-    pub(super) entrance: StoredIndex,
+    pub(super) checksums: BlockChecksums,
+    pub(super) stored_index: StoredIndex,
 }
 
 /// A smaller copy.
@@ -57,7 +57,7 @@ pub(super) struct PreviewLevel {
     /// Bytes.
     pub(super) length: u64,
     /// CRC-32 of them.
-    pub(super) sum: u32,
+    pub(super) crc32: u32,
     /// Pixels as stored, like the original's.
     pub(super) size: Size,
 }
@@ -76,22 +76,22 @@ pub(super) struct OriginalFacts {
     pub(super) start: u64,
     /// Offset behind the picture's end.
     pub(super) end: u64,
-    pub(super) sums: BlockChecksums,
-    pub(super) way_in: RandomAccess,
+    pub(super) checksums: BlockChecksums,
+    pub(super) random_access: RandomAccess,
     pub(super) level: Option<PreviewLevel>,
     /// Whether a derived file is left out that could not be written. Never printed: it is true for
     /// a while, and a side file is for good.
-    pub(super) makeshift: bool,
+    pub(super) is_incomplete: bool,
 }
 
 impl StoredIndex {
     fn print(&self, out: &mut Vec<u8>) {
-        put_number(out, long(self.components));
+        put_varint(out, long(self.components));
         self.index.pack(self.components, out);
     }
 
     fn parse(bytes: &mut &[u8]) -> Option<Self> {
-        let components = usize::try_from(take_number(bytes)?).ok()?;
+        let components = usize::try_from(take_varint(bytes)?).ok()?;
         let index = ScanIndex::unpack(components, bytes)?;
         Some(Self { components, index })
     }
@@ -106,36 +106,36 @@ impl OriginalFacts {
         let mut out = Vec::new();
         out.extend_from_slice(&self.source.0);
         for number in [self.length, self.stamp, u64::from(self.preview_px), self.start, self.end] {
-            put_number(&mut out, number);
+            put_varint(&mut out, number);
         }
-        self.sums.print(&mut out);
-        match &self.way_in {
+        self.checksums.print(&mut out);
+        match &self.random_access {
             RandomAccess::None(reason) => {
                 let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
-                put_number(&mut out, 0);
-                put_number(&mut out, long(reason.len()));
+                put_varint(&mut out, 0);
+                put_varint(&mut out, long(reason.len()));
                 out.extend_from_slice(reason);
             }
             RandomAccess::Original(entrance) => {
-                put_number(&mut out, 1);
+                put_varint(&mut out, 1);
                 entrance.print(&mut out);
             }
             RandomAccess::Working(working) => {
-                put_number(&mut out, 2);
-                put_number(&mut out, working.length);
-                working.sums.print(&mut out);
-                working.entrance.print(&mut out);
+                put_varint(&mut out, 2);
+                put_varint(&mut out, working.length);
+                working.checksums.print(&mut out);
+                working.stored_index.print(&mut out);
             }
         }
-        put_number(&mut out, u64::from(self.level.is_some()));
+        put_varint(&mut out, u64::from(self.level.is_some()));
         if let Some(level) = &self.level {
             let size = [level.size.width, level.size.height].map(u64::from);
-            for number in [level.length, u64::from(level.sum), size[0], size[1]] {
-                put_number(&mut out, number);
+            for number in [level.length, u64::from(level.crc32), size[0], size[1]] {
+                put_varint(&mut out, number);
             }
         }
         let sum = crc32fast::hash(&out);
-        let version = match self.sums.grain() {
+        let version = match self.checksums.grain() {
             BlockGrain::Fine => VERSION,
             BlockGrain::Coarse => VERSION_COARSE,
         };
@@ -157,12 +157,12 @@ impl OriginalFacts {
         let bytes = &mut rest;
         let (source, tail) = bytes.split_first_chunk::<32>()?;
         *bytes = tail;
-        let (length, stamp) = (take_number(bytes)?, take_number(bytes)?);
-        let preview_px = u32::try_from(take_number(bytes)?).ok()?;
-        let (start, end) = (take_number(bytes)?, take_number(bytes)?);
+        let (length, stamp) = (take_varint(bytes)?, take_varint(bytes)?);
+        let preview_px = u32::try_from(take_varint(bytes)?).ok()?;
+        let (start, end) = (take_varint(bytes)?, take_varint(bytes)?);
         let sums = BlockChecksums::parse(bytes, length, grain)?;
         let way_in = RandomAccess::parse(bytes, grain)?;
-        let level = match take_number(bytes)? {
+        let level = match take_varint(bytes)? {
             0 => None,
             1 => Some(PreviewLevel::parse(bytes)?),
             _ => return None,
@@ -176,40 +176,40 @@ impl OriginalFacts {
             preview_px,
             start,
             end,
-            sums,
-            way_in,
+            checksums: sums,
+            random_access: way_in,
             level,
-            makeshift: false,
+            is_incomplete: false,
         })
     }
 
     /// Bytes that the facts take in memory.
     pub(super) fn weight(&self) -> usize {
         let entries = |entrance: &StoredIndex| entrance.index.entries.len() * 16;
-        let way_in = match &self.way_in {
+        let way_in = match &self.random_access {
             RandomAccess::None(_) => 0,
             RandomAccess::Original(entrance) => entries(entrance),
-            RandomAccess::Working(working) => entries(&working.entrance) + working.sums.count() * 4,
+            RandomAccess::Working(working) => entries(&working.stored_index) + working.checksums.count() * 4,
         };
-        way_in + self.sums.count() * 4 + 512
+        way_in + self.checksums.count() * 4 + 512
     }
 }
 
 impl RandomAccess {
     fn parse(bytes: &mut &[u8], grain: BlockGrain) -> Option<Self> {
-        match take_number(bytes)? {
+        match take_varint(bytes)? {
             0 => {
-                let length = usize::try_from(take_number(bytes)?).ok()?;
+                let length = usize::try_from(take_varint(bytes)?).ok()?;
                 let (reason, tail) = bytes.split_at_checked(length)?;
                 *bytes = tail;
                 Some(Self::None(String::from_utf8_lossy(reason).into_owned()))
             }
             1 => StoredIndex::parse(bytes).map(Self::Original),
             2 => {
-                let length = take_number(bytes)?;
+                let length = take_varint(bytes)?;
                 let sums = BlockChecksums::parse(bytes, length, grain)?;
                 let entrance = StoredIndex::parse(bytes)?;
-                Some(Self::Working(WorkingCopy { length, sums, entrance }))
+                Some(Self::Working(WorkingCopy { length, checksums: sums, stored_index: entrance }))
             }
             _ => None,
         }
@@ -218,9 +218,9 @@ impl RandomAccess {
 
 impl PreviewLevel {
     fn parse(bytes: &mut &[u8]) -> Option<Self> {
-        let (length, sum) = (take_number(bytes)?, u32::try_from(take_number(bytes)?).ok()?);
-        let mut edge = || u32::try_from(take_number(bytes)?).ok();
-        Some(Self { length, sum, size: Size::new(edge()?, edge()?) })
+        let (length, sum) = (take_varint(bytes)?, u32::try_from(take_varint(bytes)?).ok()?);
+        let mut edge = || u32::try_from(take_varint(bytes)?).ok();
+        Some(Self { length, crc32: sum, size: Size::new(edge()?, edge()?) })
     }
 }
 
@@ -231,13 +231,13 @@ mod tests {
 
     fn all() -> Vec<OriginalFacts> {
         let entries =
-            vec![IndexEntry { place: 4000, dc: [0; 4] }, IndexEntry { place: 9001, dc: [7, -3, 2, 0] }];
-        let index = ScanIndex { every: 64, entries, end: 10_000, marker: 1251 };
+            vec![IndexEntry { bit_position: 4000, dc: [0; 4] }, IndexEntry { bit_position: 9001, dc: [7, -3, 2, 0] }];
+        let index = ScanIndex { spacing: 64, entries, end: 10_000, marker: 1251 };
         let entrance = StoredIndex { components: 3, index };
         let bytes = vec![5; 40_000];
         let working =
-            WorkingCopy { length: 40_000, sums: BlockChecksums::of(&bytes), entrance: entrance.clone() };
-        let level = PreviewLevel { length: 700, sum: u32::MAX, size: Size::new(1500, 1000) };
+            WorkingCopy { length: 40_000, checksums: BlockChecksums::of(&bytes), stored_index: entrance.clone() };
+        let level = PreviewLevel { length: 700, crc32: u32::MAX, size: Size::new(1500, 1000) };
         let ways = [
             RandomAccess::None("process".to_owned()),
             RandomAccess::Original(entrance),
@@ -250,10 +250,10 @@ mod tests {
             preview_px: 1024,
             start: 500,
             end: 39_999,
-            sums: BlockChecksums::of(&bytes),
-            way_in,
+            checksums: BlockChecksums::of(&bytes),
+            random_access: way_in,
             level,
-            makeshift: false,
+            is_incomplete: false,
         };
         ways.into_iter().zip([None, Some(level), Some(level)]).map(facts).collect()
     }
@@ -268,13 +268,13 @@ mod tests {
     #[test]
     fn a_side_file_of_the_version_before_is_read_as_it_stands() {
         for mut facts in all() {
-            let mut sums = BlockChecksums::none(BlockGrain::Coarse);
+            let mut sums = BlockChecksums::empty(BlockGrain::Coarse);
             sums.extend(&vec![5; 40_000]);
             assert_eq!(sums.count(), 3);
-            if let RandomAccess::Working(working) = &mut facts.way_in {
-                working.sums = sums.clone();
+            if let RandomAccess::Working(working) = &mut facts.random_access {
+                working.checksums = sums.clone();
             }
-            facts.sums = sums;
+            facts.checksums = sums;
             let file = facts.print();
             assert_eq!(file[MAGIC.len()], 1);
             assert_eq!(OriginalFacts::parse(&file), Some(facts));
@@ -301,12 +301,12 @@ mod tests {
         let sums = BlockChecksums::of(&bytes);
         let blocks = sums.blocks(&(20_000..30_000), 50_000);
         assert_eq!(blocks, 16_384..32_768);
-        assert!(sums.agree(16_384, &bytes[16_384..32_768]));
+        assert!(sums.matches(16_384, &bytes[16_384..32_768]));
         bytes[20_000] ^= 1;
-        assert!(!sums.agree(16_384, &bytes[16_384..32_768]));
-        assert!(sums.agree(32_768, &bytes[32_768..]));
+        assert!(!sums.matches(16_384, &bytes[16_384..32_768]));
+        assert!(sums.matches(32_768, &bytes[32_768..]));
         assert_eq!(sums.blocks(&(49_000..50_000), 50_000), 45_056..50_000);
-        let coarse = BlockChecksums::none(BlockGrain::Coarse);
+        let coarse = BlockChecksums::empty(BlockGrain::Coarse);
         assert_eq!(coarse.blocks(&(49_000..50_000), 50_000), 32_768..50_000);
     }
 }

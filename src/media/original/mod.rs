@@ -19,7 +19,7 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
-use crate::runtime::limits::{DERIVED_AGAIN, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
+use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, DerivedStore, DerivedKind, BlobStore, StoreError};
 use facts::{OriginalFacts, RandomAccess};
@@ -64,12 +64,12 @@ impl OriginalError {
     pub fn is_resource(&self) -> bool {
         match self {
             Self::Store(
-                StoreError::Io { .. } | StoreError::Away { .. } | StoreError::Foreign { .. },
+                StoreError::Io { .. } | StoreError::Unavailable { .. } | StoreError::OtherArchive { .. },
             ) => true,
             Self::Store(
                 StoreError::Missing(_)
                 | StoreError::Length { .. }
-                | StoreError::Changed(_)
+                | StoreError::Corrupted(_)
                 | StoreError::Setting { .. },
             )
             | Self::Changed(_)
@@ -84,12 +84,12 @@ impl OriginalError {
         match self {
             Self::Changed(_)
             | Self::Store(
-                StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Changed(_),
+                StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Corrupted(_),
             ) => true,
             Self::Store(
                 StoreError::Io { .. }
-                | StoreError::Away { .. }
-                | StoreError::Foreign { .. }
+                | StoreError::Unavailable { .. }
+                | StoreError::OtherArchive { .. }
                 | StoreError::Setting { .. },
             )
             | Self::Derived { .. }
@@ -112,7 +112,7 @@ pub struct StoredOriginal {
     /// Its key.
     pub hash: ContentHash,
     /// Why it can only be decoded as a whole, if so.
-    pub whole: Option<String>,
+    pub whole_decode_reason: Option<String>,
     /// Whether its picture was decoded on the way, at a part of its size.
     pub decoded: bool,
     /// What the decoder found odd then.
@@ -139,7 +139,7 @@ pub struct OriginalStore {
     preview_px: u32,
     known: Cache<ContentHash, Arc<OriginalFacts>>,
     /// Those of originals whose derived files could not be written, for a while.
-    makeshift: Cache<ContentHash, Arc<OriginalFacts>>,
+    incomplete: Cache<ContentHash, Arc<OriginalFacts>>,
 }
 
 impl OriginalStore {
@@ -149,8 +149,8 @@ impl OriginalStore {
         let weigh =
             |_: &ContentHash, facts: &Arc<OriginalFacts>| u32::try_from(facts.weight()).unwrap_or(u32::MAX);
         let cache = || Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh);
-        let (known, makeshift) = (cache().build(), cache().time_to_live(DERIVED_AGAIN).build());
-        Self { store, derived, limits, preview_px, known, makeshift }
+        let (known, makeshift) = (cache().build(), cache().time_to_live(DERIVED_RETRY_DELAY).build());
+        Self { store, derived, limits, preview_px, known, incomplete: makeshift }
     }
 
     /// The store below.
@@ -179,7 +179,7 @@ impl OriginalStore {
         // Hashing and writing wait for the disk; deriving needs a core.
         let (hash, made) = std::thread::scope(|scope| {
             let writing = scope.spawn(|| self.store.write(new.bytes));
-            let made = prepare::make(&self.request(ContentHash([0; 32]), new, spread, go_on));
+            let made = prepare::prepare(&self.request(ContentHash([0; 32]), new, spread, go_on));
             let written = writing.join().unwrap_or_else(|_| {
                 let cause = std::io::Error::other("the writer panicked");
                 Err(StoreError::Io { path: "store".to_owned(), cause })
@@ -189,13 +189,13 @@ impl OriginalStore {
         let stamp = self.store.reader(hash, length)?.stamp();
         let Some(mut made) = made else { return Ok(None) };
         (made.facts.source, made.facts.stamp) = (hash, stamp);
-        let whole = match &made.facts.way_in {
+        let whole = match &made.facts.random_access {
             RandomAccess::None(reason) => Some(reason.clone()),
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         };
         let (decoded, warning) = (made.level.is_some(), made.warning.clone());
-        self.keep(made);
-        Ok(Some(StoredOriginal { hash, whole, decoded, warning }))
+        self.store_derived(made);
+        Ok(Some(StoredOriginal { hash, whole_decode_reason: whole, decoded, warning }))
     }
 
     /// The memory that [`OriginalStore::store_new`] takes at its peak besides a file of `length` bytes.
@@ -211,7 +211,7 @@ impl OriginalStore {
         let mut sums = BlockChecksums::default();
         let (hash, length) = self.store.copy(source, &mut |piece| sums.extend(piece))?;
         let stamp = self.store.reader(hash, length)?.stamp();
-        self.keep(self.opaque(hash, length, stamp, sums));
+        self.store_derived(self.opaque(hash, length, stamp, sums));
         Ok((hash, length))
     }
 
@@ -220,7 +220,7 @@ impl OriginalStore {
         let hash = self.store.write(bytes)?;
         let length = bytes.len() as u64;
         let stamp = self.store.reader(hash, length)?.stamp();
-        self.keep(self.opaque(hash, length, stamp, BlockChecksums::of(bytes)));
+        self.store_derived(self.opaque(hash, length, stamp, BlockChecksums::of(bytes)));
         Ok(hash)
     }
 
@@ -233,10 +233,10 @@ impl OriginalStore {
             preview_px: self.preview_px,
             start: 0,
             end: length,
-            sums,
-            way_in: RandomAccess::None(NO_PICTURE.to_owned()),
+            checksums: sums,
+            random_access: RandomAccess::None(NO_PICTURE.to_owned()),
             level: None,
-            makeshift: false,
+            is_incomplete: false,
         };
         prepare::PreparedOriginal { facts, working: None, level: None, warning: None }
     }
@@ -255,15 +255,15 @@ impl OriginalStore {
             header: new.header,
             limits: &self.limits,
             preview_px: self.preview_px,
-            spread,
-            go_on,
+            parallel_map: spread,
+            should_continue: go_on,
         }
     }
 
     /// Writes derived files, the side file last, and remembers the facts.
     ///
     /// Where one cannot be written the original is used without it for [`DERIVED_AGAIN`].
-    fn keep(&self, mut made: prepare::PreparedOriginal) -> Arc<OriginalFacts> {
+    fn store_derived(&self, mut made: prepare::PreparedOriginal) -> Arc<OriginalFacts> {
         let hash = made.facts.source;
         let side_file = made.facts.print();
         let put = |kind, file: Option<&[u8]>| {
@@ -278,7 +278,7 @@ impl OriginalStore {
         };
         let mut kept = true;
         if !put(DerivedKind::Working, made.working.as_deref()) && made.working.is_some() {
-            made.facts.way_in = RandomAccess::None("its working copy cannot be kept".to_owned());
+            made.facts.random_access = RandomAccess::None("its working copy cannot be kept".to_owned());
             kept = false;
         }
         if !put(DerivedKind::Level, made.level.as_deref()) && made.level.is_some() {
@@ -286,14 +286,14 @@ impl OriginalStore {
             kept = false;
         }
         if !kept {
-            made.facts.makeshift = true;
+            made.facts.is_incomplete = true;
             let facts = Arc::new(made.facts);
-            self.makeshift.insert(hash, Arc::clone(&facts));
+            self.incomplete.insert(hash, Arc::clone(&facts));
             return facts;
         }
-        self.makeshift.invalidate(&hash);
+        self.incomplete.invalidate(&hash);
         put(DerivedKind::Index, Some(&side_file));
-        if let RandomAccess::None(reason) = &made.facts.way_in
+        if let RandomAccess::None(reason) = &made.facts.random_access
             && reason != NO_PICTURE
         {
             metrics::counter!(telemetry::NOT_INDEXED).increment(1);
@@ -312,7 +312,7 @@ impl OriginalStore {
         spread: ParallelMap<'_>,
     ) -> Result<OpenOriginal, OriginalError> {
         let reader = self.store.reader(hash, length)?;
-        let known = self.known.get(&hash).or_else(|| self.makeshift.get(&hash));
+        let known = self.known.get(&hash).or_else(|| self.incomplete.get(&hash));
         let facts = match known {
             Some(facts) => Some(facts),
             None => self.read_facts(hash, length)?,
@@ -332,14 +332,14 @@ impl OriginalStore {
             facts.source == hash && facts.length == length && facts.preview_px == self.preview_px
         };
         let read = || match self.derived.read(DerivedKind::Index, hash, SIDE_FILE_BYTES_MAX) {
-            Err(away @ StoreError::Away { .. }) => Err(away),
+            Err(away @ StoreError::Unavailable { .. }) => Err(away),
             // One that cannot be read is as good as none.
             Err(_) => Ok(None),
             Ok(file) => Ok(file.and_then(|file| OriginalFacts::parse(&file)).filter(fits)),
         };
         let mut facts = read()?;
         // What is damaged or old may be a copy.
-        if facts.is_none() && self.derived.forget(hash) {
+        if facts.is_none() && self.derived.invalidate(hash) {
             facts = read()?;
         }
         let facts = facts.map(Arc::new);
@@ -376,7 +376,7 @@ impl OriginalStore {
                 return Err(OriginalError::Changed(hash));
             }
             metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
-            return Ok(self.keep(self.opaque(hash, length, stamp, sums)));
+            return Ok(self.store_derived(self.opaque(hash, length, stamp, sums)));
         }
         let bytes = self.store.read(hash, length)?;
         if ContentHash::of(&bytes) != hash {
@@ -388,14 +388,14 @@ impl OriginalStore {
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
         tracing::info!(original = %hash, "derived files are made again");
         // Nobody says no here.
-        prepare::make(&request).map(|made| self.keep(made)).ok_or(OriginalError::Changed(hash))
+        prepare::prepare(&request).map(|made| self.store_derived(made)).ok_or(OriginalError::Changed(hash))
     }
 
     /// Checks an original and its derived files, byte for byte.
     pub fn check(&self, hash: ContentHash, length: u64) -> Result<Vec<OriginalFault>, StoreError> {
         // What lies there is looked at, and not what is remembered of it.
-        self.store.forget(hash);
-        self.derived.forget(hash);
+        self.store.invalidate(hash);
+        self.derived.invalidate(hash);
         match self
             .store
             .reader(hash, length)
@@ -418,13 +418,13 @@ impl OriginalStore {
                 file.is_some_and(|file| file.len() as u64 == length && agrees(&file)),
             )
         };
-        if let RandomAccess::Working(working) = &facts.way_in
-            && !whole(DerivedKind::Working, working.length, &|file| working.sums.agree(0, file))?
+        if let RandomAccess::Working(working) = &facts.random_access
+            && !whole(DerivedKind::Working, working.length, &|file| working.checksums.matches(0, file))?
         {
             found.push(OriginalFault::Derived(DerivedKind::Working));
         }
         if let Some(level) = &facts.level
-            && !whole(DerivedKind::Level, level.length, &|file| crc32fast::hash(file) == level.sum)?
+            && !whole(DerivedKind::Level, level.length, &|file| crc32fast::hash(file) == level.crc32)?
         {
             found.push(OriginalFault::Derived(DerivedKind::Level));
         }
@@ -458,9 +458,9 @@ impl OriginalStore {
     /// What is known of an original without looking: whether it can be entered, and the size of
     /// its level. `None` if nothing is.
     #[must_use]
-    pub fn known(&self, hash: ContentHash) -> Option<(bool, Option<Size>)> {
-        let facts = self.known.get(&hash).or_else(|| self.makeshift.get(&hash))?;
-        let enters = !matches!(facts.way_in, RandomAccess::None(_));
+    pub fn cached_summary(&self, hash: ContentHash) -> Option<(bool, Option<Size>)> {
+        let facts = self.known.get(&hash).or_else(|| self.incomplete.get(&hash))?;
+        let enters = !matches!(facts.random_access, RandomAccess::None(_));
         Some((enters, facts.level.map(|level| level.size)))
     }
 
@@ -474,7 +474,7 @@ impl OriginalStore {
         range: Range<u64>,
     ) -> Result<bytes::Bytes, OriginalError> {
         let original = self.open(hash, length, &serially)?;
-        let blocks = read_blocks(&original.reader, &original.facts.sums, &range)?;
+        let blocks = read_blocks(&original.reader, &original.facts.checksums, &range)?;
         let (start, bytes) = blocks.ok_or(OriginalError::Changed(hash))?;
         let length = bytes.len();
         let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX).min(length);
@@ -501,7 +501,7 @@ impl OriginalStore {
         }
         let mut crc = crc32fast::Hasher::new();
         crc.update(&original.read(range.start..first)?);
-        let middle = original.facts.sums.crc32(&(first..last), length);
+        let middle = original.facts.checksums.crc32(&(first..last), length);
         crc.combine(&middle.ok_or(OriginalError::Changed(hash))?);
         let mut end = crc32fast::Hasher::new();
         end.update(&original.read(last..range.end)?);
@@ -516,13 +516,13 @@ impl OriginalStore {
         if original.reader.stamp() == original.facts.stamp {
             return Ok(());
         }
-        let (_, sums) = hash_and_sums(&original.reader, original.facts.sums.grain())?;
-        if sums != original.facts.sums {
+        let (_, sums) = hash_and_sums(&original.reader, original.facts.checksums.grain())?;
+        if sums != original.facts.checksums {
             return Err(OriginalError::Changed(hash));
         }
         let facts = OriginalFacts { stamp: original.reader.stamp(), ..OriginalFacts::clone(&original.facts) };
-        if facts.makeshift {
-            self.makeshift.insert(hash, Arc::new(facts));
+        if facts.is_incomplete {
+            self.incomplete.insert(hash, Arc::new(facts));
             return Ok(());
         }
         if let Err(cause) = self.derived.write(DerivedKind::Index, hash, &facts.print()) {
@@ -560,7 +560,7 @@ impl OpenOriginal {
     /// The bytes before the first scan's data, and what they say.
     pub fn head(&self) -> Result<JpegHead, OriginalError> {
         let (start, end) = (self.facts.start, self.facts.end);
-        let bytes = read_checked(&self.reader, &self.facts.sums, 0..start)?;
+        let bytes = read_checked(&self.reader, &self.facts.checksums, 0..start)?;
         let bytes = bytes.ok_or(OriginalError::Changed(self.hash()))?;
         let end = usize::try_from(end).unwrap_or(usize::MAX);
         let header = JpegHeader::parse_start(&bytes, &self.originals.limits, end)?;
@@ -568,22 +568,22 @@ impl OpenOriginal {
     }
 
     /// All of its bytes.
-    pub fn whole(&self) -> Result<Vec<u8>, OriginalError> {
+    pub fn read_whole(&self) -> Result<Vec<u8>, OriginalError> {
         let bytes = self.reader.read(0..self.reader.length())?;
-        let agrees = self.facts.sums.agree(0, &bytes);
+        let agrees = self.facts.checksums.matches(0, &bytes);
         if agrees { Ok(bytes) } else { Err(OriginalError::Changed(self.hash())) }
     }
 
     /// The bytes `range`.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, OriginalError> {
-        let bytes = read_checked(&self.reader, &self.facts.sums, range)?;
+        let bytes = read_checked(&self.reader, &self.facts.checksums, range)?;
         bytes.ok_or(OriginalError::Changed(self.hash()))
     }
 
     /// Why the picture can only be decoded as a whole, if so.
     #[must_use]
-    pub fn only_whole(&self) -> Option<&str> {
-        match &self.facts.way_in {
+    pub fn whole_decode_reason(&self) -> Option<&str> {
+        match &self.facts.random_access {
             RandomAccess::None(reason) => Some(reason),
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         }
@@ -601,19 +601,19 @@ impl OpenOriginal {
         let damaged = OriginalError::Derived { kind: DerivedKind::Level, hash };
         let Some(level) = self.facts.level else { return Err(damaged) };
         let file = match self.originals.derived.read(DerivedKind::Level, hash, level.length) {
-            Err(away @ StoreError::Away { .. }) => return Err(away.into()),
+            Err(away @ StoreError::Unavailable { .. }) => return Err(away.into()),
             // One that cannot be read is as good as none.
             Err(_) => None,
             Ok(file) => file,
         };
-        file.filter(|file| crc32fast::hash(file) == level.sum).ok_or(damaged)
+        file.filter(|file| crc32fast::hash(file) == level.crc32).ok_or(damaged)
     }
 
     /// The picture, open for reading parts of it; `None` if it can only be decoded as a whole.
     /// `head` is the original's own.
     pub fn picture(&self, head: &JpegHead) -> Result<Option<IndexedPicture<'_>>, OriginalError> {
         let hash = self.hash();
-        let (scan, entrance, working) = match &self.facts.way_in {
+        let (scan, entrance, working) = match &self.facts.random_access {
             RandomAccess::None(_) => return Ok(None),
             RandomAccess::Original(entrance) => (Scan::read(&head.header, &head.bytes), entrance, None),
             RandomAccess::Working(working) => {
@@ -621,30 +621,30 @@ impl OpenOriginal {
                 let derived = &self.originals.derived;
                 let reader = derived.reader(DerivedKind::Working, hash, working.length);
                 let reader = reader.map_err(|cause| match cause {
-                    StoreError::Away { .. } => cause.into(),
+                    StoreError::Unavailable { .. } => cause.into(),
                     StoreError::Missing(_)
                     | StoreError::Length { .. }
-                    | StoreError::Changed(_)
+                    | StoreError::Corrupted(_)
                     | StoreError::Io { .. }
-                    | StoreError::Foreign { .. }
+                    | StoreError::OtherArchive { .. }
                     | StoreError::Setting { .. } => damaged(),
                 })?;
-                let start = working.entrance.index.entries.first().map_or(0, |e| e.place / 8);
-                let head = read_checked(&reader, &working.sums, 0..start.min(working.length));
+                let start = working.stored_index.index.entries.first().map_or(0, |e| e.bit_position / 8);
+                let head = read_checked(&reader, &working.checksums, 0..start.min(working.length));
                 let head = head.ok().flatten().ok_or_else(damaged)?;
                 let end = usize::try_from(working.length).unwrap_or(usize::MAX);
                 let header = JpegHeader::parse_start(&head, &self.originals.limits, end)?;
                 let scan = Scan::read(&header, &head);
                 let head = JpegHead { bytes: head, header };
-                (scan, &working.entrance, Some((reader, &working.sums, head)))
+                (scan, &working.stored_index, Some((reader, &working.checksums, head)))
             }
         };
         let length = working.as_ref().map_or(self.facts.length, |working| working.0.length());
         let damaged = || OriginalError::Derived { kind: DerivedKind::Index, hash };
         let scan = scan.map_err(|_| damaged())?;
-        if !entrance.index.fits(&scan, length) {
+        if !entrance.index.matches_scan(&scan, length) {
             return Err(damaged());
         }
-        Ok(Some(IndexedPicture { original: self, scan, entrance, working }))
+        Ok(Some(IndexedPicture { original: self, scan, stored_index: entrance, working }))
     }
 }

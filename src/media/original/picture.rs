@@ -23,7 +23,7 @@ pub struct JpegHead {
 pub struct IndexedPicture<'a> {
     pub(super) original: &'a OpenOriginal,
     pub(super) scan: Scan,
-    pub(super) entrance: &'a StoredIndex,
+    pub(super) stored_index: &'a StoredIndex,
     pub(super) working: Option<(BlobReader, &'a BlockChecksums, JpegHead)>,
 }
 
@@ -37,7 +37,7 @@ impl IndexedPicture<'_> {
     /// Where it can be entered.
     #[must_use]
     pub fn index(&self) -> &ScanIndex {
-        &self.entrance.index
+        &self.stored_index.index
     }
 
     /// Whether it is the original and not a copy.
@@ -56,8 +56,8 @@ impl IndexedPicture<'_> {
     pub fn read(&self, ranges: &[Range<u64>]) -> Result<ByteRanges<'static>, OriginalError> {
         let mut bytes = ByteRanges::default();
         let read = match &self.working {
-            None => read_many(&self.original.reader, &self.original.facts.sums, ranges)?,
-            Some((reader, sums, _)) => self.of_working(read_many(reader, sums, ranges))?,
+            None => read_many(&self.original.reader, &self.original.facts.checksums, ranges)?,
+            Some((reader, sums, _)) => self.check_working_copy(read_many(reader, sums, ranges))?,
         };
         let read = read.ok_or_else(|| self.damaged())?;
         read.into_iter().for_each(|(start, piece)| bytes.push(start, piece));
@@ -69,19 +69,19 @@ impl IndexedPicture<'_> {
         match &self.working {
             None => self.original.read(range),
             Some((reader, sums, _)) => {
-                let read = self.of_working(read_checked(reader, sums, range))?;
+                let read = self.check_working_copy(read_checked(reader, sums, range))?;
                 read.ok_or_else(|| self.damaged())
             }
         }
     }
 
     /// What was read of the working copy: one that cannot be read is as good as none.
-    fn of_working<T>(
+    fn check_working_copy<T>(
         &self,
         read: Result<Option<T>, StoreError>,
     ) -> Result<Option<T>, OriginalError> {
         match read {
-            Err(away @ StoreError::Away { .. }) => Err(away.into()),
+            Err(away @ StoreError::Unavailable { .. }) => Err(away.into()),
             Err(_) => Err(self.damaged()),
             Ok(read) => Ok(read),
         }
@@ -96,7 +96,7 @@ impl IndexedPicture<'_> {
     }
 
     /// All bytes of its file.
-    pub fn whole(&self) -> Result<Vec<u8>, OriginalError> {
+    pub fn read_whole(&self) -> Result<Vec<u8>, OriginalError> {
         let length =
             self.working.as_ref().map_or(self.original.facts.length, |working| working.0.length());
         self.read_all(0..length)
@@ -104,7 +104,7 @@ impl IndexedPicture<'_> {
 
     /// The index contradicts the checked bytes: it is to be made again.
     #[must_use]
-    pub fn contradicted(&self, error: ScanError) -> OriginalError {
+    pub fn index_mismatch(&self, error: ScanError) -> OriginalError {
         tracing::warn!(original = %self.original.hash(), "the index does not fit: {error}");
         OriginalError::Derived { kind: DerivedKind::Index, hash: self.original.hash() }
     }

@@ -35,9 +35,9 @@ pub(super) struct PrepareRequest<'a> {
     pub(super) header: &'a JpegHeader,
     pub(super) limits: &'a HeaderLimits,
     pub(super) preview_px: u32,
-    pub(super) spread: ParallelMap<'a>,
+    pub(super) parallel_map: ParallelMap<'a>,
     /// Asked between the steps; once it says no, nothing is made.
-    pub(super) go_on: ShouldContinue<'a>,
+    pub(super) should_continue: ShouldContinue<'a>,
 }
 
 /// The memory that [`make`] takes at its peak besides a file of `length` bytes, and so does a look
@@ -46,14 +46,14 @@ pub(super) fn memory_bytes(header: &JpegHeader, length: u64, preview_px: u32) ->
     let components = u64::try_from(header.components.len()).unwrap_or(u64::MAX);
     let samples = |size: Size| size.pixels().saturating_mul(components);
     // Coefficients of all scans, two bytes each, and the copy with the room that it grows into.
-    let rewritten = if header.is_by_scans() {
+    let rewritten = if header.needs_coefficient_buffer() {
         samples(header.size).saturating_mul(2).saturating_add(length.saturating_mul(4))
     } else {
         0
     };
     // In bands, put together, and the level itself. A look decodes at an eighth.
-    let scale = level_scale(header.size, preview_px).unwrap_or(DecodeScale::eighths(1));
-    let level = samples(scale.of(header.size)).saturating_mul(3);
+    let scale = level_scale(header.size, preview_px).unwrap_or(DecodeScale::from_eighths(1));
+    let level = samples(scale.scaled_size(header.size)).saturating_mul(3);
     // The scan without stuffing, then its bands.
     length.saturating_mul(2).saturating_add(rewritten).saturating_add(level)
 }
@@ -61,22 +61,22 @@ pub(super) fn memory_bytes(header: &JpegHeader, length: u64, preview_px: u32) ->
 /// Makes everything that can be derived from an original; `None` once it is not to go on.
 ///
 /// Memory: that of [`memory_bytes`].
-pub(super) fn make(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
+pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
     let PrepareRequest { source, stamp, bytes, header, preview_px, .. } = *request;
     let mut working = None;
-    let way_in = match enter(header, bytes) {
+    let way_in = match build_index(header, bytes) {
         Ok(way) => Ok(way),
         Err(ScanError::Process | ScanError::Scans) if can_be_rewritten(header) => {
             codec::to_baseline(bytes).map_err(|cause| cause.to_string()).and_then(|copy| {
                 let header = JpegHeader::parse(&copy, request.limits).map_err(|e| e.to_string())?;
-                let way = enter(&header, &copy).map_err(|e| e.to_string())?;
+                let way = build_index(&header, &copy).map_err(|e| e.to_string())?;
                 working = Some((copy, header));
                 Ok(way)
             })
         }
         Err(error) => Err(error.to_string()),
     };
-    if !(request.go_on)() {
+    if !(request.should_continue)() {
         return None;
     }
     let (level, warning) = match &way_in {
@@ -94,13 +94,13 @@ pub(super) fn make(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
         (Ok(way), None) => RandomAccess::Original(entrance(way)),
         (Ok(way), Some((copy, _))) => RandomAccess::Working(WorkingCopy {
             length: copy.len() as u64,
-            sums: BlockChecksums::of(copy),
-            entrance: entrance(way),
+            checksums: BlockChecksums::of(copy),
+            stored_index: entrance(way),
         }),
     };
     let described = level.as_ref().map(|(file, size)| PreviewLevel {
         length: file.len() as u64,
-        sum: crc32fast::hash(file),
+        crc32: crc32fast::hash(file),
         size: *size,
     });
     let facts = OriginalFacts {
@@ -110,16 +110,16 @@ pub(super) fn make(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
         preview_px,
         start: scan_data(header, bytes),
         end: header.end as u64,
-        sums: BlockChecksums::of(bytes),
-        way_in,
+        checksums: BlockChecksums::of(bytes),
+        random_access: way_in,
         level: described,
-        makeshift: false,
+        is_incomplete: false,
     };
     let (working, level) = (working.map(|(copy, _)| copy), level.map(|(file, _)| file));
-    (request.go_on)().then_some(PreparedOriginal { facts, working, level, warning })
+    (request.should_continue)().then_some(PreparedOriginal { facts, working, level, warning })
 }
 
-fn enter(header: &JpegHeader, bytes: &[u8]) -> Result<(Scan, ScanIndex), ScanError> {
+fn build_index(header: &JpegHeader, bytes: &[u8]) -> Result<(Scan, ScanIndex), ScanError> {
     let scan = Scan::read(header, bytes)?;
     let index = ScanIndex::build(&scan, bytes)?;
     Ok((scan, index))
@@ -155,8 +155,8 @@ fn make_level(
 ) -> (Option<(Vec<u8>, Size)>, Option<String>) {
     let Some(scale) = level_scale(header.size, request.preview_px) else { return (None, None) };
     let colour = colour_segments(header, bytes);
-    let bytes = ByteRanges::whole(bytes).watched(request.go_on);
-    let decoded = decode_bands(scan, index, &colour, &bytes, scale, request.spread);
+    let bytes = ByteRanges::whole(bytes).with_cancellation(request.should_continue);
+    let decoded = decode_bands(scan, index, &colour, &bytes, scale, request.parallel_map);
     let Ok(decoded) = decoded else { return (None, None) };
     let most = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
     let file = LEVEL_QUALITIES.into_iter().find_map(|quality| {
@@ -177,9 +177,9 @@ fn encode_level(pixels: &Pixels, quality: u8) -> Option<Vec<u8>> {
 /// The least scale that is enough for a Preview; `None` if that is not much less than the picture.
 fn level_scale(size: Size, preview_px: u32) -> Option<DecodeScale> {
     let long = |scale: DecodeScale| {
-        let size = scale.of(size);
+        let size = scale.scaled_size(size);
         u64::from(size.width.max(size.height))
     };
     let wanted = u64::from(preview_px) * LEVEL_PERCENT_MIN / 100;
-    [1, 2, 4].map(DecodeScale::eighths).into_iter().find(|scale| long(*scale) >= wanted)
+    [1, 2, 4].map(DecodeScale::from_eighths).into_iter().find(|scale| long(*scale) >= wanted)
 }

@@ -14,7 +14,7 @@ pub(super) fn hash_and_sums(
     reader: &BlobReader,
     grain: BlockGrain,
 ) -> Result<(ContentHash, BlockChecksums), StoreError> {
-    let (mut hash, mut sums) = (ContentHash::begin(), BlockChecksums::none(grain));
+    let (mut hash, mut sums) = (ContentHash::hasher(), BlockChecksums::empty(grain));
     for range in reader.pieces() {
         let piece = reader.read(range)?;
         hash.update(&piece);
@@ -32,7 +32,7 @@ pub(super) fn read_blocks(
 ) -> Result<Option<Piece>, StoreError> {
     let blocks = sums.blocks(range, reader.length());
     let bytes = reader.read(blocks.clone())?;
-    Ok(sums.agree(blocks.start, &bytes).then_some((blocks.start, bytes)))
+    Ok(sums.matches(blocks.start, &bytes).then_some((blocks.start, bytes)))
 }
 
 /// Reads `range`; `None` if a block of it is not what it was.
@@ -66,5 +66,5 @@ pub(super) fn read_many(
     let read = reader.read_many(&pieces)?;
     let starts = pieces.iter().map(|piece| piece.start);
     let read: Vec<_> = starts.zip(read).collect();
-    Ok(read.iter().all(|(start, bytes)| sums.agree(*start, bytes)).then_some(read))
+    Ok(read.iter().all(|(start, bytes)| sums.matches(*start, bytes)).then_some(read))
 }

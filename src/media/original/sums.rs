@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::OnceLock};
 
-use jpeg::scan::pack::{put_number, take_number};
+use jpeg::scan::pack::{put_varint, take_varint};
 
 /// Every multiple of this is a border of blocks, whatever their size.
 pub const BLOCK_BYTES: u64 = 16 << 10;
@@ -49,7 +49,7 @@ impl BlockChecksums {
     }
 
     /// None yet, of blocks of this size.
-    pub(super) fn none(grain: BlockGrain) -> Self {
+    pub(super) fn empty(grain: BlockGrain) -> Self {
         Self { grain, sums: Vec::new() }
     }
 
@@ -90,7 +90,7 @@ impl BlockChecksums {
     }
 
     /// Whether `bytes`, which start at `offset` on a block's border, are what they were.
-    pub(super) fn agree(&self, offset: u64, bytes: &[u8]) -> bool {
+    pub(super) fn matches(&self, offset: u64, bytes: &[u8]) -> bool {
         let Ok(first) = usize::try_from(offset / self.grain.bytes()) else { return false };
         let sums = self.sums.get(first..).unwrap_or_default();
         let chunks = bytes.chunks(self.grain.size());
@@ -103,13 +103,13 @@ impl BlockChecksums {
     }
 
     pub(super) fn print(&self, out: &mut Vec<u8>) {
-        put_number(out, u64::try_from(self.sums.len()).unwrap_or(u64::MAX));
+        put_varint(out, u64::try_from(self.sums.len()).unwrap_or(u64::MAX));
         out.extend(self.sums.iter().flat_map(|sum| sum.to_le_bytes()));
     }
 
     /// Takes the sums of a file of `length` bytes.
     pub(super) fn parse(bytes: &mut &[u8], length: u64, grain: BlockGrain) -> Option<Self> {
-        let count = take_number(bytes)?;
+        let count = take_varint(bytes)?;
         if count != length.div_ceil(grain.bytes()) {
             return None;
         }
@@ -173,7 +173,7 @@ mod tests {
         let bytes: Vec<u8> = (0..=250).cycle().take(100_000).collect();
         let length = bytes.len() as u64;
         for grain in [BlockGrain::Coarse, BlockGrain::Fine] {
-            let mut sums = BlockChecksums::none(grain);
+            let mut sums = BlockChecksums::empty(grain);
             sums.extend(&bytes);
             for (start, end) in
                 [(0, length), (0, 3 * BLOCK_BYTES), (2 * BLOCK_BYTES, length), (0, 0)]

@@ -152,7 +152,7 @@ macro_rules! settings {
                     let name = concat!(stringify!($section), ".", stringify!($key));
                     if RELOADABLE.contains(&name) {
                         self.$section.$key = next.$section.$key.clone();
-                        changes.taken.push(name);
+                        changes.applied.push(name);
                     } else {
                         changes.waiting.push(name);
                     }

@@ -49,7 +49,7 @@ pub const RELOADABLE: &[&str] = &[
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingChanges {
     /// Names of those that changed.
-    pub taken: Vec<&'static str>,
+    pub applied: Vec<&'static str>,
     /// Names of those that need a restart to change.
     pub waiting: Vec<&'static str>,
 }
@@ -75,10 +75,10 @@ mod tests {
         let mut running = config(&[]);
         let next = config(&[("media.max_age_s", "7"), ("mail.password", "new")]);
         let changes = running.adopt(&next);
-        assert_eq!(changes.taken, ["media.max_age_s"]);
+        assert_eq!(changes.applied, ["media.max_age_s"]);
         assert_eq!(changes.waiting, ["mail.password"]);
         assert_eq!((running.media.max_age_s, running.mail.password.0.as_str()), (7, ""));
         let again = running.adopt(&next);
-        assert_eq!((again.taken.len(), again.waiting.len()), (0, 1));
+        assert_eq!((again.applied.len(), again.waiting.len()), (0, 1));
     }
 }

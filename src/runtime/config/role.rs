@@ -32,19 +32,19 @@ impl NodeRole {
 
     /// Whether it does the work beside requests.
     #[must_use]
-    pub fn works(self) -> bool {
+    pub fn runs_background_work(self) -> bool {
         matches!(self, Self::All | Self::Worker)
     }
 
     /// Whether it answers requests of users and programs.
     #[must_use]
-    pub fn answers(self) -> bool {
+    pub fn serves_requests(self) -> bool {
         matches!(self, Self::All | Self::Web)
     }
 
     /// Whether it writes nothing to the database.
     #[must_use]
-    pub fn only_reads(self) -> bool {
+    pub fn is_read_only(self) -> bool {
         self == Self::Edge
     }
 }

@@ -248,7 +248,7 @@ pub struct FieldName(pub String);
 impl FieldName {
     /// Whether `text` can be one: a token of RFC 9110 §5.6.2.
     #[must_use]
-    pub fn is_one(text: &str) -> bool {
+    pub fn is_token(text: &str) -> bool {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         !text.is_empty() && text.bytes().all(legal)
     }
@@ -257,7 +257,7 @@ impl FieldName {
 impl SettingValue for FieldName {
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        if text.is_empty() || Self::is_one(text) {
+        if text.is_empty() || Self::is_token(text) {
             return Ok(Self(text.to_owned()));
         }
         Err("expected letters, digits and - as in a header's name".to_owned())
@@ -296,7 +296,7 @@ pub struct DatabaseUrl(pub String);
 
 impl DatabaseUrl {
     /// The address with stars in place of a password, wherever in it one may stand.
-    fn veiled(text: &str) -> String {
+    fn redact(text: &str) -> String {
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         // An @ of the password that was not written %40 belongs to it.
@@ -334,10 +334,10 @@ impl SettingValue for DatabaseUrl {
         Err("expected postgres://USER@HOST:PORT/DATABASE".to_owned())
     }
     fn print(&self) -> String {
-        Self::veiled(&self.0)
+        Self::redact(&self.0)
     }
     fn quote(text: &str) -> String {
-        format!("{:?}", Self::veiled(text))
+        format!("{:?}", Self::redact(text))
     }
 }
 

@@ -39,14 +39,14 @@ pub const RESETS_PER_NAME_MAX: usize = 3;
 /// Requests for them from one network in an hour.
 pub const RESETS_PER_NETWORK_MAX: usize = 30;
 /// Requests for them that are worked on at a time.
-pub const RESETS_UNDER_WAY_MAX: usize = 16;
+pub const RESETS_IN_FLIGHT_MAX: usize = 16;
 /// Browsers of one user that are known.
 pub const BROWSERS_MAX: usize = 50;
 /// Characters of what a browser says it is that are kept.
 pub const BROWSER_CHARS_MAX: usize = 200;
 /// Time within which uses of the same credentials are noted once.
-pub const USE_NOTED: Duration = Duration::from_secs(300);
+pub const USE_RECORD_INTERVAL: Duration = Duration::from_secs(300);
 /// Time between two writes of last uses.
-pub const USES_WRITTEN: Duration = Duration::from_secs(10);
+pub const USES_WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Credentials whose last use waits to be written.
 pub const USES_WAITING_MAX: usize = 10_000;

@@ -11,7 +11,7 @@ pub const BUCKET_READS_MAX: usize = 16;
 /// Bytes of an object's start that come with the first look: as a rule all before the picture data.
 pub const BUCKET_OPEN_BYTES: u64 = 32 * 1024;
 /// Time for which what it found is kept. Reads of what was replaced since fail.
-pub const BUCKET_OPEN_KEPT: std::time::Duration = std::time::Duration::from_secs(10);
+pub const BUCKET_OPEN_CACHE_TTL: std::time::Duration = std::time::Duration::from_secs(10);
 /// Bytes of these starts in memory.
 pub const BUCKET_OPEN_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Bytes of an answer of a bucket. A page of a list, 1000 keys, has about 400 kB.
@@ -21,7 +21,7 @@ pub const BUCKET_BYTES_S_MIN: u64 = 64 * 1024;
 /// Tries of a request to a bucket after the first, within `store.give_up_s`.
 pub const BUCKET_RETRIES_MAX: usize = 4;
 /// Time for each of several addresses of a bucket in a request that is not tried again: less than half of a look.
-pub const BUCKET_ONCE_MAX: std::time::Duration = std::time::Duration::from_millis(900);
+pub const BUCKET_SINGLE_ATTEMPT_TIME: std::time::Duration = std::time::Duration::from_millis(900);
 /// Originals that are looked for in a store which does not say to which archive it belongs: those of so many
 /// items that came first and last.
 pub const STORE_SAMPLE_ITEMS: usize = 16;

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const DB_QUEUE_MAX: usize = 1024;
 /// Writes that go before all others that wait, and as many of which are done before one of those: signs of
 /// life, of which a process has one at a time.
-pub const DB_FIRST_MAX: usize = 8;
+pub const DB_URGENT_WRITES_MAX: usize = 8;
 /// Threads that own a read connection each.
 pub const DB_READERS: usize = 2;
 /// Threads that search, each on a connection of its own. Searches compute more than they wait.
@@ -35,7 +35,7 @@ pub const DB_ANSWER_TIME: Duration = Duration::from_secs(75);
 pub const DB_IDLE_MS: u64 = 60_000;
 /// The same for one who has the turn to write, for which all nodes wait: less than they wait for it
 /// ([`DB_BUSY_MS`]), so that a node that is cut off or stopped meanwhile costs them a wait and no failure.
-pub const DB_TURN_IDLE_MS: u64 = 5_000;
+pub const DB_WRITE_LOCK_IDLE_MS: u64 = 5_000;
 /// Seconds after which each side of a silent connection asks whether the other is there.
 pub const DB_KEEPALIVE_S: u64 = 10;
 /// Questions without an answer, [`DB_KEEPALIVE_S`] apart, after which a connection is given up.
@@ -43,20 +43,20 @@ pub const DB_KEEPALIVES: u32 = 3;
 /// Statements that a connection keeps prepared. There are fewer.
 pub const DB_STATEMENTS_MAX: usize = 512;
 /// Rows of a long answer that a server of a database sends at a time.
-pub const DB_PORTION_ROWS: i32 = 500;
+pub const DB_FETCH_ROWS: i32 = 500;
 /// Time between two looks at whether others wrote, where nothing was heard of it.
-pub const DB_LOOK: Duration = Duration::from_millis(250);
+pub const DB_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Times that the schema is tried to be made, where others try the same.
 pub const DB_MIGRATE_TRIES: u32 = 10;
 /// Milliseconds that one step of making it may take.
 pub const DB_MIGRATE_MS: u64 = 3_600_000;
 /// Time between two signs of life of a node. Each is a small transaction.
-pub const NODE_BEAT: Duration = Duration::from_secs(2);
+pub const NODE_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Time for which a node's beat stands still until it is taken for dead, by the clock of whoever looks. It is longer
 /// than a write may wait for its turn ([`DB_BUSY_MS`]) with the time between two.
-pub const NODE_STILL: Duration = Duration::from_secs(12);
+pub const NODE_HEARTBEAT_EXPIRY: Duration = Duration::from_secs(12);
 /// Signs of life that whoever looks wrote within that time: where nobody can write nobody is dead.
-pub const NODE_BEATS_MIN: u32 = 3;
+pub const NODE_HEARTBEATS_MIN: u32 = 3;
 /// Keys in a key file: the one in force and, while keys are rotated, those before and after it.
 pub const SECRET_KEYS_MAX: usize = 16;
 /// Bytes of a key file that are read.

@@ -33,14 +33,14 @@ pub const PURGES_QUEUED_MAX: usize = 10_000;
 /// Rows of the item log that are looked through in one transaction for keys to tell a CDN.
 pub const PURGE_LOG_ROWS: usize = 1000;
 /// Time after which keys are looked for that the command `purge` wrote.
-pub const PURGE_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+pub const PURGE_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 /// Time until the second try of a call that failed; it doubles with each.
 pub const PURGE_RETRY_FIRST: std::time::Duration = std::time::Duration::from_millis(500);
 /// The longest time between two tries.
 pub const PURGE_RETRY_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 /// Time after which a key is told again that a CDN refused. It is a key that it cannot take, or a
 /// setting that is wrong and that somebody puts right.
-pub const PURGE_REFUSED: std::time::Duration = std::time::Duration::from_secs(600);
+pub const PURGE_REFUSED_DELAY: std::time::Duration = std::time::Duration::from_secs(600);
 /// Bytes of the keys in one call: a header of 8 KiB is the most that common servers read.
 pub const PURGE_KEYS_BYTES_MAX: usize = 4096;
 /// Addresses of CDNs, or of caches of ours, that are told.
@@ -107,14 +107,14 @@ pub const SWEEP_ROWS: usize = 500;
 /// Seconds after which every process has read a row of the account log.
 pub const ACCOUNT_LOG_S: u32 = 3600;
 /// How long a password waits for a moment in which nobody else wants to compute.
-pub const HASH_PATIENCE: std::time::Duration = std::time::Duration::from_millis(400);
+pub const HASH_QUIET_WAIT: std::time::Duration = std::time::Duration::from_millis(400);
 /// Times of that length after which a password is given up: half a minute.
-pub const HASH_TURNS_MAX: u32 = 75;
+pub const HASH_QUIET_WAITS_MAX: u32 = 75;
 /// Passwords beyond that time that may wait for the thread that takes its share.
 pub const HASHES_URGENT_MAX: usize = 64;
 /// How much longer that thread rests than it works: a sixteenth of a core is its share. With a tenth,
 /// cached hits beside a flood of logins fell to 0.89 of what they are alone, with a quarter to 0.79.
-pub const HASH_REST: u32 = 15;
+pub const HASH_PAUSE_FACTOR: u32 = 15;
 /// Bytes of a form. The longest holds a profile, encoded.
 pub const FORM_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a login, which may hand on another form, encoded once more: three for one at most.
@@ -198,7 +198,7 @@ pub const POLL_S: u32 = 60;
 pub const POLL_S_MAX: u32 = 300;
 /// Long polls that look at once after items came in: with thousands waiting, each look comes a
 /// little later, and other searches get their turn in between.
-pub const POLLS_LOOKING_MAX: usize = 2;
+pub const POLLS_SEARCHING_MAX: usize = 2;
 /// Parameters of a query string, and elements of a list in it.
 pub const QUERY_VALUES_MAX: usize = 1000;
 /// Bytes of a JSON body that has no limit of its own.
@@ -223,10 +223,10 @@ pub const DEVICE_TOKEN_BYTES_MAX: usize = 2048;
 /// Rows of the item log that the follower reads at a time.
 pub const LOG_ROWS_MAX: usize = 1000;
 /// Milliseconds between two looks at the database for changes by other processes.
-pub const FOLLOW_MS: u64 = 100;
+pub const FOLLOW_POLL_MS: u64 = 100;
 /// Time for which rows of the item log are kept. Who follows the log is seconds behind at most; a
 /// search that was asleep for longer reads everything anew.
-pub const ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
+pub const ITEM_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
 /// Time between two removals of older rows.
 pub const ITEM_LOG_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 /// Difference between the time of day and the time that passed that is a jump of the clock. A leap
@@ -237,15 +237,15 @@ pub const CLOCK_JUMP: std::time::Duration = std::time::Duration::from_secs(60);
 pub const CLOCK_TRUST: std::time::Duration = std::time::Duration::from_secs(3600);
 /// Time between two looks at the clock, and the longest time for which a restart does not know that
 /// it jumped.
-pub const CLOCK_BEAT: std::time::Duration = std::time::Duration::from_secs(2);
+pub const CLOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(2);
 /// Time between two notes of a clock that goes on as it should: less than [`CLOCK_STRANGE`] by far.
-pub const CLOCK_NOTED: std::time::Duration = std::time::Duration::from_secs(1800);
+pub const CLOCK_SAVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1800);
 /// Difference between the clock at a start and the last note of it from which on it is doubted. A
 /// service is rarely down for longer; clocks that lost their battery are off by more.
-pub const CLOCK_STRANGE: std::time::Duration = std::time::Duration::from_secs(86_400);
+pub const CLOCK_SUSPECT_DRIFT: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// Time for which an original is used without derived files that could not be written, before they
 /// are made again: that takes a whole decode.
-pub const DERIVED_AGAIN: std::time::Duration = std::time::Duration::from_secs(30);
+pub const DERIVED_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(30);
 /// Bytes of one answer of the content API. Ten thousand ordinary documents take 30 MB.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Names of codes that pages remember, for all languages together.
@@ -260,15 +260,15 @@ pub const PAGE_ITEMS: usize = 60;
 pub const PAGES_MAX: usize = 160;
 /// Renders that may overtake one that waits for memory, so that small ones do not wait for a
 /// large one and the large one does not wait for ever.
-pub const BYPASS_MAX: usize = 64;
+pub const RENDER_BYPASS_MAX: usize = 64;
 /// Time in which no worker took a render that waits, after which one more thread takes it: others
 /// keep all cores busy.
 pub const RENDER_STALL: std::time::Duration = std::time::Duration::from_secs(1);
 /// Time after which a render lets others have its core, at its next step: much less than the slice
 /// that the system lets it keep, and much more than the call costs.
-pub const RENDER_STRETCH: std::time::Duration = std::time::Duration::from_micros(200);
+pub const RENDER_YIELD_INTERVAL: std::time::Duration = std::time::Duration::from_micros(200);
 /// How much longer that thread rests than it works: a quarter of a core is its share.
-pub const RENDER_REST: u32 = 3;
+pub const RENDER_PAUSE_FACTOR: u32 = 3;
 /// A full queue of renders is looked through for what nobody wants any more at every so-manieth part of
 /// its length of refusals.
 pub const SWEEP_PART: usize = 64;
@@ -311,9 +311,9 @@ pub const SIDE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Flaws of the database of one kind that a check tells; the rest is the same again.
 pub const CHECK_FLAWS_MAX: usize = 1000;
 /// How long an original that no item names may be one that just comes in.
-pub const ORPHAN_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+pub const ORPHAN_GRACE_PERIOD: std::time::Duration = std::time::Duration::from_secs(5);
 /// Age after which it is none that just comes in.
-pub const ORPHAN_YOUNG: std::time::Duration = std::time::Duration::from_secs(60);
+pub const ORPHAN_AGE_MIN: std::time::Duration = std::time::Duration::from_secs(60);
 /// Pages of the database that a backup copies at a time: 8 MB, between two moves of its bar.
 pub const COPY_PAGES: i32 = 2000;
 /// Times that such a step may find the copy locked, which nobody else knows of.
@@ -393,33 +393,33 @@ pub const DELIVERIES_LISTED_MAX: usize = 10_000;
 /// Deliveries in a list, unless the caller says otherwise.
 pub const DELIVERIES_SIZE_DEFAULT: usize = 20;
 /// Time between two looks at the queue when nothing is due: another process may have added to it.
-pub const DELIVERY_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+pub const DELIVERY_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 /// Time for which deliveries that came to an end are kept and listed.
-pub const DELIVERIES_KEPT: std::time::Duration = std::time::Duration::from_secs(90 * 86_400);
+pub const DELIVERIES_RETENTION: std::time::Duration = std::time::Duration::from_secs(90 * 86_400);
 /// Time between two removals of older ones.
 pub const DELIVERIES_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 /// Time for a connection to another system: name, TCP, TLS.
-pub const OUTBOUND_CONNECT: std::time::Duration = std::time::Duration::from_secs(15);
+pub const TRANSPORT_CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(15);
 /// Time for one answer of another system, and for one step of a transfer.
-pub const OUTBOUND_ANSWER: std::time::Duration = std::time::Duration::from_secs(60);
+pub const TRANSPORT_ANSWER_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 /// Time for a farewell, whose outcome changes nothing.
-pub const OUTBOUND_FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
+pub const TRANSPORT_CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 /// Bytes a second below which a transfer is given up: a 100 MB Hires may take 100 minutes.
-pub const OUTBOUND_BYTES_S_MIN: u64 = 16 * 1024;
+pub const TRANSPORT_BYTES_S_MIN: u64 = 16 * 1024;
 /// Bytes of an answer over HTTP that are read.
-pub const OUTBOUND_ANSWER_BYTES_MAX: usize = 256 * 1024;
+pub const TRANSPORT_ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// Characters of what another system said that are kept for the operator.
-pub const OUTBOUND_SAID_CHARS_MAX: usize = 200;
+pub const TRANSPORT_ERROR_CHARS_MAX: usize = 200;
 /// Files of one delivery.
-pub const OUTBOUND_FILES_MAX: usize = 200;
+pub const TRANSPORT_FILES_MAX: usize = 200;
 /// Characters of a name that a file has in another system.
-pub const OUTBOUND_NAME_CHARS_MAX: usize = 200;
+pub const TRANSPORT_NAME_CHARS_MAX: usize = 200;
 /// Characters of a delivery's and of a mail's id.
-pub const OUTBOUND_ID_CHARS_MAX: usize = 128;
+pub const TRANSPORT_ID_CHARS_MAX: usize = 128;
 /// Folders within folders of a channel's path.
-pub const OUTBOUND_FOLDERS_MAX: usize = 16;
+pub const TRANSPORT_FOLDERS_MAX: usize = 16;
 /// Characters of one text of a channel's settings. A chain of certificates is the longest.
-pub const OUTBOUND_SETTING_CHARS_MAX: usize = 64 * 1024;
+pub const TRANSPORT_SETTING_CHARS_MAX: usize = 64 * 1024;
 /// Bytes of a webhook's secret, at least (Standard Webhooks asks for 24 to 64).
 pub const WEBHOOK_SECRET_BYTES_MIN: usize = 24;
 /// Bytes of one write over SFTP; every server takes 32 KiB.
@@ -453,7 +453,7 @@ pub const PUSH_TITLE_BYTES_MAX: usize = 512;
 /// Bytes of `apns-collapse-id`: what Apple takes.
 pub const PUSH_COLLAPSE_BYTES_MAX: usize = 64;
 /// Time for which a service keeps a message for a device that is away: news is old after a day.
-pub const PUSH_KEPT: std::time::Duration = std::time::Duration::from_secs(86_400);
+pub const PUSH_RETENTION: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// Longest wait that a push service can ask for.
 pub const PUSH_AFTER_MAX: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// Bytes of a key file and of a file of certificates.
@@ -476,17 +476,17 @@ pub const FCM_ASSERTION: std::time::Duration = std::time::Duration::from_secs(36
 /// twice that.
 pub const FCM_ACCESS_MARGIN: std::time::Duration = std::time::Duration::from_secs(300);
 /// Characters of a headline in a mail.
-pub const LETTER_HEADLINE_CHARS_MAX: usize = 200;
+pub const MAIL_HEADLINE_CHARS_MAX: usize = 200;
 /// Characters of the description in the mail of one item: a long caption whole.
-pub const LETTER_DESCRIPTION_CHARS_MAX: usize = 2000;
+pub const MAIL_DESCRIPTION_CHARS_MAX: usize = 2000;
 /// Characters of a description in a digest, about three lines.
-pub const LETTER_DIGEST_DESCRIPTION_CHARS_MAX: usize = 220;
+pub const MAIL_DIGEST_DESCRIPTION_CHARS_MAX: usize = 220;
 /// Characters of a name in a mail: title, byline, source.
-pub const LETTER_NAME_CHARS_MAX: usize = 120;
+pub const MAIL_NAME_CHARS_MAX: usize = 120;
 /// Items that a digest shows. With more, mail programs cut it (at 102 kB of HTML).
-pub const LETTER_ENTRIES_MAX: usize = 30;
+pub const MAIL_DIGEST_ITEMS_MAX: usize = 30;
 /// Bytes of an address in a mail.
-pub const LETTER_URL_BYTES_MAX: usize = 2048;
+pub const MAIL_URL_BYTES_MAX: usize = 2048;
 /// Characters of the id of a picture within a mail.
 pub const MAIL_CID_CHARS_MAX: usize = 128;
 /// Bytes of an operator's template of a mail.
@@ -507,9 +507,9 @@ pub const STREAM_POLL_S: u32 = 60;
 /// Items in one queue of a notification; the oldest fall out.
 pub const QUEUED_ITEMS_MAX: usize = 10_000;
 /// Calls of readers of streams that wait for the database.
-pub const STREAM_ASKS_MAX: usize = 65_536;
+pub const STREAM_READS_MAX: usize = 65_536;
 /// Calls of readers of streams that one transaction does.
-pub const STREAM_ASKS_AT_A_TIME: usize = 1000;
+pub const STREAM_READS_PER_TRANSACTION: usize = 1000;
 /// Answers of streams that are written at a time; each waits for a thread that searches.
 pub const STREAM_ANSWERS_MAX: usize = 64;
 /// Milliseconds between two looks of the matcher at the database.
@@ -522,7 +522,7 @@ pub const MATCHING_ROWS: usize = 500;
 pub const MATCHING_TIME: std::time::Duration = std::time::Duration::from_millis(40);
 /// Time for which items that cannot be read hold matching up: a disk that fails passes, what is damaged
 /// does not.
-pub const MATCHING_STUCK: std::time::Duration = std::time::Duration::from_secs(20);
+pub const MATCHING_STALL_MAX: std::time::Duration = std::time::Duration::from_secs(20);
 /// Items of the archive from which the matcher learns which words are rare.
 pub const MATCHING_LEARNED: usize = 1000;
 /// Scheduled mails that one transaction prepares.
@@ -532,9 +532,9 @@ pub const OUTBOX_PER_USER_MAX: usize = 10_000;
 /// Messages in one list of the operator.
 pub const OUTBOX_LISTED_MAX: usize = 10_000;
 /// Time for which a message that was given up is kept.
-pub const OUTBOX_KEPT: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
+pub const OUTBOX_RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Time between two looks at the outbox when nothing is due: the operator may have queued something.
-pub const OUTBOX_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+pub const OUTBOX_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 /// Messages that a look for lost ones frees at a time, of a lane. One claim takes no more than are sent at a
 /// time.
 pub const MESSAGES_FREED_MAX: usize = 1000;
@@ -549,9 +549,9 @@ pub const MESSAGE_PICTURE_BYTES_MAX: usize = 512 * 1024;
 /// Files that are open besides those of connections: the database, the store, logs, mail servers.
 pub const FILES_BESIDE_CONNECTIONS: u64 = 1000;
 /// Time after which a reader looks again at items that could not be given.
-pub const STREAM_LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
+pub const STREAM_RETRY_FIRST: std::time::Duration = std::time::Duration::from_millis(20);
 /// The longest such time: it doubles each time.
-pub const STREAM_LOOK_AGAIN_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+pub const STREAM_RETRY_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Time for all pictures of one mail together.
 pub const MESSAGE_PICTURES_TIME: std::time::Duration = std::time::Duration::from_secs(60);
 /// Messages that were given up, of all users; the oldest go.
@@ -591,7 +591,7 @@ pub const TRACES_WAITING_MAX: usize = 2048;
 /// Spans that are sent at a time.
 pub const TRACES_BATCH_SPANS: usize = 512;
 /// Time between two batches, unless more waits.
-pub const TRACES_BEAT: std::time::Duration = std::time::Duration::from_secs(1);
+pub const TRACES_SEND_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 /// Time that a collector of traces has to take a batch.
 pub const TRACES_SEND_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 /// Time for the last batches at a stop.
@@ -599,14 +599,14 @@ pub const TRACES_LAST_TIME: std::time::Duration = std::time::Duration::from_secs
 /// Bytes of a collector's answer that are read.
 pub const TRACES_ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Time that systemd is asked to grant a stop beyond the times of the settings.
-pub const STOP_GRANTED: std::time::Duration = std::time::Duration::from_secs(15);
+pub const STOP_GRACE_PERIOD: std::time::Duration = std::time::Duration::from_secs(15);
 /// Rows that go from one database into another in one transaction.
-pub const MOVED_ROWS: usize = 500;
+pub const MIGRATION_BATCH_ROWS: usize = 500;
 /// Bytes of such rows, after which the transaction ends.
-pub const MOVED_BYTES: usize = 4 * 1024 * 1024;
+pub const MIGRATION_BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// Values that one statement writes of them at most; SQLite takes 32,766, PostgreSQL 65,535.
-pub const MOVED_VALUES_MAX: usize = 8192;
+pub const MIGRATION_STATEMENT_VALUES_MAX: usize = 8192;
 /// Tries to be the one who writes the old database, each of which waits for [`DB_BUSY_MS`].
-pub const MOVED_TRIES_MAX: u32 = 6;
+pub const MIGRATION_LOCK_ATTEMPTS_MAX: u32 = 6;
 /// Rounds in which a database that others write is caught up with before they have to wait.
-pub const MOVED_ROUNDS_MAX: usize = 100;
+pub const MIGRATION_ROUNDS_MAX: usize = 100;

@@ -114,7 +114,7 @@ impl ProgramRunner {
         all.extend(words);
         run(&ProgramRun {
             program: &self.own,
-            words: all,
+            arguments: all,
             time: self.limits.time,
             output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
         })

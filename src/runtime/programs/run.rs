@@ -17,7 +17,7 @@ use crate::runtime::limits::PROGRAM_MESSAGE_BYTES_MAX;
 /// What is run.
 pub(super) struct ProgramRun<'a> {
     pub(super) program: &'a Path,
-    pub(super) words: Vec<OsString>,
+    pub(super) arguments: Vec<OsString>,
     /// Time on the clock.
     pub(super) time: Duration,
     pub(super) output_bytes_max: u64,
@@ -28,7 +28,7 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
     let name = request.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let start = |cause| ProgramError::Start { program: name.clone(), cause };
     let mut child = Command::new(request.program)
-        .args(&request.words)
+        .args(&request.arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -36,7 +36,7 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
         .env_clear()
         .spawn()
         .map_err(start)?;
-    let outcome = watch(&mut child, request);
+    let outcome = collect_output(&mut child, request);
     if outcome.is_err() {
         // It may have ended by itself meanwhile.
         drop(child.kill());
@@ -46,11 +46,11 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
     if output.len() as u64 > request.output_bytes_max {
         return Err(ProgramError::TooLarge(request.output_bytes_max));
     }
-    if status.success() { Ok(output) } else { Err(ProgramError::Failed(told(status, &message))) }
+    if status.success() { Ok(output) } else { Err(ProgramError::Failed(failure_message(status, &message))) }
 }
 
 /// Reads what the program writes until it ends both.
-fn watch(child: &mut Child, request: &ProgramRun<'_>) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
+fn collect_output(child: &mut Child, request: &ProgramRun<'_>) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
     let (done, finished) = mpsc::channel();
     let output = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let message = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
@@ -59,7 +59,7 @@ fn watch(child: &mut Child, request: &ProgramRun<'_>) -> Result<(Vec<u8>, Vec<u8
         let done = done.clone();
         // The thread ends with the pipe, at the latest when the program is killed.
         thread::spawn(move || {
-            drop(done.send((index, pipe.map_or_else(|| Ok(Vec::new()), |p| take(p, cap)))));
+            drop(done.send((index, pipe.map_or_else(|| Ok(Vec::new()), |p| read_capped(p, cap)))));
         });
     }
     let watch = crate::runtime::clock::Stopwatch::start();
@@ -78,14 +78,14 @@ fn watch(child: &mut Child, request: &ProgramRun<'_>) -> Result<(Vec<u8>, Vec<u8
 }
 
 /// Reads at most one byte more than `cap`; what follows is left to the one who kills the program.
-fn take(pipe: impl Read, cap: u64) -> io::Result<Vec<u8>> {
+fn read_capped(pipe: impl Read, cap: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(cap + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// What became of a program that failed: its last line, or the signal that ended it.
-fn told(status: ExitStatus, message: &[u8]) -> String {
+fn failure_message(status: ExitStatus, message: &[u8]) -> String {
     if let Some(signal) = status.signal() {
         return format!("the program that reads it was ended by signal {signal}");
     }

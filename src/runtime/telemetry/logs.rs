@@ -27,7 +27,7 @@ use crate::runtime::modes;
 /// clients and names of users.
 const LOG_FILE_MODE: u32 = 0o640;
 /// Time between two looks whether the file still lies under its name.
-const LOG_FILE_LOOK: Duration = Duration::from_secs(1);
+const LOG_FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How logging starts.
 #[derive(Clone, Copy, Debug)]
@@ -127,11 +127,11 @@ struct OpenLog {
     file: File,
     /// Device and inode, which tell whether the file still lies under its name.
     id: (u64, u64),
-    looked: Stopwatch,
+    last_check: Stopwatch,
     /// Whether the file ends within a line.
-    torn: bool,
+    is_mid_line: bool,
     /// Lines that were lost since one was written.
-    lost: u64,
+    lines_lost: u64,
 }
 
 impl OpenLog {
@@ -139,7 +139,7 @@ impl OpenLog {
         let file = Self::open_or_create(path)?;
         let facts = file.metadata()?;
         let id = (facts.dev(), facts.ino());
-        Ok(Self { file, id, looked: Stopwatch::start(), torn: false, lost: 0 })
+        Ok(Self { file, id, last_check: Stopwatch::start(), is_mid_line: false, lines_lost: 0 })
     }
 
     /// Opens the file to append to it. One that is created has the mode of log files, as far as the
@@ -149,7 +149,7 @@ impl OpenLog {
         options.append(true).mode(LOG_FILE_MODE);
         match options.clone().create_new(true).open(path) {
             Ok(file) => {
-                modes::share_file(&file, LOG_FILE_MODE)?;
+                modes::set_shared_file_mode(&file, LOG_FILE_MODE)?;
                 Ok(file)
             }
             // Created by another process or a rotation meanwhile, or a device.
@@ -161,23 +161,23 @@ impl OpenLog {
     }
 
     /// Follows the name when the file was renamed or removed and nobody told us.
-    fn look(&mut self, path: &Path) {
-        if self.looked.elapsed() < LOG_FILE_LOOK {
+    fn reopen_if_rotated(&mut self, path: &Path) {
+        if self.last_check.elapsed() < LOG_FILE_CHECK_INTERVAL {
             return;
         }
-        self.looked = Stopwatch::start();
+        self.last_check = Stopwatch::start();
         let found = fs::metadata(path).map(|facts| (facts.dev(), facts.ino()));
         if found.ok() != Some(self.id)
             && let Ok(new) = Self::new(path)
         {
-            *self = Self { lost: self.lost, ..new };
+            *self = Self { lines_lost: self.lines_lost, ..new };
         }
     }
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        if self.torn {
+        if self.is_mid_line {
             self.file.write_all(b"\n")?;
-            self.torn = false;
+            self.is_mid_line = false;
         }
         let mut rest = line;
         while !rest.is_empty() {
@@ -185,7 +185,7 @@ impl OpenLog {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     rest = &rest[count..];
-                    self.torn = !rest.is_empty();
+                    self.is_mid_line = !rest.is_empty();
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => return Err(cause),
@@ -204,27 +204,27 @@ impl LogFile {
     fn reopen(&self) -> Result<()> {
         let new = OpenLog::new(&self.path).map_err(|cause| unusable(&self.path, &cause))?;
         let mut open = self.open.lock();
-        *open = OpenLog { lost: open.lost, ..new };
+        *open = OpenLog { lines_lost: open.lines_lost, ..new };
         Ok(())
     }
 
     fn append(&self, line: &[u8]) {
         let mut open = self.open.lock();
-        open.look(&self.path);
+        open.reopen_if_rotated(&self.path);
         let path = self.path.display();
         match open.append(line) {
-            Ok(()) if open.lost == 0 => {}
+            Ok(()) if open.lines_lost == 0 => {}
             // Whoever follows standard error learns when lines began to be lost, and how many were.
             Ok(()) => {
-                let lost = std::mem::take(&mut open.lost);
+                let lost = std::mem::take(&mut open.lines_lost);
                 complain(&format!("{path} takes log lines again, {lost} were lost"));
             }
             Err(cause) => {
                 metrics::counter!(LOG_LINES_LOST).increment(1);
-                if open.lost == 0 {
+                if open.lines_lost == 0 {
                     complain(&format!("log lines are lost: {path}: {cause}"));
                 }
-                open.lost += 1;
+                open.lines_lost += 1;
             }
         }
     }
@@ -280,7 +280,7 @@ mod tests {
         let path = dir.path().join("log");
         let mut open = OpenLog::new(&path).unwrap();
         open.append(b"half").unwrap();
-        open.torn = true;
+        open.is_mid_line = true;
         open.append(b"whole\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "half\nwhole\n");
     }
@@ -291,6 +291,6 @@ mod tests {
         let log = LogFile::open(Path::new("/dev/full")).unwrap();
         log.append(b"one\n");
         log.append(b"two\n");
-        assert_eq!(log.open.lock().lost, 2);
+        assert_eq!(log.open.lock().lines_lost, 2);
     }
 }

@@ -67,9 +67,9 @@ pub const BUCKET_REQUESTS: &str = "wirephoto_bucket_requests_total";
 /// Bytes of bodies to and from the bucket of originals, by direction: in, out (counter).
 pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";
 /// Whether the bucket of originals is left alone because it only failed for a while: 1 or 0 (gauge).
-pub const BUCKET_AWAY: &str = "wirephoto_bucket_away";
+pub const BUCKET_CIRCUIT_OPEN: &str = "wirephoto_bucket_away";
 /// Direct ways that could not be gone to their end, by reason (counter).
-pub const WAYS_LEFT: &str = "wirephoto_render_ways_left_total";
+pub const RENDER_PATHS_ABANDONED: &str = "wirephoto_render_ways_left_total";
 /// Whether this process has a whole search index: 1 or 0 (gauge).
 pub const SEARCH_INDEX_WHOLE: &str = "wirephoto_search_index_whole";
 /// Versions of items in the search index (gauge).
@@ -183,7 +183,7 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(Error::internal)?;
     describe();
-    begin();
+    register_counters();
     metrics::gauge!(START_TIME).set(clock::now().as_duration().as_secs_f64());
     Ok(handle)
 }
@@ -191,7 +191,7 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
 /// Counters that alerts wait for begin at 0: what appears with its first event rose from nothing,
 /// which `increase` does not see. Those with labels that settings give begin where these are read. What is counted
 /// before the first scrape is told by [`START_TIME`].
-fn begin() {
+fn register_counters() {
     for counter in [
         metrics::counter!(ORIGINALS_DAMAGED),
         metrics::counter!(CLOCK_JUMPS),
@@ -247,8 +247,8 @@ fn describe() {
     gauge!(SCRUB_ENDED_SECONDS, "End of the last whole pass of the scrub, seconds since 1970");
     counter!(BUCKET_REQUESTS, "Requests to the bucket of originals, by method and outcome");
     counter!(BUCKET_BYTES, "Bytes of bodies to and from the bucket of originals, by direction");
-    gauge!(BUCKET_AWAY, "1 while the bucket of originals is left alone because it only failed");
-    counter!(WAYS_LEFT, "Direct ways that could not be gone to their end");
+    gauge!(BUCKET_CIRCUIT_OPEN, "1 while the bucket of originals is left alone because it only failed");
+    counter!(RENDER_PATHS_ABANDONED, "Direct ways that could not be gone to their end");
     counter!(RENDERS, "Renders by outcome");
     counter!(RENDERS_STALLED, "Renders that waited while others kept all cores busy");
     counter!(DECODED_MEGAPIXELS, "Megapixels decoded");

@@ -23,7 +23,7 @@ use tokio::{
 use super::TraceSetup;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
-    TRACES_ANSWER_BYTES_MAX, TRACES_BATCH_SPANS, TRACES_BEAT, TRACES_LAST_TIME, TRACES_SEND_TIME,
+    TRACES_ANSWER_BYTES_MAX, TRACES_BATCH_SPANS, TRACES_SEND_INTERVAL, TRACES_LAST_TIME, TRACES_SEND_TIME,
 };
 use crate::runtime::telemetry;
 
@@ -61,7 +61,7 @@ impl TraceExporter {
     /// Sends what waits, once a beat, until `end` turns true; then what still waits, as far as
     /// [`TRACES_LAST_TIME`] lets it.
     pub async fn run(mut self, mut end: watch::Receiver<bool>) {
-        let mut beat = interval(TRACES_BEAT);
+        let mut beat = interval(TRACES_SEND_INTERVAL);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ended = std::pin::pin!(async move { drop(end.wait_for(|end| *end).await) });
         loop {

@@ -90,7 +90,7 @@ pub struct TracedRequest<'a> {
     /// When it ended.
     pub end: Timestamp,
     /// How long it took.
-    pub took: Duration,
+    pub duration: Duration,
 }
 
 impl RequestTracer {
@@ -149,7 +149,7 @@ impl RequestTracer {
 fn spans(trace: RequestTrace, done: &TracedRequest<'_>) -> Vec<SpanData> {
     let text = |name: &'static str, value: &str| KeyValue::new(name, value.to_owned());
     let end = SystemTime::from(done.end);
-    let start = end.checked_sub(done.took).unwrap_or(end);
+    let start = end.checked_sub(done.duration).unwrap_or(end);
     let mut attributes = vec![
         text("http.request.method", done.method),
         text("http.route", done.route),
@@ -245,7 +245,7 @@ mod tests {
             work: &[("wirephoto.cache", "miss")],
             stages: &stages,
             end: Timestamp::from_second(1_700_000_000).unwrap(),
-            took: Duration::from_millis(20),
+            duration: Duration::from_millis(20),
         };
         let spans = spans(trace, &done);
         let (request, stages) = spans.split_first().unwrap();

@@ -224,20 +224,20 @@ impl AuditEvent {
 
     /// Names the object.
     #[must_use]
-    pub fn about(self, kind: ObjectKind, id: impl Display) -> Self {
+    pub fn with_object(self, kind: ObjectKind, id: impl Display) -> Self {
         let id = shorten(&id.to_string(), AUDIT_ID_CHARS_MAX);
         Self { object: Some(format!("{}/{id}", kind.as_str())), ..self }
     }
 
     /// Adds few words.
     #[must_use]
-    pub fn with(self, detail: impl Display) -> Self {
+    pub fn with_detail(self, detail: impl Display) -> Self {
         Self { detail: Some(shorten(&detail.to_string(), AUDIT_DETAIL_CHARS_MAX)), ..self }
     }
 
     /// Says how it ended.
     #[must_use]
-    pub fn ended(self, outcome: AuditOutcome) -> Self {
+    pub fn with_outcome(self, outcome: AuditOutcome) -> Self {
         Self { outcome, ..self }
     }
 
@@ -296,8 +296,8 @@ mod tests {
     fn what_a_caller_chose_is_cut_and_cannot_break_a_line() {
         let long = "x".repeat(AUDIT_ID_CHARS_MAX + 50);
         let event = AuditEvent::new(AuditAction::ChannelCreated, Actor::UNKNOWN)
-            .about(ObjectKind::Channel, &long)
-            .with("a\nb\u{1b}[2J");
+            .with_object(ObjectKind::Channel, &long)
+            .with_detail("a\nb\u{1b}[2J");
         let object = event.object.unwrap();
         assert_eq!(object.len(), "channel/".len() + AUDIT_ID_CHARS_MAX);
         assert_eq!(event.detail.as_deref(), Some("a?b?[2J"));

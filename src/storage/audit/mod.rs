@@ -185,7 +185,7 @@ impl PendingEvents {
     }
 
     /// Counts events that could not be written.
-    pub fn lose(&self, events: usize) {
+    pub fn count_lost(&self, events: usize) {
         self.audit.count_lost(u64::try_from(events).unwrap_or(u64::MAX));
     }
 
@@ -236,7 +236,7 @@ pub struct CapturedContext(Option<AuditContext>);
 
 /// Takes along what is known of the request that this task works for.
 #[must_use]
-pub fn carry() -> CapturedContext {
+pub fn capture_context() -> CapturedContext {
     CapturedContext(CONTEXT.try_with(AuditContext::clone).ok())
 }
 
@@ -312,8 +312,8 @@ pub fn login_event(action: AuditAction, user: Option<&model::account::User>) -> 
     let address = event(action).actor.address;
     let event = AuditEvent::new(action, Actor { credential, address, ..Actor::UNKNOWN });
     match user {
-        Some(user) => event.by_user(user).about(ObjectKind::User, user.id),
-        None => event.with("no such user"),
+        Some(user) => event.by_user(user).with_object(ObjectKind::User, user.id),
+        None => event.with_detail("no such user"),
     }
 }
 
@@ -365,7 +365,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_known_of_a_request_goes_to_another_thread() {
         let work = async {
-            let carried = carry();
+            let carried = capture_context();
             let thread = std::thread::spawn(|| carried.run(|| event(AuditAction::ItemStored).actor));
             thread.join().unwrap()
         };

@@ -57,7 +57,7 @@ impl ThrottledLogins {
                 let actor = Actor { address: *key, ..Actor::UNKNOWN };
                 let event = AuditEvent::new(AuditAction::LoginThrottled, actor);
                 let detail = format!("further attempts since {}", window.since);
-                let event = event.ended(AuditOutcome::Refused).with(detail);
+                let event = event.with_outcome(AuditOutcome::Refused).with_detail(detail);
                 events.push(AuditEvent { at: now, count: window.more, ..event });
             }
             false

@@ -20,7 +20,7 @@ const FAILING_MAX: Duration = Duration::from_secs(5);
 /// Failures of which that time has to consist: a single connection that broke unnoticed shows nothing.
 const FAILURES_MIN: u32 = 2;
 /// Time between two requests that find out whether it is back.
-pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is known of a bucket from the answers to its requests.
 #[derive(Debug)]
@@ -29,18 +29,18 @@ pub(super) struct CircuitBreaker {
     place: String,
     watch: Stopwatch,
     state: Mutex<BreakerState>,
-    opened: Notify,
+    circuit_opened: Notify,
     /// Ends what is under way when that begins.
-    leaving: Notify,
+    abort: Notify,
 }
 
 /// Times are since the start.
 #[derive(Debug, Default)]
 struct BreakerState {
     /// When the last good answer came.
-    good: Option<Duration>,
+    last_success: Option<Duration>,
     failing: Option<FailureStreak>,
-    left_alone: Option<OpenCircuit>,
+    open_circuit: Option<OpenCircuit>,
 }
 
 /// Requests of which none was answered well.
@@ -57,7 +57,7 @@ struct FailureStreak {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BucketFault {
     /// There was no answer, or one that says to come again.
-    Silent,
+    NoAnswer,
     /// Who asks may not.
     Refused,
 }
@@ -71,17 +71,17 @@ struct OpenCircuit {
     /// What went wrong last.
     why: String,
     /// Whether the next request is let through, to find out by it whether the bucket is back.
-    is_trial_due: bool,
+    is_probe_due: bool,
 }
 
 impl BreakerState {
     /// A request that began then has failed now: `true` when the bucket is left alone from now on.
-    fn failed(&mut self, began: Duration, now: Duration, fault: BucketFault, why: &str) -> bool {
-        if let Some(left_alone) = &mut self.left_alone {
+    fn record_failure(&mut self, began: Duration, now: Duration, fault: BucketFault, why: &str) -> bool {
+        if let Some(left_alone) = &mut self.open_circuit {
             why.clone_into(&mut left_alone.why);
             return false;
         }
-        if self.good.is_some_and(|good| good >= began) {
+        if self.last_success.is_some_and(|good| good >= began) {
             // Another one was answered meanwhile: it was not the bucket.
             return false;
         }
@@ -92,34 +92,34 @@ impl BreakerState {
         let open =
             failing.count >= FAILURES_MIN && now.saturating_sub(failing.since) >= FAILING_MAX;
         if open {
-            self.leave_alone(failing.since, fault, why);
+            self.open(failing.since, fault, why);
         }
         open
     }
 
-    fn leave_alone(&mut self, since: Duration, fault: BucketFault, why: &str) {
-        self.left_alone =
-            Some(OpenCircuit { since, fault, why: why.to_owned(), is_trial_due: false });
+    fn open(&mut self, since: Duration, fault: BucketFault, why: &str) {
+        self.open_circuit =
+            Some(OpenCircuit { since, fault, why: why.to_owned(), is_probe_due: false });
     }
 
     /// It refuses to say whether it is back: `true` when that shows that it is. Where refusals are why it is
     /// left alone, the next request shows it.
-    fn is_back_by_refusing(&mut self) -> bool {
-        let Some(left_alone) = &mut self.left_alone else { return false };
-        left_alone.is_trial_due = left_alone.fault == BucketFault::Refused;
-        !left_alone.is_trial_due
+    fn closes_on_refusal(&mut self) -> bool {
+        let Some(left_alone) = &mut self.open_circuit else { return false };
+        left_alone.is_probe_due = left_alone.fault == BucketFault::Refused;
+        !left_alone.is_probe_due
     }
 
     /// Whether a request that is to be made now is the one that finds out.
-    fn takes_trial(&mut self) -> bool {
-        self.left_alone.as_mut().is_some_and(|left_alone| mem::take(&mut left_alone.is_trial_due))
+    fn take_probe(&mut self) -> bool {
+        self.open_circuit.as_mut().is_some_and(|left_alone| mem::take(&mut left_alone.is_probe_due))
     }
 
     /// A good answer came: since when the bucket was left alone, if it was.
-    fn answered(&mut self, now: Duration) -> Option<Duration> {
-        self.good = Some(now);
+    fn record_success(&mut self, now: Duration) -> Option<Duration> {
+        self.last_success = Some(now);
         self.failing = None;
-        self.left_alone.take().map(|left_alone| left_alone.since)
+        self.open_circuit.take().map(|left_alone| left_alone.since)
     }
 }
 
@@ -127,7 +127,7 @@ impl CircuitBreaker {
     /// For the bucket that messages call `place`, of which nothing is known.
     pub(super) fn new(place: String) -> Self {
         let (opened, leaving) = (Notify::new(), Notify::new());
-        Self { place, watch: Stopwatch::start(), state: Mutex::default(), opened, leaving }
+        Self { place, watch: Stopwatch::start(), state: Mutex::default(), circuit_opened: opened, abort: leaving }
     }
 
     /// The time at which a request begins, for [`CircuitBreaker::failed`].
@@ -136,17 +136,17 @@ impl CircuitBreaker {
     }
 
     /// A request that began then was not answered, or not as a bucket answers that is well.
-    pub(super) fn failed(&self, began: Duration, fault: BucketFault, why: &str) {
-        let opened = self.state.lock().failed(began, self.now(), fault, why);
+    pub(super) fn record_failure(&self, began: Duration, fault: BucketFault, why: &str) {
+        let opened = self.state.lock().record_failure(began, self.now(), fault, why);
         if opened {
             self.tell(why);
         }
     }
 
     /// Leaves the bucket alone from now on, whatever was known of it.
-    pub(super) fn leave_alone(&self, why: &str) {
+    pub(super) fn open_circuit(&self, why: &str) {
         let now = self.now();
-        self.state.lock().leave_alone(now, BucketFault::Silent, why);
+        self.state.lock().open(now, BucketFault::NoAnswer, why);
         self.tell(why);
     }
 
@@ -154,20 +154,20 @@ impl CircuitBreaker {
         self.report();
         let place = &self.place;
         tracing::error!("{place} only fails: it is left alone until it answers again: {why}");
-        self.opened.notify_one();
-        self.leaving.notify_waiters();
+        self.circuit_opened.notify_one();
+        self.abort.notify_waiters();
     }
 
     /// Writes to the metrics whether the bucket is left alone.
     pub(super) fn report(&self) {
-        let away = self.state.lock().left_alone.is_some();
-        metrics::gauge!(telemetry::BUCKET_AWAY).set(f64::from(u8::from(away)));
+        let away = self.state.lock().open_circuit.is_some();
+        metrics::gauge!(telemetry::BUCKET_CIRCUIT_OPEN).set(f64::from(u8::from(away)));
     }
 
     /// A good answer came.
-    pub(super) fn answered(&self) {
+    pub(super) fn record_success(&self) {
         let now = self.now();
-        let Some(since) = self.state.lock().answered(now) else { return };
+        let Some(since) = self.state.lock().record_success(now) else { return };
         self.report();
         let seconds = now.saturating_sub(since).as_secs();
         tracing::info!(seconds, "{} answers again", self.place);
@@ -175,44 +175,44 @@ impl CircuitBreaker {
 
     /// The bucket refused to say whether it is back. It answers, and whoever may not list may read, unless
     /// refusals were why it is left alone: then the next request is let through ([`CircuitBreaker::takes_trial`]).
-    pub(super) fn refused_to_say(&self) {
-        if self.state.lock().is_back_by_refusing() {
-            self.answered();
+    pub(super) fn record_probe_refusal(&self) {
+        if self.state.lock().closes_on_refusal() {
+            self.record_success();
         }
     }
 
     /// Whether a request is let through although the bucket is left alone: what came of it says more than
     /// a list that is refused anyway. One for each time that this was refused.
-    pub(super) fn takes_trial(&self) -> bool {
-        self.state.lock().takes_trial()
+    pub(super) fn take_probe(&self) -> bool {
+        self.state.lock().take_probe()
     }
 
     /// Why the bucket is not to be asked now.
-    pub(super) fn refusal(&self) -> Option<io::Error> {
+    pub(super) fn open_error(&self) -> Option<io::Error> {
         let state = self.state.lock();
-        let why = &state.left_alone.as_ref()?.why;
+        let why = &state.open_circuit.as_ref()?.why;
         let said = format!("it is not asked, because it only failed: {why}");
         Some(io::Error::other(said))
     }
 
     /// Ends when the bucket is left alone, with what is to be said of it: a request that is under way
     /// has nothing to wait for.
-    pub(super) async fn leaving(&self) -> io::Error {
-        let mut told = std::pin::pin!(self.leaving.notified());
+    pub(super) async fn abort_error(&self) -> io::Error {
+        let mut told = std::pin::pin!(self.abort.notified());
         // Whoever tells between the look and the wait is heard.
         told.as_mut().enable();
-        if let Some(said) = self.refusal() {
+        if let Some(said) = self.open_error() {
             return said;
         }
         told.await;
-        self.refusal().unwrap_or_else(|| io::Error::other("it only failed"))
+        self.open_error().unwrap_or_else(|| io::Error::other("it only failed"))
     }
 
     /// Waits until the bucket is left alone.
-    pub(super) async fn left_alone(&self) {
+    pub(super) async fn wait_until_open(&self) {
         loop {
-            let opened = self.opened.notified();
-            if self.state.lock().left_alone.is_some() {
+            let opened = self.circuit_opened.notified();
+            if self.state.lock().open_circuit.is_some() {
                 return;
             }
             opened.await;
@@ -232,7 +232,7 @@ mod tests {
     fn check(failures: &[(u64, u64)], expected: Option<usize>) {
         let mut state = BreakerState::default();
         let opened = failures.iter().position(|(began, now)| {
-            state.failed(at(*began), at(*now), BucketFault::Silent, "it hangs")
+            state.record_failure(at(*began), at(*now), BucketFault::NoAnswer, "it hangs")
         });
         assert_eq!(opened, expected, "{failures:?}");
     }
@@ -240,15 +240,15 @@ mod tests {
     #[tokio::test]
     async fn what_is_under_way_ends_when_a_bucket_is_left_alone() {
         let breaker = CircuitBreaker::new("bucket x".to_owned());
-        let mut waits = std::pin::pin!(breaker.leaving());
+        let mut waits = std::pin::pin!(breaker.abort_error());
         let now = std::future::poll_fn(|context| {
             std::task::Poll::Ready(waits.as_mut().poll(context).is_pending())
         });
         assert!(now.await);
-        breaker.leave_alone("it hangs");
+        breaker.open_circuit("it hangs");
         assert!(waits.await.to_string().contains("it hangs"));
         assert!(
-            breaker.leaving().await.to_string().contains("it hangs"),
+            breaker.abort_error().await.to_string().contains("it hangs"),
             "it is left alone already"
         );
     }
@@ -270,35 +270,35 @@ mod tests {
     #[test]
     fn an_answer_to_another_request_shows_that_it_is_well() {
         let mut state = BreakerState::default();
-        assert!(!state.failed(at(0), at(10_000), BucketFault::Silent, "it hangs"));
-        assert_eq!(state.answered(at(10_500)), None);
+        assert!(!state.record_failure(at(0), at(10_000), BucketFault::NoAnswer, "it hangs"));
+        assert_eq!(state.record_success(at(10_500)), None);
         assert!(
-            !state.failed(at(200), at(10_600), BucketFault::Silent, "it hangs"),
+            !state.record_failure(at(200), at(10_600), BucketFault::NoAnswer, "it hangs"),
             "it began before the answer"
         );
-        assert!(!state.failed(at(10_700), at(20_700), BucketFault::Silent, "it hangs"));
-        assert!(state.failed(at(20_800), at(30_800), BucketFault::Silent, "it hangs"));
-        assert!(!state.failed(at(31_000), at(32_000), BucketFault::Refused, "it refuses"), "only once");
-        assert_eq!(state.left_alone.as_ref().map(|open| open.why.as_str()), Some("it refuses"));
-        assert_eq!(state.answered(at(40_000)), Some(at(10_700)));
-        assert_eq!(state.answered(at(41_000)), None);
+        assert!(!state.record_failure(at(10_700), at(20_700), BucketFault::NoAnswer, "it hangs"));
+        assert!(state.record_failure(at(20_800), at(30_800), BucketFault::NoAnswer, "it hangs"));
+        assert!(!state.record_failure(at(31_000), at(32_000), BucketFault::Refused, "it refuses"), "only once");
+        assert_eq!(state.open_circuit.as_ref().map(|open| open.why.as_str()), Some("it refuses"));
+        assert_eq!(state.record_success(at(40_000)), Some(at(10_700)));
+        assert_eq!(state.record_success(at(41_000)), None);
     }
 
     #[test]
     fn a_refusal_to_say_whether_it_is_back_shows_that_it_answers() {
         let mut state = BreakerState::default();
-        for fault in [BucketFault::Silent, BucketFault::Refused] {
+        for fault in [BucketFault::NoAnswer, BucketFault::Refused] {
             for began in [0, 1000, 6000] {
-                state.failed(at(began), at(began + 1), fault, "it fails");
+                state.record_failure(at(began), at(began + 1), fault, "it fails");
             }
             // The question itself fails too.
-            state.failed(at(7000), at(7001), BucketFault::Refused, "it answers 403");
-            assert!(!state.takes_trial(), "nobody asked yet: {fault:?}");
-            assert_eq!(state.is_back_by_refusing(), fault == BucketFault::Silent, "{fault:?}");
-            let trials = [state.takes_trial(), state.takes_trial()];
+            state.record_failure(at(7000), at(7001), BucketFault::Refused, "it answers 403");
+            assert!(!state.take_probe(), "nobody asked yet: {fault:?}");
+            assert_eq!(state.closes_on_refusal(), fault == BucketFault::NoAnswer, "{fault:?}");
+            let trials = [state.take_probe(), state.take_probe()];
             assert_eq!(trials, [fault == BucketFault::Refused, false], "one: {fault:?}");
-            assert_eq!(state.answered(at(8000)), Some(at(0)));
-            assert!(!state.is_back_by_refusing() && !state.takes_trial());
+            assert_eq!(state.record_success(at(8000)), Some(at(0)));
+            assert!(!state.closes_on_refusal() && !state.take_probe());
             state = BreakerState::default();
         }
     }

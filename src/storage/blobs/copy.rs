@@ -20,7 +20,7 @@ pub enum CopyOutcome {
     /// It was copied.
     Copied,
     /// One of its length was there.
-    There,
+    AlreadyPresent,
     /// The other store does not have its bytes.
     Refused(StoreError),
 }
@@ -36,7 +36,7 @@ impl BlobFolder {
         }
     }
 
-    pub(super) fn take_over(
+    pub(super) fn copy_from(
         &self,
         from: &BlobStore,
         hash: ContentHash,
@@ -44,7 +44,7 @@ impl BlobFolder {
     ) -> Result<CopyOutcome, StoreError> {
         let path = self.path(hash);
         if fs::metadata(&path).is_ok_and(|found| found.len() == length) {
-            return Ok(CopyOutcome::There);
+            return Ok(CopyOutcome::AlreadyPresent);
         }
         self.replace(from, hash, length)
     }
@@ -110,7 +110,7 @@ fn copy_checked(
     mut file: &File,
     path: &Path,
 ) -> Result<Option<StoreError>, StoreError> {
-    let mut found = ContentHash::begin();
+    let mut found = ContentHash::hasher();
     for range in reader.pieces() {
         let piece = match reader.read(range) {
             Ok(piece) => piece,
@@ -120,7 +120,7 @@ fn copy_checked(
         file.write_all(&piece).map_err(failed(path))?;
     }
     if found.finish() != hash {
-        return Ok(Some(StoreError::Changed(hash)));
+        return Ok(Some(StoreError::Corrupted(hash)));
     }
     file.sync_all().map_err(failed(path))?;
     Ok(None)

@@ -14,7 +14,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::SecretSource;
 
 /// Time for which a key that was read from files is used without a look at them.
-const KEPT: Duration = Duration::from_secs(1);
+const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Where the key to a bucket comes from.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl CredentialSource {
     /// Gives them to a bucket that is opened.
     ///
     /// Fails with the name of the setting that is missing.
-    pub(super) fn give(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
+    pub(super) fn apply(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
         match self {
             Self::Key { id, secret, token } => {
                 for (secret, setting) in
@@ -121,7 +121,7 @@ impl CredentialProvider for SettingsKeyProvider {
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
         let mut last = self.last.lock();
         if let Some((since, key)) = last.as_ref()
-            && since.elapsed() < KEPT
+            && since.elapsed() < REREAD_INTERVAL
         {
             return Ok(Arc::clone(key));
         }

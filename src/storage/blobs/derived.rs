@@ -78,7 +78,7 @@ impl DerivedStore {
 
     /// Whether each read waits for a network.
     #[must_use]
-    pub fn is_far(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         matches!(self.place, DerivedLocation::Bucket(..))
     }
 
@@ -92,7 +92,7 @@ impl DerivedStore {
         let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
         bucket.send(&key, hash, bytes.len() as u64, None, &mut part)?;
         if kind == DerivedKind::Index {
-            near.keep(hash, bytes);
+            near.insert(hash, bytes);
         }
         Ok(())
     }
@@ -116,18 +116,18 @@ impl DerivedStore {
         }
         let found = bucket.read(bucket.key(kind.as_str(), hash), hash, bytes_max)?;
         if let Some(bytes) = &found {
-            near.keep(hash, bytes);
+            near.insert(hash, bytes);
         }
         Ok(found)
     }
 
     /// Forgets the copy of a side file, so that the next read goes to where it lies; `false` where
     /// there are no copies.
-    pub fn forget(&self, hash: ContentHash) -> bool {
+    pub fn invalidate(&self, hash: ContentHash) -> bool {
         match &self.place {
             DerivedLocation::Folder(_) => false,
             DerivedLocation::Bucket(_, near) => {
-                near.forget(hash);
+                near.invalidate(hash);
                 true
             }
         }
@@ -146,7 +146,7 @@ impl DerivedStore {
         match &self.place {
             DerivedLocation::Folder(files) => files.reader(kind, hash, length),
             DerivedLocation::Bucket(bucket, _) => {
-                let object = bucket.look(bucket.key(kind.as_str(), hash), hash, length)?;
+                let object = bucket.open_object(bucket.key(kind.as_str(), hash), hash, length)?;
                 Ok(BlobReader::of_object(hash, length, object))
             }
         }
@@ -157,7 +157,7 @@ impl DerivedStore {
         match &self.place {
             DerivedLocation::Folder(files) => files.remove(kind, hash),
             DerivedLocation::Bucket(bucket, near) => {
-                near.forget(hash);
+                near.invalidate(hash);
                 bucket.remove(&bucket.key(kind.as_str(), hash), hash)
             }
         }

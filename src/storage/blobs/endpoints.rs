@@ -37,9 +37,9 @@ use super::breaker::{CircuitBreaker, BucketFault};
 use super::s3;
 
 /// Rest after a round in which no address answered; it doubles with each.
-const REST_FIRST: Duration = Duration::from_millis(100);
+const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 /// The longest rest.
-const REST_MAX: Duration = Duration::from_secs(3);
+const BACKOFF_MAX: Duration = Duration::from_secs(3);
 
 /// A bucket that several addresses lead to.
 #[derive(Clone)]
@@ -84,18 +84,18 @@ impl FailoverStore {
     }
 
     /// Asks one after the other until one answers, also that it refuses.
-    async fn ask<T, F: Future<Output = Result<T>>>(
+    async fn try_each<T, F: Future<Output = Result<T>>>(
         &self,
         work: impl Fn(Arc<AmazonS3>) -> F,
     ) -> Result<T> {
         let FailoverInner { all, first, rounds, breaker, .. } = self.inner.as_ref();
-        let (mut rest, mut round, began) = (REST_FIRST, 0, breaker.now());
+        let (mut rest, mut round, began) = (BACKOFF_FIRST, 0, breaker.now());
         loop {
             let start = first.load(Ordering::Relaxed);
             let mut failed = None;
             for at in (0..all.len()).map(|step| (start + step) % all.len()) {
                 match self.within(work(Arc::clone(&all[at]))).await {
-                    Err(cause) if s3::is_elsewhere_perhaps(&cause) => {
+                    Err(cause) if s3::may_succeed_elsewhere(&cause) => {
                         // Also for others, and for who is cut off before the next one was asked.
                         first.store((at + 1) % all.len(), Ordering::Relaxed);
                         failed = Some(cause);
@@ -107,14 +107,14 @@ impl FailoverStore {
                 }
             }
             if let Some(cause) = failed {
-                breaker.failed(began, BucketFault::Silent, &s3::words(&cause));
+                breaker.record_failure(began, BucketFault::NoAnswer, &s3::words(&cause));
                 if round >= *rounds {
                     return Err(cause);
                 }
             }
             round += 1;
             tokio::time::sleep(rest).await;
-            rest = REST_MAX.min(rest * 2);
+            rest = BACKOFF_MAX.min(rest * 2);
         }
     }
 
@@ -138,7 +138,7 @@ impl ObjectStore for FailoverStore {
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
-        self.ask(|at| {
+        self.try_each(|at| {
             let (payload, options) = (payload.clone(), options.clone());
             async move { at.put_opts(location, payload, options).await }
         })
@@ -151,7 +151,7 @@ impl ObjectStore for FailoverStore {
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         let id = self
-            .ask(|at| {
+            .try_each(|at| {
                 let options = options.clone();
                 async move { at.create_multipart_opts(location, options).await }
             })
@@ -162,7 +162,7 @@ impl ObjectStore for FailoverStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.ask(|at| {
+        self.try_each(|at| {
             let options = options.clone();
             async move { at.get_opts(location, options).await }
         })
@@ -170,7 +170,7 @@ impl ObjectStore for FailoverStore {
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.ask(|at| async move { at.get_ranges(location, ranges).await }).await
+        self.try_each(|at| async move { at.get_ranges(location, ranges).await }).await
     }
 
     fn delete_stream(
@@ -183,7 +183,7 @@ impl ObjectStore for FailoverStore {
             async move {
                 let location = location?;
                 endpoints
-                    .ask(|at| {
+                    .try_each(|at| {
                         let location = location.clone();
                         async move { at.delete(&location).await }
                     })
@@ -199,7 +199,7 @@ impl ObjectStore for FailoverStore {
         let (endpoints, prefix) = (self.clone(), prefix.cloned());
         let begin = async move {
             endpoints
-                .ask(|at| {
+                .try_each(|at| {
                     // An empty one is asked twice for its end.
                     let mut list = at.list(prefix.as_ref()).fuse();
                     async move {
@@ -213,11 +213,11 @@ impl ObjectStore for FailoverStore {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.ask(|at| async move { at.list_with_delimiter(prefix).await }).await
+        self.try_each(|at| async move { at.list_with_delimiter(prefix).await }).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.ask(|at| {
+        self.try_each(|at| {
             let options = options.clone();
             async move { at.copy_opts(from, to, options).await }
         })
@@ -244,7 +244,7 @@ impl MultipartUpload for FailoverUpload {
         async move {
             let (endpoints, location, id) = of.as_ref();
             let part = endpoints
-                .ask(|at| {
+                .try_each(|at| {
                     let data = data.clone();
                     async move { at.put_part(location, id, number, data).await }
                 })
@@ -266,7 +266,7 @@ impl MultipartUpload for FailoverUpload {
         let parts: Vec<PartId> = parts.into_iter().map(|(_, part)| part).collect();
         let (endpoints, location, id) = self.of.as_ref();
         let completed = endpoints
-            .ask(|at| {
+            .try_each(|at| {
                 let parts = parts.clone();
                 async move { at.complete_multipart(location, id, parts).await }
             })
@@ -282,6 +282,6 @@ impl MultipartUpload for FailoverUpload {
 
     async fn abort(&mut self) -> Result<()> {
         let (endpoints, location, id) = self.of.as_ref();
-        endpoints.ask(|at| async move { at.abort_multipart(location, id).await }).await
+        endpoints.try_each(|at| async move { at.abort_multipart(location, id).await }).await
     }
 }

@@ -17,7 +17,7 @@ use crate::runtime::modes;
 use model::ContentHash;
 
 /// Files in `tmp/` that nobody has touched for this long belong to a process that is gone.
-const ABANDONED: Duration = Duration::from_secs(3600);
+const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Debug)]
 pub(super) struct BlobFolder {
@@ -155,7 +155,7 @@ pub(super) fn abandoned(dir: &Path, start: &str) -> Result<Vec<PathBuf>, StoreEr
     for entry in fs::read_dir(dir).map_err(failed(dir))? {
         let entry = entry.map_err(failed(dir))?;
         let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
-        let old = matches!(age, Ok(Ok(age)) if age > ABANDONED);
+        let old = matches!(age, Ok(Ok(age)) if age > ABANDONED_AGE);
         if old && entry.file_name().to_string_lossy().starts_with(start) {
             found.push(entry.path());
         }
@@ -177,8 +177,8 @@ fn copy_and_flush(
 ) -> io::Result<(ContentHash, u64)> {
     let mut from = File::open(source)?;
     let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
-    let (mut hash, mut length) = (ContentHash::begin(), 0);
-    in_pieces(&mut from, &mut |piece| {
+    let (mut hash, mut length) = (ContentHash::hasher(), 0);
+    for_each_chunk(&mut from, &mut |piece| {
         hash.update(piece);
         seen(piece);
         length += piece.len() as u64;
@@ -189,7 +189,7 @@ fn copy_and_flush(
 }
 
 /// Reads a file to its end in pieces of [`COPY_BYTES`], the last one shorter.
-pub(super) fn in_pieces(
+pub(super) fn for_each_chunk(
     from: &mut File,
     take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -29,9 +29,9 @@ pub(super) const MARK: &str = "archive-id";
 /// Its bytes at most: what is longer is no id.
 pub(super) const MARK_BYTES_MAX: u64 = 128;
 /// Time for which a bucket is believed to be the one that was looked at.
-const BELIEVED: Duration = Duration::from_secs(5);
+const MARK_CACHE_TTL: Duration = Duration::from_secs(5);
 /// Time that a look at a store may take that finds out whether it can be reached.
-const LOOK_MAX: Duration = Duration::from_secs(2);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Behind the id: the store replaces the one that the database knows.
 const REPLACES: &str = "replaces";
@@ -58,9 +58,9 @@ pub(super) struct StoreOwner {
 }
 
 impl StoreOwner {
-    fn is_believed(&self) -> bool {
+    fn is_recently_verified(&self) -> bool {
         let seen = self.seen.lock();
-        seen.is_some_and(|since| since.elapsed() < BELIEVED)
+        seen.is_some_and(|since| since.elapsed() < MARK_CACHE_TTL)
     }
 
     fn note(&self, seen: Option<Stopwatch>) {
@@ -100,7 +100,7 @@ impl BlobStore {
 
     /// Refuses every write from now on while the store does not say that it belongs to the archive `id`.
     /// What was expected first stays.
-    pub fn expect(&self, id: &str) {
+    pub fn expect_archive(&self, id: &str) {
         self.owner.id.get_or_init(|| id.to_owned());
     }
 
@@ -123,7 +123,7 @@ impl BlobStore {
     fn check_claim(&self) -> Result<(), StoreError> {
         let Some(claim) = self.owner.moved_to.lock().clone() else { return Ok(()) };
         let why = format!("the database says that the originals lie in {claim} now");
-        Err(StoreError::Foreign { place: self.name(), why })
+        Err(StoreError::OtherArchive { place: self.name(), why })
     }
 
     /// Fails with [`StoreError::Foreign`] where the store does not belong to the archive that is
@@ -131,7 +131,7 @@ impl BlobStore {
     pub(super) fn check_owner(&self) -> Result<(), StoreError> {
         self.check_claim()?;
         let Some(expected) = self.owner.id.get() else { return Ok(()) };
-        if self.is_far() && self.owner.is_believed() {
+        if self.is_remote() && self.owner.is_recently_verified() {
             return Ok(());
         }
         let since = Stopwatch::start();
@@ -140,11 +140,11 @@ impl BlobStore {
 
     /// Whether the store can be reached and belongs to the archive that is expected, found out within some
     /// seconds. Blocks.
-    pub fn look(&self) -> Result<(), StoreError> {
+    pub fn check_reachable(&self) -> Result<(), StoreError> {
         let since = Stopwatch::start();
         let mark = match &self.place {
             StoreLocation::Folder(folder) => read_file(folder)?,
-            StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(Some(LOOK_MAX))?,
+            StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(Some(CHECK_TIMEOUT))?,
         };
         self.check_claim()?;
         match self.owner.id.get() {
@@ -175,7 +175,7 @@ impl BlobStore {
                 "{MARK} is missing in it, which says that it belongs to the archive {expected}"
             ),
         };
-        Err(StoreError::Foreign { place: self.name(), why })
+        Err(StoreError::OtherArchive { place: self.name(), why })
     }
 }
 

@@ -60,7 +60,7 @@ pub enum StoreError {
     },
     /// The blob on disk has other bytes than when it came in.
     #[error("blob {0} has other bytes than it had when it came in")]
-    Changed(ContentHash),
+    Corrupted(ContentHash),
     /// The disk or folder failed.
     #[error("blob store {path}: {cause}")]
     Io {
@@ -71,7 +71,7 @@ pub enum StoreError {
     },
     /// The bucket failed, refused or did not answer.
     #[error("{place}: {cause}")]
-    Away {
+    Unavailable {
         /// Bucket and key.
         place: String,
         /// What it says, or why it said nothing; no source, which would be told twice.
@@ -79,7 +79,7 @@ pub enum StoreError {
     },
     /// The store belongs to another archive, or does not say to which.
     #[error("{place}: {why}")]
-    Foreign {
+    OtherArchive {
         /// Folder or bucket.
         place: String,
         /// What it says, and what was expected.
@@ -99,10 +99,10 @@ impl StoreError {
     /// The error of one blob, which others do not share; one of the whole store is handed on.
     fn refusal(self) -> Result<Self, Self> {
         match self {
-            Self::Missing(_) | Self::Length { .. } | Self::Changed(_) | Self::Io { .. } => {
+            Self::Missing(_) | Self::Length { .. } | Self::Corrupted(_) | Self::Io { .. } => {
                 Ok(self)
             }
-            Self::Away { .. } | Self::Foreign { .. } | Self::Setting { .. } => Err(self),
+            Self::Unavailable { .. } | Self::OtherArchive { .. } | Self::Setting { .. } => Err(self),
         }
     }
 }
@@ -133,7 +133,7 @@ impl BlobStore {
 
     /// A store in the folder `dir` as it is, to read from; the folder need not be writable.
     #[must_use]
-    pub fn at(dir: &Path) -> Self {
+    pub fn open_existing(dir: &Path) -> Self {
         Self::new(StoreLocation::Folder(BlobFolder::at(dir)))
     }
 
@@ -171,10 +171,10 @@ impl BlobStore {
     ///
     /// Fails with [`StoreError::ChannelSetting`] when the bucket refuses, and with [`StoreError::Away`] when
     /// it does not answer in time.
-    pub fn prove(&self) -> Result<(), StoreError> {
+    pub fn check_writable(&self) -> Result<(), StoreError> {
         match &self.place {
             StoreLocation::Folder(_) => Ok(()),
-            StoreLocation::Bucket(blobs) => blobs.bucket.prove(),
+            StoreLocation::Bucket(blobs) => blobs.bucket.check_writable(),
         }
     }
 
@@ -188,7 +188,7 @@ impl BlobStore {
 
     /// Whether each read waits for a network.
     #[must_use]
-    pub fn is_far(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         matches!(self.place, StoreLocation::Bucket(_))
     }
 
@@ -263,7 +263,7 @@ impl BlobStore {
     /// The keys of all blobs with their lengths in bytes, sorted by key.
     ///
     /// Reads no blob: a folder is asked for the facts of each file, a bucket gives them with its listing.
-    pub fn sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
+    pub fn list_with_sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.sizes(),
             StoreLocation::Bucket(blobs) => blobs.sizes(),
@@ -303,11 +303,11 @@ impl BlobStore {
     ///
     /// When this returns the blob is on disk; [`BlobStore::flush`] does the same for its name. Fails
     /// when this store cannot be written, or the other one is a bucket that does not answer.
-    pub fn take_over(&self, from: &Self, hash: ContentHash, length: u64) -> Result<CopyOutcome, StoreError> {
+    pub fn copy_from(&self, from: &Self, hash: ContentHash, length: u64) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
         match &self.place {
-            StoreLocation::Folder(folder) => folder.take_over(from, hash, length),
-            StoreLocation::Bucket(blobs) => blobs.take_over(from, hash, length),
+            StoreLocation::Folder(folder) => folder.copy_from(from, hash, length),
+            StoreLocation::Bucket(blobs) => blobs.copy_from(from, hash, length),
         }
     }
 
@@ -322,24 +322,24 @@ impl BlobStore {
     }
 
     /// Lets the next reader of a blob look anew: what is known of a bucket may be some seconds old.
-    pub fn forget(&self, hash: ContentHash) {
+    pub fn invalidate(&self, hash: ContentHash) {
         match &self.place {
             StoreLocation::Folder(_) => {}
-            StoreLocation::Bucket(blobs) => blobs.forget(hash),
+            StoreLocation::Bucket(blobs) => blobs.invalidate(hash),
         }
     }
 
     /// Whether the blob is there with the bytes of its hash. One that cannot be read is not.
     #[must_use]
-    pub fn is_whole(&self, hash: ContentHash, length: u64) -> bool {
-        self.sum(hash, length).is_ok_and(|found| found == hash)
+    pub fn is_intact(&self, hash: ContentHash, length: u64) -> bool {
+        self.checksum(hash, length).is_ok_and(|found| found == hash)
     }
 
     /// The hash of the bytes that a blob has, which all are read.
-    pub fn sum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
-        self.forget(hash);
+    pub fn checksum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
+        self.invalidate(hash);
         let reader = self.reader(hash, length)?;
-        let mut found = ContentHash::begin();
+        let mut found = ContentHash::hasher();
         for range in reader.pieces() {
             found.update(&reader.read(range)?);
         }

@@ -37,12 +37,12 @@ impl SideFileCache {
         self.files.read(DerivedKind::Index, hash, bytes_max).ok().flatten()
     }
 
-    pub(super) fn forget(&self, hash: ContentHash) {
+    pub(super) fn invalidate(&self, hash: ContentHash) {
         // One that stays is read again, and found to be damaged if it is.
         drop(self.files.remove(DerivedKind::Index, hash));
     }
 
-    pub(super) fn keep(&self, hash: ContentHash, bytes: &[u8]) {
+    pub(super) fn insert(&self, hash: ContentHash, bytes: &[u8]) {
         let length = bytes.len() as u64;
         if length > self.bytes_max {
             return;
@@ -56,11 +56,11 @@ impl SideFileCache {
             Some(known) => known.saturating_add(length),
             None => self.all().iter().map(|one| one.bytes).sum(),
         };
-        *count = Some(if now > self.bytes_max { self.make_room() } else { now });
+        *count = Some(if now > self.bytes_max { self.evict() } else { now });
     }
 
     /// Removes the oldest copies until a tenth is free; gives the bytes that are left.
-    fn make_room(&self) -> u64 {
+    fn evict(&self) -> u64 {
         let mut all = self.all();
         all.sort_unstable_by(|a, b| (a.written, &a.path).cmp(&(b.written, &b.path)));
         let mut left: u64 = all.iter().map(|one| one.bytes).sum();
@@ -118,17 +118,17 @@ mod tests {
         let near = SideFileCache::open(dir.path(), 10_000).unwrap();
         let hash = |n: u8| ContentHash([n; 32]);
         for n in 0..30 {
-            near.keep(hash(n), &[n; 1000]);
+            near.insert(hash(n), &[n; 1000]);
             assert!(near.all().iter().map(|one| one.bytes).sum::<u64>() <= 10_000);
         }
         assert_eq!(near.read(hash(29), 5000).unwrap(), [29; 1000]);
         assert!(near.read(hash(0), 5000).is_none());
-        near.forget(hash(29));
+        near.invalidate(hash(29));
         assert!(near.read(hash(29), 5000).is_none());
-        near.keep(hash(40), &[1; 20_000]);
+        near.insert(hash(40), &[1; 20_000]);
         assert!(near.read(hash(40), u64::MAX).is_none(), "it would push out all others");
         let none = SideFileCache::open(dir.path(), 0).unwrap();
-        none.keep(hash(50), &[1; 10]);
+        none.insert(hash(50), &[1; 10]);
         assert!(none.read(hash(50), 100).is_none());
     }
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use object_store::path::Path as Key;
 
 use super::bucket::Bucket;
-use super::folder::{BlobFolder, failed, in_pieces};
+use super::folder::{BlobFolder, failed, for_each_chunk};
 use super::{BlobReader, BlobStore, StoreError, CopyOutcome};
 use model::ContentHash;
 
@@ -32,13 +32,13 @@ impl BucketBlobs {
     }
 
     pub(super) fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
-        let object = self.bucket.look(self.key(hash), hash, length)?;
+        let object = self.bucket.open_object(self.key(hash), hash, length)?;
         Ok(BlobReader::of_object(hash, length, object))
     }
 
     /// Lets the next reader look anew.
-    pub(super) fn forget(&self, hash: ContentHash) {
-        self.bucket.forget(&self.key(hash));
+    pub(super) fn invalidate(&self, hash: ContentHash) {
+        self.bucket.invalidate(&self.key(hash));
     }
 
     /// Whether the bucket has the bytes of this hash. One that was damaged since is replaced: sending
@@ -47,9 +47,9 @@ impl BucketBlobs {
         if self.bucket.length(&self.key(hash), hash)? != Some(length) {
             return Ok(false);
         }
-        self.forget(hash);
+        self.invalidate(hash);
         let reader = self.reader(hash, length)?;
-        let mut found = ContentHash::begin();
+        let mut found = ContentHash::hasher();
         for range in reader.pieces() {
             found.update(&reader.read(range)?);
         }
@@ -71,7 +71,7 @@ impl BucketBlobs {
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<(ContentHash, u64), StoreError> {
-        let (mut sum, mut length) = (ContentHash::begin(), 0);
+        let (mut sum, mut length) = (ContentHash::hasher(), 0);
         let mut take = |piece: &[u8]| {
             sum.update(piece);
             seen(piece);
@@ -79,7 +79,7 @@ impl BucketBlobs {
             Ok(())
         };
         let mut file = File::open(source).map_err(failed(source))?;
-        in_pieces(&mut file, &mut take).map_err(failed(source))?;
+        for_each_chunk(&mut file, &mut take).map_err(failed(source))?;
         let hash = sum.finish();
         if self.holds(hash, length)? {
             return Ok((hash, length));
@@ -121,14 +121,14 @@ impl BucketBlobs {
         self.bucket.remove(&self.key(hash), hash)
     }
 
-    pub(super) fn take_over(
+    pub(super) fn copy_from(
         &self,
         from: &BlobStore,
         hash: ContentHash,
         length: u64,
     ) -> Result<CopyOutcome, StoreError> {
         if self.bucket.length(&self.key(hash), hash)? == Some(length) {
-            return Ok(CopyOutcome::There);
+            return Ok(CopyOutcome::AlreadyPresent);
         }
         self.replace(from, hash, length)
     }
@@ -155,7 +155,7 @@ impl BucketBlobs {
         if sent {
             return Ok(CopyOutcome::Copied);
         }
-        broke.unwrap_or(StoreError::Changed(hash)).refusal().map(CopyOutcome::Refused)
+        broke.unwrap_or(StoreError::Corrupted(hash)).refusal().map(CopyOutcome::Refused)
     }
 }
 

@@ -142,7 +142,7 @@ impl BucketSettings {
             // Not all services have the request that deletes several.
             .with_disable_bulk_delete(true)
             .with_virtual_hosted_style_request(!self.path_style);
-        builder = self.credentials.give(builder)?;
+        builder = self.credentials.apply(builder)?;
         if let Some(endpoint) = endpoint {
             builder = builder.with_endpoint(self.endpoint_with_bucket(endpoint)?);
         }
@@ -223,7 +223,7 @@ impl BucketSettings {
 
     /// Which setting is likely to be wrong when the first request of a kind to the bucket fails; `what`
     /// was tried, and is empty where it was only looked at.
-    pub(super) fn blame(&self, what: &str, error: &object_store::Error) -> StoreError {
+    pub(super) fn setting_error(&self, what: &str, error: &object_store::Error) -> StoreError {
         let setting = likely_setting(&chain(error));
         bad(setting, format!("{} at {}: {what}{}", self.place(), self.host(), words(error)))
     }
@@ -254,9 +254,9 @@ fn likely_setting(answer: &str) -> &'static str {
 
 /// Why a service that answers with this status and body is taken to fail; a refusal names the setting that
 /// is likely to be wrong.
-fn why_ill(status: u16, body: &[u8]) -> String {
+fn failure_reason(status: u16, body: &[u8]) -> String {
     let answer = format!(" {status} {}", String::from_utf8_lossy(body));
-    let said = said(&answer).map(|said| format!(": {}", tidy(&said))).unwrap_or_default();
+    let said = error_message(&answer).map(|said| format!(": {}", tidy(&said))).unwrap_or_default();
     match status {
         401 | 403 => format!("it answers {status}{said}; see {}", likely_setting(&answer)),
         _ => format!("it answers {status}{said}"),
@@ -272,7 +272,7 @@ pub(super) fn is_slow(error: &object_store::Error) -> bool {
 }
 
 /// Whether another address of the same service may answer better: nothing came, or that it fails itself.
-pub(super) fn is_elsewhere_perhaps(error: &object_store::Error) -> bool {
+pub(super) fn may_succeed_elsewhere(error: &object_store::Error) -> bool {
     let object_store::Error::Generic { .. } = error else { return false };
     let text = chain(error);
     !(400..500).any(|status| status != 429 && text.contains(&format!(" {status} ")))
@@ -335,7 +335,7 @@ fn code(text: &str) -> Option<String> {
 /// they tell how the request was signed.
 pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
     let text = chain(error);
-    let said = said(&text).unwrap_or_else(|| {
+    let said = error_message(&text).unwrap_or_else(|| {
         let mut deepest = error;
         while let Some(cause) = deepest.source() {
             deepest = cause;
@@ -346,7 +346,7 @@ pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Code and message of an answer that is an error.
-fn said(answer: &str) -> Option<String> {
+fn error_message(answer: &str) -> Option<String> {
     let code = code(answer)?;
     Some(match element(answer, "Message") {
         Some(message) => format!("{code}: {message}"),
@@ -357,7 +357,7 @@ fn said(answer: &str) -> Option<String> {
 /// One short line of what a service or the system says.
 fn tidy(said: &str) -> String {
     let said = said.split(['<', '\n']).next().unwrap_or_default().trim_end_matches([' ', ':']);
-    said.chars().filter(|c| !c.is_control()).take(limits::OUTBOUND_SAID_CHARS_MAX).collect()
+    said.chars().filter(|c| !c.is_control()).take(limits::TRANSPORT_ERROR_CHARS_MAX).collect()
 }
 
 /// Gives the library our own connections.
@@ -424,7 +424,7 @@ impl BucketConnector {
     }
 
     /// Sends a request; the response, and its body once more.
-    async fn ask(&self, request: HttpRequest) -> Result<(HttpResponse, Bytes), HttpError> {
+    async fn send(&self, request: HttpRequest) -> Result<(HttpResponse, Bytes), HttpError> {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
@@ -453,19 +453,19 @@ impl BucketConnector {
             _ => "delete",
         };
         let began = self.breaker.now();
-        let answer = self.ask(request).await;
+        let answer = self.send(request).await;
         match &answer {
-            Ok((answer, body)) if is_ill(method, answer.status().as_u16()) => {
+            Ok((answer, body)) if is_failure(method, answer.status().as_u16()) => {
                 let status = answer.status().as_u16();
                 let refused = matches!(status, 401 | 403);
-                let fault = if refused { BucketFault::Refused } else { BucketFault::Silent };
+                let fault = if refused { BucketFault::Refused } else { BucketFault::NoAnswer };
                 if refused || !self.is_one_of_many {
-                    self.breaker.failed(began, fault, &why_ill(status, body));
+                    self.breaker.record_failure(began, fault, &failure_reason(status, body));
                 }
             }
-            Ok(_) => self.breaker.answered(),
+            Ok(_) => self.breaker.record_success(),
             Err(_) if self.is_one_of_many => {}
-            Err(error) => self.breaker.failed(began, BucketFault::Silent, &words(error)),
+            Err(error) => self.breaker.record_failure(began, BucketFault::NoAnswer, &words(error)),
         }
         let outcome =
             answer.as_ref().map_or("failed", |(answer, _)| outcome(answer.status().as_u16()));
@@ -487,7 +487,7 @@ fn outcome(status: u16) -> &'static str {
 
 /// Whether a bucket that is well would not answer so. One that lets itself be read and not be written
 /// is well for all who read.
-fn is_ill(method: &str, status: u16) -> bool {
+fn is_failure(method: &str, status: u16) -> bool {
     let reads = matches!(method, "get" | "head");
     matches!(status, 429 | 500..) || (reads && matches!(status, 401 | 403))
 }
@@ -529,7 +529,7 @@ mod tests {
              <Message>{message}</Message></Error>"
         );
         let error = object_store::Error::Generic { store: "S3", source: said.into() };
-        let told = settings.blame("", &error);
+        let told = settings.setting_error("", &error);
         let StoreError::Setting { setting, why } = &told else { panic!("{told:?}") };
         assert_eq!(*setting, expected, "{why}");
         assert!(why.contains(&format!("{code}: {message}")), "{why}");
@@ -563,16 +563,16 @@ mod tests {
     #[test]
     fn what_a_failing_service_says_is_why_it_is_left_alone() {
         assert_eq!(
-            why_ill(
+            failure_reason(
                 403,
                 b"<Error><Code>AccessDenied</Code><Message>No such key</Message></Error>"
             ),
             "it answers 403: AccessDenied: No such key; see store.access_key_id"
         );
         assert_eq!(
-            why_ill(503, b"<Error><Code>SlowDown</Code></Error>"),
+            failure_reason(503, b"<Error><Code>SlowDown</Code></Error>"),
             "it answers 503: SlowDown"
         );
-        assert_eq!(why_ill(502, b"<html>Bad Gateway"), "it answers 502");
+        assert_eq!(failure_reason(502, b"<html>Bad Gateway"), "it answers 502");
     }
 }

@@ -83,7 +83,7 @@ fn server() -> Option<Scene> {
     let breaker = Arc::new(CircuitBreaker::new(settings.place()));
     let objects = settings.open(&breaker, &Arc::default(), 0, None).unwrap();
     let scratch = dir.path().join("scratch");
-    let store = BlobStore::in_bucket(&settings, &scratch, StartPolicy::None).unwrap();
+    let store = BlobStore::in_bucket(&settings, &scratch, StartPolicy::Fail).unwrap();
     Some(Scene { dir, store, objects, prefix: Key::from(settings.prefix) })
 }
 
@@ -141,7 +141,7 @@ fn within(range: &Range<u64>) -> Range<usize> {
 #[test]
 fn a_store_that_can_be_written_is_proven_and_nothing_stays_of_it() {
     each(|scene| {
-        scene.store.prove().unwrap();
+        scene.store.check_writable().unwrap();
         assert_eq!(scene.store.list().unwrap(), []);
         let left: Vec<_> = wait(scene.objects.list(Some(&scene.prefix)).try_collect()).unwrap();
         assert_eq!(left, []);
@@ -157,7 +157,7 @@ fn what_is_written_is_read_back_whole_and_in_parts() {
             let hash = scene.store.write(&bytes).unwrap();
             assert_eq!(hash, ContentHash::of(&bytes));
             assert!(scene.store.read(hash, all).unwrap() == bytes);
-            assert!(scene.store.is_whole(hash, all));
+            assert!(scene.store.is_intact(hash, all));
             let reader = scene.store.reader(hash, all).unwrap();
             let at = |part: u64| all * part / 100;
             let ranges = [0..at(1), at(1)..at(1), at(30)..at(60), 0..all, at(99)..all];
@@ -202,7 +202,7 @@ fn a_blob_that_is_missing_or_of_another_length_is_refused() {
         }
         let none = ContentHash([7; 32]);
         assert!(matches!(scene.store.read(none, 8), Err(StoreError::Missing(_))));
-        assert!(!scene.store.is_whole(none, 8));
+        assert!(!scene.store.is_intact(none, 8));
     });
 }
 
@@ -219,7 +219,7 @@ fn a_file_is_copied_in_under_its_hash() {
                 assert_eq!(seen.iter().sum::<usize>(), length);
                 assert!(seen.iter().rev().skip(1).all(|piece| *piece == super::COPY_BYTES));
             }
-            assert!(scene.store.is_whole(ContentHash::of(&bytes(length)), length as u64));
+            assert!(scene.store.is_intact(ContentHash::of(&bytes(length)), length as u64));
         }
     });
 }
@@ -232,37 +232,37 @@ fn a_blob_is_taken_over_once_and_only_with_its_own_bytes() {
         }
         let large = from.store.write(&bytes(LARGE)).unwrap();
         for to in all() {
-            let taken = to.store.take_over(&from.store, large, LARGE as u64);
+            let taken = to.store.copy_from(&from.store, large, LARGE as u64);
             assert!(matches!(taken, Ok(CopyOutcome::Copied)));
-            assert!(to.store.is_whole(large, LARGE as u64));
+            assert!(to.store.is_intact(large, LARGE as u64));
         }
     }
 }
 
 fn check_taking_over(from: &Scene, to: &Scene) {
     let hash = from.store.write(b"picture").unwrap();
-    let refused = |hash, length| match to.store.take_over(&from.store, hash, length).unwrap() {
+    let refused = |hash, length| match to.store.copy_from(&from.store, hash, length).unwrap() {
         CopyOutcome::Refused(why) => why,
-        other @ (CopyOutcome::Copied | CopyOutcome::There) => panic!("{other:?}"),
+        other @ (CopyOutcome::Copied | CopyOutcome::AlreadyPresent) => panic!("{other:?}"),
     };
     assert!(matches!(refused(hash, 8), StoreError::Length { .. }));
     assert!(matches!(refused(ContentHash([1; 32]), 8), StoreError::Missing(_)));
-    assert!(matches!(to.store.take_over(&from.store, hash, 7), Ok(CopyOutcome::Copied)));
-    assert!(matches!(to.store.take_over(&from.store, hash, 7), Ok(CopyOutcome::There)));
-    assert!(to.store.is_whole(hash, 7));
+    assert!(matches!(to.store.copy_from(&from.store, hash, 7), Ok(CopyOutcome::Copied)));
+    assert!(matches!(to.store.copy_from(&from.store, hash, 7), Ok(CopyOutcome::AlreadyPresent)));
+    assert!(to.store.is_intact(hash, 7));
     to.overwrite(hash, b"pictuRE");
-    assert!(!to.store.is_whole(hash, 7));
+    assert!(!to.store.is_intact(hash, 7));
     assert!(matches!(to.store.replace(&from.store, hash, 7), Ok(CopyOutcome::Copied)));
-    assert!(to.store.is_whole(hash, 7));
+    assert!(to.store.is_intact(hash, 7));
     from.overwrite(hash, b"pictura");
-    assert!(!from.store.is_whole(hash, 7));
+    assert!(!from.store.is_intact(hash, 7));
     // What is there stays until there is a better one.
     let kept = to.store.replace(&from.store, hash, 7);
-    assert!(matches!(kept, Ok(CopyOutcome::Refused(StoreError::Changed(_)))));
-    assert!(to.store.is_whole(hash, 7));
+    assert!(matches!(kept, Ok(CopyOutcome::Refused(StoreError::Corrupted(_)))));
+    assert!(to.store.is_intact(hash, 7));
     to.store.remove(hash).unwrap();
-    assert!(matches!(refused(hash, 7), StoreError::Changed(_)));
-    assert!(!to.store.is_whole(hash, 7));
+    assert!(matches!(refused(hash, 7), StoreError::Corrupted(_)));
+    assert!(!to.store.is_intact(hash, 7));
     assert_eq!(to.store.leftovers().unwrap(), [] as [PathBuf; 0]);
     to.store.flush().unwrap();
 }
@@ -302,7 +302,7 @@ fn check_replacing(scene: &Scene) {
     assert_eq!(reader.read(8_900_000..8_900_010).unwrap().len(), 10);
     scene.overwrite(hash, &vec![1; LARGE]);
     let found = reader.read(8_900_000..8_900_010);
-    assert!(matches!(found, Err(StoreError::Away { .. })), "{found:?}");
+    assert!(matches!(found, Err(StoreError::Unavailable { .. })), "{found:?}");
     let anew = open();
     assert_ne!(anew.stamp(), reader.stamp());
     assert_eq!(anew.read(8_900_000..8_900_010).unwrap(), [1; 10]);
@@ -319,7 +319,7 @@ fn derived_files_are_written_read_and_removed() {
             derived.write(kind, hash, b"second").unwrap();
             for again in [false, true] {
                 if again {
-                    derived.forget(hash);
+                    derived.invalidate(hash);
                 }
                 assert_eq!(derived.read(kind, hash, 6).unwrap().unwrap(), b"second");
                 assert_eq!(derived.read(kind, hash, 5).unwrap(), None, "it is longer");
@@ -347,7 +347,7 @@ fn check_fetching_once(scene: &Scene) {
     let key = scene.prefix.clone().join("index").join("09").join("09".repeat(31));
     wait(scene.objects.delete(&key)).unwrap();
     assert_eq!(derived.read(DerivedKind::Index, hash, 10).unwrap().unwrap(), b"index");
-    derived.forget(hash);
+    derived.invalidate(hash);
     derived.remove(DerivedKind::Index, hash).unwrap();
     assert_eq!(derived.read(DerivedKind::Index, hash, 10).unwrap(), None);
 }
@@ -368,7 +368,7 @@ fn what_a_store_says_is_told_once() {
     let path = || "originals/ab".to_owned();
     for error in [
         StoreError::Io { path: path(), cause: cause() },
-        StoreError::Away { place: path(), cause: cause() },
+        StoreError::Unavailable { place: path(), cause: cause() },
     ] {
         let error = crate::runtime::error::Error::internal(error);
         let told = error.cause().unwrap();

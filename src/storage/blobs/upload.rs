@@ -31,7 +31,7 @@ impl<'a> PartUpload<'a> {
         if let Some(parts) = &mut self.parts {
             let bytes = part.len() as u64;
             let sent = parts.put_part(PutPayload::from_bytes(part));
-            self.under_way.push_back(self.bucket.ask(bytes, sent));
+            self.under_way.push_back(self.bucket.request(bytes, sent));
         }
         Ok(())
     }
@@ -47,7 +47,7 @@ impl<'a> PartUpload<'a> {
             Ok((done, parts))
         };
         // Whatever becomes of the bucket: the parts come back with the answer, to be taken back.
-        let (done, parts) = self.bucket.ask_anyway(finish).wait()?;
+        let (done, parts) = self.bucket.request_through_open_circuit(finish).wait()?;
         // What could not be finished is taken back with the rest.
         done.map(drop).map_err(|error| {
             self.parts = Some(parts);
@@ -64,7 +64,7 @@ impl Drop for PartUpload<'_> {
         for part in self.under_way.drain(..) {
             drop(part.wait());
         }
-        let taken_back = self.bucket.ask_anyway(async move { parts.abort().await }).wait();
+        let taken_back = self.bucket.request_through_open_circuit(async move { parts.abort().await }).wait();
         if taken_back.is_err() {
             tracing::warn!("an upload in parts could not be taken back; see docs/s3.md");
         }

@@ -18,7 +18,7 @@ fn now() -> Timestamp {
 }
 
 fn by(life: u128) -> ClaimedBy {
-    ClaimedBy { life: Uuid::from_u128(life), now: now() }
+    ClaimedBy { incarnation: Uuid::from_u128(life), now: now() }
 }
 
 /// A message about the item of that number.
@@ -45,7 +45,7 @@ fn put(db: &Db, items: std::ops::Range<usize>) {
 fn live(db: &Db, life: u128) {
     let name = format!("node-{life}");
     let begin = move |tx: &WriteTx<'_>| {
-        tx.begin_life(&NewNode::bare(Uuid::from_u128(life), &name), &[], now())
+        tx.begin_incarnation(&NewNode::bare(Uuid::from_u128(life), &name), &[], now())
     };
     db.write_blocking(begin).unwrap();
 }
@@ -71,7 +71,7 @@ fn in_state(db: &Db, state: MessageState) -> usize {
 
 /// Whether claims go on beside one that writes.
 fn goes_on(db: &Db) -> bool {
-    db.is_far()
+    db.is_remote()
 }
 
 /// A transaction that has done its work and does not end yet.
@@ -187,14 +187,14 @@ fn a_life_that_ends_while_it_claims_leaves_nothing_under_way() {
     let other = Db::scratch(dir.path()).unwrap();
     let claiming = open_claim(&db, 4, 1);
     let ending = thread::spawn(move || {
-        other.write_blocking(|tx| tx.end_still_life(Uuid::from_u128(1), 0, now())).unwrap()
+        other.write_blocking(|tx| tx.end_expired_incarnation(Uuid::from_u128(1), 0, now())).unwrap()
     });
     assert_eq!(claiming.end().len(), 4);
     assert!(ending.join().unwrap());
     assert_eq!(in_state(&db, MessageState::Waiting), 4, "they are free again");
     // And the other way round: a life that is being ended takes nothing.
     let other = Db::scratch(dir.path()).unwrap();
-    let ending = open_write(&other, |tx| tx.end_life(Uuid::from_u128(2), now()));
+    let ending = open_write(&other, |tx| tx.end_incarnation(Uuid::from_u128(2), now()));
     if goes_on(&db) {
         assert_eq!(claim(&db, 9, 2), []);
     }
@@ -215,7 +215,7 @@ fn claims_that_race_the_end_of_their_life_leave_nothing_under_way() {
                 let sizes = (0..6).map(|_| claim(&db, 5, life).len());
                 sizes.sum::<usize>()
             });
-            let end = move |tx: &WriteTx<'_>| tx.end_life(Uuid::from_u128(life), now());
+            let end = move |tx: &WriteTx<'_>| tx.end_incarnation(Uuid::from_u128(life), now());
             other.write_blocking(end).unwrap();
             assert!(claims.join().unwrap() <= 30);
         });
@@ -285,8 +285,8 @@ fn messages_of_a_claim_without_an_answer_are_freed_and_those_that_are_sent_are_n
     let other = Db::scratch(dir.path()).unwrap();
     let lost = open_claim(&db, 2, 1);
     let freeing = thread::spawn(move || {
-        let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(MessageTransport::Mail, &[sent], by(1));
-        let of_others = |tx: &ClaimTx<'_>| tx.free_lost_messages(MessageTransport::Apple, &[], by(1));
+        let free = move |tx: &ClaimTx<'_>| tx.release_lost_messages(MessageTransport::Mail, &[sent], by(1));
+        let of_others = |tx: &ClaimTx<'_>| tx.release_lost_messages(MessageTransport::Apple, &[], by(1));
         (other.claim_blocking(of_others).unwrap(), other.claim_blocking(free).unwrap())
     });
     assert_eq!(lost.end().len(), 2);
@@ -294,6 +294,6 @@ fn messages_of_a_claim_without_an_answer_are_freed_and_those_that_are_sent_are_n
     let waiting = db.read_blocking(|tx| tx.list_messages(Some(MessageState::Waiting), 9)).unwrap();
     assert_eq!(waiting.iter().map(|message| message.attempts).collect::<Vec<_>>(), [0, 0]);
     assert_eq!(in_state(&db, MessageState::Sending), 2);
-    let free = |tx: &ClaimTx<'_>| tx.free_lost_messages(MessageTransport::Mail, &[], by(3));
+    let free = |tx: &ClaimTx<'_>| tx.release_lost_messages(MessageTransport::Mail, &[], by(3));
     assert_eq!(db.claim_blocking(free).unwrap(), 0, "there is no such life");
 }

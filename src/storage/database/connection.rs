@@ -45,16 +45,16 @@ impl DatabaseConnection {
     }
 
     /// Runs statements that only read.
-    pub(super) fn look<T: Send>(
+    pub(super) fn query<T: Send>(
         &mut self,
         look: impl FnOnce(&dyn EngineTransaction) -> Result<T, DbError> + Send,
     ) -> Result<T, DbError> {
-        run(look, |work| self.0.look(work))
+        run(look, |work| self.0.query(work))
     }
 
     /// Folds the write-ahead log into the database and empties it.
-    pub(super) fn empty_log(&self) -> Result<(), DbError> {
-        self.0.empty_log()
+    pub(super) fn checkpoint(&self) -> Result<(), DbError> {
+        self.0.checkpoint()
     }
 
     /// A number that changes when another connection committed, and seldom without that; a few

@@ -30,12 +30,12 @@ pub(super) trait DatabaseEngine: Send + Sync {
 
     /// Whether the database is another program's, perhaps on another machine. Claims run beside writes there, on
     /// a connection of their own.
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         false
     }
 
     /// The hosts to which it is reached over a network without TLS.
-    fn in_clear_text(&self) -> Vec<String> {
+    fn hosts_without_tls(&self) -> Vec<String> {
         Vec::new()
     }
 }
@@ -64,7 +64,7 @@ pub(super) trait EngineConnection: Send {
     fn read(&mut self, read: Read);
 
     /// Runs statements that only read, each against the newest state or all against one.
-    fn look(&mut self, look: Work<'_>) -> Result<(), DbError>;
+    fn query(&mut self, look: Work<'_>) -> Result<(), DbError>;
 
     /// Runs `write` as one transaction, when those of others that write have ended.
     fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError>;
@@ -75,7 +75,7 @@ pub(super) trait EngineConnection: Send {
     /// Folds the write-ahead log into the database and empties it, where there is one.
     ///
     /// Fails when somebody reads from it.
-    fn empty_log(&self) -> Result<(), DbError> {
+    fn checkpoint(&self) -> Result<(), DbError> {
         Ok(())
     }
 
@@ -219,12 +219,12 @@ impl<T: ColumnValue> ColumnValue for Option<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowLock {
     /// Nobody else changes or holds them. Those that somebody holds are not found: nobody waits.
-    Free,
+    UpdateSkipLocked,
     /// Nobody removes them; others may change them and hold them so too. Those that are being removed are
     /// not found: nobody waits.
-    Kept,
+    KeyShareSkipLocked,
     /// Nobody else changes, removes or holds them. Waits for those who do.
-    Alone,
+    Update,
 }
 
 /// A transaction, as an engine implements it; statements read by the methods of `dyn EngineTransaction` below.
@@ -247,18 +247,18 @@ pub(super) trait EngineTransaction {
 
     /// What stands at the end of a query whose rows are held so. Nothing where a transaction that writes is
     /// alone anyway.
-    fn holding(&self, _hold: RowLock) -> &'static str {
+    fn lock_clause(&self, _hold: RowLock) -> &'static str {
         ""
     }
 
     /// Leaves rows that refer to what is not there alone until the transaction ends.
-    fn defer_references(&self) -> Result<(), DbError>;
+    fn defer_foreign_keys(&self) -> Result<(), DbError>;
 
     /// The last number that was given in the column of a table, whose row may be gone.
-    fn number_given(&self, table: &str, column: &str) -> Result<i64, DbError>;
+    fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError>;
 
     /// Sees to it that the numbers up to `number` are not given again.
-    fn pass_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError>;
+    fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError>;
 
     /// What the engine tells of itself.
     fn facts(&self) -> Result<DatabaseFacts, DbError>;
@@ -270,7 +270,7 @@ pub(super) trait EngineTransaction {
 
     /// Rows that refer to what is not there although the schema forbids it; none where the engine forbids it
     /// to everybody who writes.
-    fn lost_references(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    fn foreign_key_violations(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         Ok(Vec::new())
     }
 
@@ -395,7 +395,7 @@ impl dyn EngineTransaction + '_ {
         let mut flaws = Vec::new();
         self.each(sql, params![], |row| {
             if flaws.len() == CHECK_FLAWS_MAX {
-                flaws.push(DatabaseFlaw::More(format!("there are more {of}")));
+                flaws.push(DatabaseFlaw::Truncated(format!("there are more {of}")));
                 return Ok(ControlFlow::Break(()));
             }
             flaws.push(flaw(row)?);

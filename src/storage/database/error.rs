@@ -42,7 +42,7 @@ impl EngineError {
 
     /// Whether the database cannot be reached.
     #[must_use]
-    pub fn is_away(&self) -> bool {
+    pub fn is_unreachable(&self) -> bool {
         self.class == ErrorClass::Unreachable
     }
 
@@ -154,18 +154,18 @@ impl From<DbError> for Error {
     fn from(cause: DbError) -> Self {
         match &cause {
             DbError::Overloaded => {
-                Self::overloaded("database_queue", "The service is busy").because(cause)
+                Self::overloaded("database_queue", "The service is busy").with_source(cause)
             }
-            DbError::Closed => Self::new(ErrorKind::Unavailable, "The service is busy").because(cause),
+            DbError::Closed => Self::new(ErrorKind::Unavailable, "The service is busy").with_source(cause),
             DbError::Engine(engine) if engine.is_resource() => {
-                Self::new(ErrorKind::Unavailable, "The database cannot be used now").because(cause)
+                Self::new(ErrorKind::Unavailable, "The database cannot be used now").with_source(cause)
             }
             DbError::InUse(words) | DbError::File(words) => {
                 Self::new(ErrorKind::Unavailable, words.clone())
             }
             // Where to is not for everybody who asks.
             DbError::Moved(_) => {
-                Self::new(ErrorKind::Unavailable, "This archive has moved").because(cause)
+                Self::new(ErrorKind::Unavailable, "This archive has moved").with_source(cause)
             }
             DbError::Address(words) => Self::new(ErrorKind::InvalidArgument, words.clone()),
             DbError::ReadsOnly => Self::forbidden(
@@ -174,11 +174,11 @@ impl From<DbError> for Error {
             ),
             // Another version works on it, or is about to.
             DbError::Schema(_) => {
-                Self::new(ErrorKind::Unavailable, "The database cannot be used now").because(cause)
+                Self::new(ErrorKind::Unavailable, "The database cannot be used now").with_source(cause)
             }
             // Which key is missing is for the operator's eyes.
             DbError::Secret(_) => {
-                Self::new(ErrorKind::Unavailable, "A stored secret cannot be read now").because(cause)
+                Self::new(ErrorKind::Unavailable, "A stored secret cannot be read now").with_source(cause)
             }
             DbError::Engine(_) | DbError::Damaged { .. } => Self::internal(cause),
         }

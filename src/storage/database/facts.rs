@@ -14,7 +14,7 @@ pub struct DatabaseFacts {
     /// Connections that are open, and how many may be; nothing in a file.
     pub connections: Option<(i64, i64)>,
     /// Tables that the role may not read and write.
-    pub lacking: Vec<String>,
+    pub inaccessible_tables: Vec<String>,
 }
 
 /// Something wrong with the database.
@@ -31,7 +31,7 @@ pub enum DatabaseFlaw {
     /// A secret cannot be decrypted, or is not encrypted.
     Secret(String),
     /// There are more of one of these than are told.
-    More(String),
+    Truncated(String),
 }
 
 impl std::fmt::Display for DatabaseFlaw {
@@ -42,7 +42,7 @@ impl std::fmt::Display for DatabaseFlaw {
             | Self::Row(text)
             | Self::Index(text)
             | Self::Secret(text)
-            | Self::More(text) => f.write_str(text),
+            | Self::Truncated(text) => f.write_str(text),
         }
     }
 }

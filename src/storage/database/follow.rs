@@ -36,7 +36,7 @@ impl CommitWatcher {
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
-    pub fn beats(&mut self) -> Result<bool, DbError> {
+    pub fn has_commits(&mut self) -> Result<bool, DbError> {
         let found = self.connection.data_version()?;
         Ok(std::mem::replace(&mut self.data_version, found) != found)
     }
@@ -51,8 +51,8 @@ impl SnapshotReader {
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
-    pub fn has_news(&mut self) -> Result<bool, DbError> {
-        self.0.beats()
+    pub fn has_commits(&mut self) -> Result<bool, DbError> {
+        self.0.has_commits()
     }
 
     /// Runs `read` against one state. Blocks.
@@ -84,7 +84,7 @@ pub struct LogFollower {
 impl LogFollower {
     pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
         let mut connection = DatabaseConnection::open(engine, ConnectionPurpose::Follow)?;
-        let (seq, account_seq) = connection.look(ends)?;
+        let (seq, account_seq) = connection.query(ends)?;
         Ok(Self { connection, data_version: -1, seq, account_seq })
     }
 
@@ -103,7 +103,7 @@ impl LogFollower {
             return Ok(FollowedChanges::default());
         }
         let (after, accounts_after) = (self.seq, self.account_seq);
-        let (mut change, items, accounts) = self.connection.look(|tx| {
+        let (mut change, items, accounts) = self.connection.query(|tx| {
             let mut change = FollowedChanges::default();
             let ends = ends(tx)?;
             if ends.0 < after || ends.1 < accounts_after {
@@ -113,14 +113,14 @@ impl LogFollower {
             }
             let sql =
                 "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-            let items = log_behind(tx, sql, after, |row| {
+            let items = read_log_after(tx, sql, after, |row| {
                 // A row that names no item cannot be in any cache.
                 let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
                 change.items.extend(key.ok());
                 Ok(())
             })?;
             let sql = "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-            let accounts = log_behind(tx, sql, accounts_after, |row| {
+            let accounts = read_log_after(tx, sql, accounts_after, |row| {
                 change.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
                 Ok(())
             })?;
@@ -143,7 +143,7 @@ fn ends(tx: &dyn EngineTransaction) -> Result<(i64, i64), DbError> {
 }
 
 /// Reads a log on behind the row `after`: where it stands then, and how many rows were read.
-fn log_behind(
+fn read_log_after(
     tx: &dyn EngineTransaction,
     sql: &str,
     after: i64,
@@ -178,7 +178,7 @@ mod tests {
                 "INSERT INTO account_log (seq, what, id, at_ms) VALUES ({seq}, '{what}', '7', 0)"
             ));
         };
-        let mut follower = db.follower().unwrap();
+        let mut follower = db.log_follower().unwrap();
         item(1, "a");
         item(2, "b");
         item(3, "c");

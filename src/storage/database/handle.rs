@@ -20,20 +20,20 @@ use crate::storage::audit::{self, AuditAction};
 use crate::storage::secrets::{KeyId, KeySource, Keyring, SecretKey};
 
 /// Tries to make a database that others may be making, and the time between two.
-const MAKE_TRIES_MAX: u32 = 20;
-const MAKE_AGAIN: Duration = Duration::from_millis(50);
+const CREATE_ATTEMPTS_MAX: u32 = 20;
+const CREATE_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The name of the database in a data directory.
-pub const DATABASE: &str = "wirephoto.db";
+pub const DATABASE_FILE_NAME: &str = "wirephoto.db";
 
 /// Makes a database. Of several processes that find none and begin at once one is the first, and the others
 /// find it half made or made.
-fn make(path: &Path) -> Result<sqlite::FileConnection, DbError> {
-    for _ in 1..MAKE_TRIES_MAX {
+fn create(path: &Path) -> Result<sqlite::FileConnection, DbError> {
+    for _ in 1..CREATE_ATTEMPTS_MAX {
         match sqlite::migrate(path) {
             Ok(made) => return Ok(made),
             Err(cause) => tracing::debug!("the database is not made yet: {cause}"),
         }
-        std::thread::park_timeout(MAKE_AGAIN);
+        std::thread::park_timeout(CREATE_RETRY_DELAY);
     }
     sqlite::migrate(path)
 }
@@ -59,30 +59,30 @@ impl Db {
     /// product made the schema, and leaves the database as it is; with [`DbError::InUse`] when
     /// somebody else works on the directory who must be alone, or must not be there.
     pub fn open(dir: &Path) -> Result<Self, DbError> {
-        let path = dir.join(DATABASE);
-        let mut lock = DirectoryLock::share(dir)?;
+        let path = dir.join(DATABASE_FILE_NAME);
+        let mut lock = DirectoryLock::shared(dir)?;
         // What is open stays open until the threads' connections are: whoever closes the last one removes
         // the log, and a full disk has no room for a new one.
-        let (standing, looked) = sqlite::look(&path)?;
+        let (standing, looked) = sqlite::inspect_schema(&path)?;
         let mut upgraded = None;
         let first = match standing {
-            SchemaStatus::New => make(&path)?,
+            SchemaStatus::New => create(&path)?,
             SchemaStatus::Current => sqlite::migrate(&path)?,
             SchemaStatus::Older(found) => {
                 drop(lock);
-                let alone = DirectoryLock::alone(dir)?;
+                let alone = DirectoryLock::exclusive(dir)?;
                 upgraded = Some((found, LATEST));
                 migrations::log_upgrade(found, LATEST, "backup");
                 let first = sqlite::migrate(&path)?;
                 drop(alone);
-                lock = DirectoryLock::share(dir)?;
+                lock = DirectoryLock::shared(dir)?;
                 first
             }
         };
         let threads =
             DatabaseThreads::start(Arc::new(DatabaseFile { path, only_reads: false }), Some(lock))?;
         drop((looked, first));
-        Ok(Self::over(threads, false, upgraded))
+        Ok(Self::from_threads(threads, false, upgraded))
     }
 
     /// Opens the database in `dir` for a process that only reads: every write through this handle fails
@@ -91,9 +91,9 @@ impl Db {
     /// Fails with [`DbError::SchemaDescription`] when the schema is not of this version of the product: who only reads
     /// brings nothing up to date.
     pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
-        let path = dir.join(DATABASE);
-        let lock = DirectoryLock::share(dir)?;
-        let (standing, looked) = sqlite::look_to_read(&path)?;
+        let path = dir.join(DATABASE_FILE_NAME);
+        let lock = DirectoryLock::shared(dir)?;
+        let (standing, looked) = sqlite::inspect_schema_read_only(&path)?;
         let words = match standing {
             SchemaStatus::Current => None,
             SchemaStatus::New => Some("there is no database".to_owned()),
@@ -108,7 +108,7 @@ impl Db {
         let threads =
             DatabaseThreads::start(Arc::new(DatabaseFile { path, only_reads: true }), Some(lock))?;
         drop(looked);
-        Ok(Self::over(threads, true, None))
+        Ok(Self::from_threads(threads, true, None))
     }
 
     /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, makes its tables
@@ -123,7 +123,7 @@ impl Db {
         let server = Arc::new(postgres::PostgresServer::parse(url)?.with_password(password));
         let upgraded = postgres::migrate(&server)?;
         let threads = DatabaseThreads::start(server, None)?;
-        Ok(Self::over(threads, false, upgraded))
+        Ok(Self::from_threads(threads, false, upgraded))
     }
 
     /// The same for a process that only reads, with rights to no more than that, at a server that may take
@@ -134,12 +134,12 @@ impl Db {
     pub fn connect_to_read(url: &str, password: &SecretSource) -> Result<Self, DbError> {
         let server = postgres::PostgresServer::parse(url)?.with_password(password);
         let server = Arc::new(server.for_reading());
-        postgres::look(&server)?;
+        postgres::check_schema(&server)?;
         let threads = DatabaseThreads::start(server, None)?;
-        Ok(Self::over(threads, true, None))
+        Ok(Self::from_threads(threads, true, None))
     }
 
-    pub(super) fn over(threads: DatabaseThreads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
+    pub(super) fn from_threads(threads: DatabaseThreads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
         let (keys, written) = (Keyring::default(), Arc::default());
         Self { threads, only_reads, keys, upgraded, written }
     }
@@ -155,7 +155,7 @@ impl Db {
     /// others read and write it; `report` hears how many of how many pages are done. Gives the
     /// number of the schema.
     pub fn copy(dir: &Path, to: &Path, report: &mut dyn FnMut(u64, u64)) -> Result<u32, DbError> {
-        sqlite::copy(&dir.join(DATABASE), to, report)
+        sqlite::copy(&dir.join(DATABASE_FILE_NAME), to, report)
     }
 
     /// Runs `read` on a reader thread against one consistent state.
@@ -166,7 +166,7 @@ impl Db {
     {
         let ((sender, receiver), keys) = (oneshot::channel(), self.keys.clone());
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with(&keys)))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with_keys(&keys)))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
@@ -179,7 +179,7 @@ impl Db {
     {
         let ((sender, receiver), keys) = (std::sync::mpsc::sync_channel(1), self.keys.clone());
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with(&keys)))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with_keys(&keys)))));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
@@ -241,7 +241,7 @@ impl Db {
     }
 
     /// The same before all other writes of this process that wait: for the few that others wait for.
-    pub fn write_first<T, F>(&self, write: F) -> Result<T, DbError>
+    pub fn write_urgent<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
@@ -250,7 +250,7 @@ impl Db {
             return Err(DbError::ReadsOnly);
         }
         let write = with_item_row(self.keys.clone(), write);
-        let (outcome, row) = self.threads.write_first(write)?;
+        let (outcome, row) = self.threads.write_urgent(write)?;
         self.written.note(row);
         Ok(outcome)
     }
@@ -293,7 +293,7 @@ impl Db {
     /// searches, and those that write, without their turn to write. The answers come when what each does
     /// now is done.
     #[must_use]
-    pub fn reach(&self) -> Vec<oneshot::Receiver<Result<(), DbError>>> {
+    pub fn check_connections(&self) -> Vec<oneshot::Receiver<Result<(), DbError>>> {
         // Where a queue is full the sender is dropped, and nothing is known.
         let (sender, searches) = oneshot::channel();
         drop(self.threads.submit_search(Box::new(move |outcome| {
@@ -304,11 +304,11 @@ impl Db {
         }
         let (sender, writes) = oneshot::channel();
         drop(self.threads.submit_write(Box::new(move |connection| {
-            drop(sender.send(connection.look(|_| Ok(()))));
+            drop(sender.send(connection.query(|_| Ok(()))));
         })));
         let (sender, claims) = oneshot::channel();
         drop(self.threads.submit_claim(Box::new(move |connection| {
-            drop(sender.send(connection.look(|_| Ok(()))));
+            drop(sender.send(connection.query(|_| Ok(()))));
         })));
         vec![searches, writes, claims]
     }
@@ -321,7 +321,7 @@ impl Db {
 
     /// Whether every write through this handle is refused.
     #[must_use]
-    pub fn only_reads(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         self.only_reads
     }
 
@@ -354,29 +354,29 @@ impl Db {
             return Err(DbError::ReadsOnly);
         }
         let keys = self.keys.clone();
-        let event = audit::event(AuditAction::SecretsEncrypted).with(format!("with key {with}"));
+        let event = audit::event(AuditAction::SecretsEncrypted).with_detail(format!("with key {with}"));
         let sealed = self.threads.write(WriteMode::Overwriting, move |tx| {
-            let count = tx.with(&keys).seal_all(before, with)?;
+            let count = tx.with_keys(&keys).seal_all(before, with)?;
             // A rotation is an event of its command.
             if before.is_none() && count.total() > 0 {
                 tx.write_audit(&event)?;
             }
             Ok(count)
         })?;
-        self.threads.empty_log();
+        self.threads.checkpoint();
         Ok(sealed)
     }
 
     /// The hosts to which this database is reached over a network without TLS.
     #[must_use]
-    pub fn in_clear_text(&self) -> Vec<String> {
-        self.threads.engine().in_clear_text()
+    pub fn hosts_without_tls(&self) -> Vec<String> {
+        self.threads.engine().hosts_without_tls()
     }
 
     /// Whether the database is another program's, perhaps on another machine.
     #[must_use]
-    pub fn is_far(&self) -> bool {
-        self.threads.engine().is_far()
+    pub fn is_remote(&self) -> bool {
+        self.threads.engine().is_remote()
     }
 
     /// The newest row of the item log that was written through this handle; 0 while there is none.
@@ -403,17 +403,17 @@ impl Db {
     }
 
     /// A connection of its own that tells whether something was written.
-    pub fn pulse(&self) -> Result<CommitWatcher, DbError> {
+    pub fn commit_watcher(&self) -> Result<CommitWatcher, DbError> {
         CommitWatcher::open(self.threads.engine())
     }
 
     /// A connection of its own that reads for as long as it takes.
-    pub fn feed(&self) -> Result<SnapshotReader, DbError> {
+    pub fn snapshot_reader(&self) -> Result<SnapshotReader, DbError> {
         SnapshotReader::open(self.threads.engine())
     }
 
     /// A connection of its own that tells what other processes and this one changed.
-    pub fn follower(&self) -> Result<LogFollower, DbError> {
+    pub fn log_follower(&self) -> Result<LogFollower, DbError> {
         LogFollower::open(self.threads.engine())
     }
 }
@@ -424,7 +424,7 @@ fn with_item_row<T>(
     write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
 ) -> impl FnOnce(&WriteTx<'_>) -> Result<(T, i64), DbError> {
     move |tx| {
-        let tx = tx.with(&keys);
+        let tx = tx.with_keys(&keys);
         let outcome = write(&tx)?;
         Ok((outcome, tx.item_row()))
     }

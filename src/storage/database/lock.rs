@@ -13,7 +13,7 @@ use super::error::DbError;
 use crate::runtime::modes;
 
 /// The name of the file, which stays when nobody holds it.
-const NAME: &str = "wirephoto.lock";
+const LOCK_FILE_NAME: &str = "wirephoto.lock";
 
 /// A hold on a data directory.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl DirectoryLock {
     /// Works on `dir` beside others.
     ///
     /// Fails with [`DbError::InUse`] while somebody must be alone with it.
-    pub fn share(dir: &Path) -> Result<Self, DbError> {
+    pub fn shared(dir: &Path) -> Result<Self, DbError> {
         let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
         match file.try_lock_shared() {
             Ok(()) => Ok(Self { _file: file }),
@@ -40,7 +40,7 @@ impl DirectoryLock {
     /// Works on `dir` alone.
     ///
     /// Fails with [`DbError::InUse`] while others, the service for instance, work on it.
-    pub fn alone(dir: &Path) -> Result<Self, DbError> {
+    pub fn exclusive(dir: &Path) -> Result<Self, DbError> {
         let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
@@ -55,7 +55,7 @@ impl DirectoryLock {
 
 /// Opens the file for reading alone where it is there: another user may have made it.
 fn open(dir: &Path) -> io::Result<File> {
-    let path = dir.join(NAME);
+    let path = dir.join(LOCK_FILE_NAME);
     match File::open(&path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
@@ -67,7 +67,7 @@ fn open(dir: &Path) -> io::Result<File> {
 }
 
 fn unusable(dir: &Path, cause: &io::Error) -> DbError {
-    DbError::InUse(format!("{} cannot be locked: {cause}", dir.join(NAME).display()))
+    DbError::InUse(format!("{} cannot be locked: {cause}", dir.join(LOCK_FILE_NAME).display()))
 }
 
 #[cfg(test)]
@@ -77,14 +77,14 @@ mod tests {
     #[test]
     fn many_share_a_directory_and_one_has_it_alone() {
         let dir = tempfile::tempdir().expect("folder");
-        let shared = [DirectoryLock::share(dir.path()), DirectoryLock::share(dir.path())];
+        let shared = [DirectoryLock::shared(dir.path()), DirectoryLock::shared(dir.path())];
         assert!(shared.iter().all(Result::is_ok));
-        assert!(matches!(DirectoryLock::alone(dir.path()), Err(DbError::InUse(_))));
+        assert!(matches!(DirectoryLock::exclusive(dir.path()), Err(DbError::InUse(_))));
         drop(shared);
-        let alone = DirectoryLock::alone(dir.path()).expect("nobody is there");
-        assert!(matches!(DirectoryLock::share(dir.path()), Err(DbError::InUse(_))));
-        assert!(matches!(DirectoryLock::alone(dir.path()), Err(DbError::InUse(_))));
+        let alone = DirectoryLock::exclusive(dir.path()).expect("nobody is there");
+        assert!(matches!(DirectoryLock::shared(dir.path()), Err(DbError::InUse(_))));
+        assert!(matches!(DirectoryLock::exclusive(dir.path()), Err(DbError::InUse(_))));
         drop(alone);
-        assert!(DirectoryLock::share(dir.path()).is_ok());
+        assert!(DirectoryLock::shared(dir.path()).is_ok());
     }
 }

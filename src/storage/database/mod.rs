@@ -36,7 +36,7 @@ pub use account_change::AccountChange;
 pub use error::{DbError, EngineError};
 pub use facts::{DatabaseFacts, DatabaseFlaw};
 pub use follow::{FollowedChanges, SnapshotReader, LogFollower, CommitWatcher};
-pub use handle::{DATABASE, Db};
+pub use handle::{DATABASE_FILE_NAME, Db};
 pub use lock::DirectoryLock;
 pub use moving::{CopyOriginals, ReportRows, MigratedRows, ArchiveMigration};
 pub use sqlite::DatabaseSnapshot;

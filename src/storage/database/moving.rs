@@ -15,7 +15,7 @@ use super::statements::check::NamedOriginal;
 use super::statements::moving::{ITEM_LOG, ITEMS, RowBatch, TABLES, MigratedTable};
 use super::transactions::ReadTx;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS, MOVED_TRIES_MAX};
+use crate::runtime::limits::{MIGRATION_ROUNDS_MAX, MIGRATION_BATCH_ROWS, MIGRATION_LOCK_ATTEMPTS_MAX};
 
 /// What is heard of rows that go over: the table, and how many rows of it went now.
 pub type ReportRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
@@ -46,7 +46,7 @@ impl MigratedRows {
 pub struct ArchiveMigration {
     from: Db,
     to: Db,
-    hear: ReportRows,
+    report: ReportRows,
 }
 
 fn differs(table: &str, here: usize, there: usize) -> DbError {
@@ -79,7 +79,7 @@ impl ArchiveMigration {
             }
             tx.note_filling(true)
         })?;
-        let moving = Self { from: from.clone(), to: to.clone(), hear };
+        let moving = Self { from: from.clone(), to: to.clone(), report: hear };
         let way = moving.clone();
         from.read_blocking(move |tx| {
             way.compare_marks(tx)?;
@@ -91,14 +91,14 @@ impl ArchiveMigration {
     /// Takes over what is new of the items and their log, until little of it is left; others go on
     /// writing. Gives the number of the last item.
     pub fn catch_up(&self) -> Result<i64, DbError> {
-        for _ in 0..MOVED_ROUNDS_MAX {
+        for _ in 0..MIGRATION_ROUNDS_MAX {
             let log = self.follow(&ITEM_LOG, &|table, after| {
-                self.from.read_blocking(move |tx| tx.portion_behind(table, after))
+                self.from.read_blocking(move |tx| tx.next_batch(table, after))
             })?;
             let items = self.follow(&ITEMS, &|table, after| {
-                self.from.read_blocking(move |tx| tx.portion_behind(table, after))
+                self.from.read_blocking(move |tx| tx.next_batch(table, after))
             })?;
-            if log + items <= MOVED_ROWS {
+            if log + items <= MIGRATION_BATCH_ROWS {
                 break;
             }
         }
@@ -126,9 +126,9 @@ impl ArchiveMigration {
         let (name, rows) = (portion.table_name(), portion.len());
         self.to.write_blocking(move |tx| match name == ITEMS.name() {
             true => tx.insert_items(&portion),
-            false => tx.insert_portion(&portion),
+            false => tx.insert_batch(&portion),
         })?;
-        (self.hear)(name, rows);
+        (self.report)(name, rows);
         Ok(())
     }
 
@@ -150,8 +150,8 @@ impl ArchiveMigration {
         }
         let mut tries = 1;
         let moved = loop {
-            match self.bring_rest(carried, carry, switch.filter(|_| !has_moved)) {
-                Err(DbError::Engine(cause)) if cause.is_busy() && tries < MOVED_TRIES_MAX => {
+            match self.copy_rest(carried, carry, switch.filter(|_| !has_moved)) {
+                Err(DbError::Engine(cause)) if cause.is_busy() && tries < MIGRATION_LOCK_ATTEMPTS_MAX => {
                     tries += 1;
                     tracing::warn!("the old database was busy for long, once more: {cause}");
                 }
@@ -166,7 +166,7 @@ impl ArchiveMigration {
     }
 
     /// Takes over all that is left; while nobody writes, if the archive is to live elsewhere.
-    fn bring_rest(
+    fn copy_rest(
         &self,
         carried: i64,
         carry: &CopyOriginals,
@@ -183,7 +183,7 @@ impl ArchiveMigration {
         let (way, carry, wanted) = (self.clone(), Arc::clone(carry), switch.map(str::to_owned));
         let rest = move |here: &ReadTx<'_>| -> Result<(MigratedRows, Stopwatch), DbError> {
             let held = Stopwatch::start();
-            Ok((way.rest(here, carried, &carry)?, held))
+            Ok((way.copy_remaining(here, carried, &carry)?, held))
         };
         let (mut moved, held) = match wanted {
             None => self.from.read_blocking(rest)?,
@@ -197,21 +197,21 @@ impl ArchiveMigration {
         Ok(moved)
     }
 
-    fn rest(&self, here: &ReadTx<'_>, carried: i64, carry: &CopyOriginals) -> Result<MigratedRows, DbError> {
-        self.follow(&ITEM_LOG, &|table, after| here.portion_behind(table, after))?;
-        self.follow(&ITEMS, &|table, after| here.portion_behind(table, after))?;
+    fn copy_remaining(&self, here: &ReadTx<'_>, carried: i64, carry: &CopyOriginals) -> Result<MigratedRows, DbError> {
+        self.follow(&ITEM_LOG, &|table, after| here.next_batch(table, after))?;
+        self.follow(&ITEMS, &|table, after| here.next_batch(table, after))?;
         self.remove_replaced(here)?;
         let floor = here.log_floor()?;
         self.to.write_blocking(move |tx| tx.trim_item_log(floor))?;
-        carry(&here.named_behind(carried)?)?;
+        carry(&here.originals_after(carried)?)?;
         for table in TABLES {
             // Triggers may have written to it meanwhile.
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
-            here.each_portion(table, |portion| self.put(portion))?;
+            here.for_each_batch(table, |portion| self.put(portion))?;
         }
         for table in TABLES.iter().chain([&ITEM_LOG]) {
-            if let Some(number) = here.number_given(table)? {
-                self.to.write_blocking(move |tx| tx.pass_numbers(table, number))?;
+            if let Some(number) = here.last_assigned_number(table)? {
+                self.to.write_blocking(move |tx| tx.reserve_numbers(table, number))?;
             }
         }
         self.compare(here)
@@ -250,7 +250,7 @@ impl ArchiveMigration {
         let known = here.numbers_of_items()?;
         let mut gone = self.to.read_blocking(|tx| tx.numbers_of_items())?;
         gone.retain(|doc| known.binary_search(doc).is_err());
-        for some in gone.chunks(MOVED_ROWS) {
+        for some in gone.chunks(MIGRATION_BATCH_ROWS) {
             let some = some.to_vec();
             self.to.write_blocking(move |tx| {
                 some.iter().try_for_each(|doc| tx.delete_version(*doc))
@@ -289,7 +289,7 @@ impl Db {
     ///
     /// Fails with [`DbError::InUse`] when somebody may live there: it has nodes, or rows that are not as
     /// they came over.
-    pub fn leave(&self, to: &Self) -> Result<(), DbError> {
+    pub fn invalidate_target(&self, to: &Self) -> Result<(), DbError> {
         // Nobody writes here: the archive has moved.
         let here = self.read_blocking(|tx| tx.marks_of_tables())?;
         to.write_blocking(move |tx| {
@@ -309,7 +309,7 @@ impl Db {
     }
 
     /// Says that the archive of this database lives here after all.
-    pub fn stay(&self) -> Result<(), DbError> {
+    pub fn cancel_move(&self) -> Result<(), DbError> {
         self.threads.write(WriteMode::EvenMoved, |tx| tx.note_moved(None))
     }
 }
@@ -362,7 +362,7 @@ mod tests {
     fn headlines(db: &Db) -> Vec<String> {
         db.read_blocking(|tx| {
             let mut found = Vec::new();
-            tx.each_portion(&ITEMS, |portion| {
+            tx.for_each_batch(&ITEMS, |portion| {
                 found.push(format!("{portion:?}"));
                 Ok(())
             })?;
@@ -399,7 +399,7 @@ mod tests {
         write(&to, "four", "fourth");
         let refused = begin(&from, &to).map(drop);
         assert!(matches!(refused, Err(DbError::InUse(_))), "{refused:?}");
-        from.stay().unwrap();
+        from.cancel_move().unwrap();
         write(&from, "five", "fifth");
     }
 
@@ -411,7 +411,7 @@ mod tests {
         write(&from, "two", "second");
         finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
         let refuses = |words: &str| {
-            let refused = from.leave(&to);
+            let refused = from.invalidate_target(&to);
             assert!(
                 matches!(&refused, Err(DbError::InUse(why)) if why.contains(words)),
                 "{words}: {refused:?}"
@@ -419,20 +419,20 @@ mod tests {
             assert!(!to.is_being_filled().unwrap(), "{words}");
         };
         let (life, now) = (Uuid::new_v4(), clock::now());
-        to.write_blocking(move |tx| tx.begin_life(&NewNode::bare(life, "node-1"), &[], now))
+        to.write_blocking(move |tx| tx.begin_incarnation(&NewNode::bare(life, "node-1"), &[], now))
             .unwrap();
         refuses("node-1");
-        to.write_blocking(move |tx| tx.end_life(life, now)).unwrap();
+        to.write_blocking(move |tx| tx.end_incarnation(life, now)).unwrap();
         to.write_blocking(|tx| tx.run_sql("INSERT INTO state (name, value) VALUES ('a', 'b')"))
             .unwrap();
         refuses("state");
         to.write_blocking(|tx| tx.run_sql("DELETE FROM state WHERE name = 'a'")).unwrap();
         // Nothing is left of the life: whoever was there wrote nothing.
-        from.leave(&to).unwrap();
+        from.invalidate_target(&to).unwrap();
         assert!(to.is_being_filled().unwrap());
         // Cut short before its end, and once more.
-        from.leave(&to).unwrap();
-        from.stay().unwrap();
+        from.invalidate_target(&to).unwrap();
+        from.cancel_move().unwrap();
         write(&from, "two", "second again");
         // Another day.
         finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();

@@ -33,6 +33,6 @@ impl Db {
         let Some(server) = scratch_server(dir)? else { return Self::open(dir) };
         let upgraded = postgres::migrate(&server)?;
         let threads = DatabaseThreads::start(server, None)?;
-        Ok(Self::over(threads, false, upgraded))
+        Ok(Self::from_threads(threads, false, upgraded))
     }
 }

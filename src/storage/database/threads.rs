@@ -18,7 +18,7 @@ use super::lock::DirectoryLock;
 use super::transactions::WriteTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{
-    DB_FIRST_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX,
+    DB_URGENT_WRITES_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX,
 };
 use crate::runtime::telemetry;
 
@@ -95,10 +95,10 @@ impl DatabaseThreads {
         let (searches, waiting) = mpsc::sync_channel(SEARCH_QUEUE_MAX);
         threads.extend(readers(&engine, "db-search", DB_SEARCHERS, waiting)?);
         let (writes, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
-        let (first, pressing) = mpsc::sync_channel(DB_FIRST_MAX);
+        let (first, pressing) = mpsc::sync_channel(DB_URGENT_WRITES_MAX);
         let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Write)?;
         threads.push(writer("db-write", connection, waiting, Some(pressing))?);
-        let claims = if engine.is_far() {
+        let claims = if engine.is_remote() {
             let (claims, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
             let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Claim)?;
             threads.push(writer("db-claim", connection, waiting, None)?);
@@ -182,7 +182,7 @@ impl DatabaseThreads {
     }
 
     /// The same before all that waits.
-    pub(super) fn write_first<T, F>(&self, write: F) -> Result<T, DbError>
+    pub(super) fn write_urgent<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
@@ -205,10 +205,10 @@ impl DatabaseThreads {
 
     /// Empties the write-ahead log, where there is one and nobody reads from it; else it goes when the
     /// last connection closes.
-    pub(super) fn empty_log(&self) {
+    pub(super) fn checkpoint(&self) {
         let (sender, receiver) = mpsc::sync_channel(1);
         let job: Write = Box::new(move |connection| {
-            drop(sender.send(connection.empty_log()));
+            drop(sender.send(connection.checkpoint()));
         });
         if let Err(cause) = self.run(&receiver, job) {
             tracing::warn!(
@@ -242,7 +242,7 @@ fn writer(
 ) -> Result<JoinHandle<()>, DbError> {
     spawn(name, move || {
         for write in waiting {
-            let first = pressing.iter().flat_map(Receiver::try_iter).take(DB_FIRST_MAX);
+            let first = pressing.iter().flat_map(Receiver::try_iter).take(DB_URGENT_WRITES_MAX);
             for write in first.chain([write]) {
                 let write = write.taken();
                 // A transaction that panics rolls back; the thread goes on for the others.

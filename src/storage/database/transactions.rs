@@ -26,7 +26,7 @@ impl<'a> ReadTx<'a> {
     }
 
     /// The same transaction with keys for what is stored encrypted.
-    pub(super) fn with<'k>(&self, keys: &'k Keyring) -> ReadTx<'k>
+    pub(super) fn with_keys<'k>(&self, keys: &'k Keyring) -> ReadTx<'k>
     where
         'a: 'k,
     {
@@ -54,7 +54,7 @@ impl<'a> WriteTx<'a> {
     }
 
     /// The same transaction, in which nothing was done yet, with keys for what is stored encrypted.
-    pub(super) fn with<'k>(&self, keys: &'k Keyring) -> WriteTx<'k>
+    pub(super) fn with_keys<'k>(&self, keys: &'k Keyring) -> WriteTx<'k>
     where
         'a: 'k,
     {

@@ -25,7 +25,7 @@ pub(super) struct BuildControl<'a> {
 }
 
 /// The position of a commit that holds everything up to a row of the log.
-pub(super) fn position_of(archive: &str, row: &LogPosition) -> CommitPosition {
+pub(super) fn commit_position(archive: &str, row: &LogPosition) -> CommitPosition {
     CommitPosition {
         archive: archive.to_owned(),
         analysis: ANALYSIS,
@@ -44,7 +44,7 @@ pub(super) fn build(
     zone: &TimeZone,
     watcher: &BuildControl<'_>,
 ) -> Result<Option<CommitPosition>> {
-    let mut feed = db.feed()?;
+    let mut feed = db.snapshot_reader()?;
     let (archive, end, count) =
         feed.read(|tx| Ok((tx.archive_id()?, tx.log_end()?, tx.count_items()?)))?;
     let last = u32::try_from(end.row).unwrap_or(u32::MAX);
@@ -73,7 +73,7 @@ pub(super) fn build(
     if !finished {
         return Ok(None);
     }
-    let position = position_of(&archive, &end);
+    let position = commit_position(&archive, &end);
     writer.commit(&position).map_err(Error::internal)?;
     writer.finish().map_err(Error::internal)?;
     Ok(Some(position))
@@ -83,7 +83,7 @@ pub(super) fn build(
 type PageRead = std::result::Result<(Option<u32>, Vec<IndexedVersion>), DbError>;
 
 fn read_page(feed: &mut SnapshotReader, after: u32, last: u32) -> PageRead {
-    match feed.read(move |tx| tx.versions_behind(after, last, INDEX_BUILD_ITEMS)) {
+    match feed.read(move |tx| tx.list_versions_after(after, last, INDEX_BUILD_ITEMS)) {
         Err(cause) if is_damage(&cause) => {
             let window = u32::try_from(INDEX_BUILD_ITEMS).unwrap_or(u32::MAX);
             let end = after.saturating_add(window).min(last);

@@ -124,7 +124,7 @@ fn item_flaws(
         flaws.push(flaw(format!("version {number} in the search index is no item's")));
     }
     if flaws.len() >= CHECK_FLAWS_MAX {
-        flaws.push(DatabaseFlaw::More("there may be more such items".to_owned()));
+        flaws.push(DatabaseFlaw::Truncated("there may be more such items".to_owned()));
     }
     Ok(flaws)
 }

@@ -14,15 +14,15 @@ use std::thread::{self, JoinHandle};
 
 use jiff::tz::TimeZone;
 
-use super::build::{BuildControl, add, build, position_of, read_each, read_versions};
+use super::build::{BuildControl, add, build, commit_position, read_each, read_versions};
 use super::compare::compare;
 use super::folder::IndexFolder;
 use super::shared::{SearchShared, log_position};
 use super::{IndexSettings, IndexStatus};
 use crate::runtime::clock::{self, Stopwatch};
-use crate::runtime::compute::step_back;
+use crate::runtime::compute::lower_priority;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{INDEX_CHANGES_MAX, INDEX_FOLLOW, INDEX_RETRY};
+use crate::runtime::limits::{INDEX_CHANGES_MAX, INDEX_POLL_INTERVAL, INDEX_RETRY_DELAY};
 use crate::runtime::telemetry;
 use crate::storage::database::{SnapshotReader, IndexChange, IndexedVersion, LogPosition};
 use search_index::{ANALYSIS, SearchIndex, CommitPosition, IndexWriter};
@@ -42,7 +42,7 @@ impl Indexer {
         // What was written before counts as written here: the first searches wait for it.
         let end = shared.db.read_blocking(|tx| tx.log_end())?;
         shared.db.note_written(end.row);
-        let feed = shared.db.feed()?;
+        let feed = shared.db.snapshot_reader()?;
         let stop = Arc::new(AtomicBool::new(false));
         let worker = IndexerWorker {
             shared,
@@ -50,7 +50,7 @@ impl Indexer {
             folder: None,
             feed,
             open: None,
-            has_begun: false,
+            searched_existing: false,
             building: None,
             wants_build: false,
             checking: None,
@@ -112,7 +112,7 @@ struct IndexerWorker {
     feed: SnapshotReader,
     open: Option<OpenIndex>,
     /// Whether it was looked for an index that is there.
-    has_begun: bool,
+    searched_existing: bool,
     /// A build under way; it gives whether it came to its end.
     building: Option<SideTask<bool>>,
     /// Whether the item log asks for a build.
@@ -137,7 +137,7 @@ impl IndexerWorker {
                 Err(cause) => self.note_failure(&cause),
             }
             self.report();
-            self.shared.db.wait_for_items(written, INDEX_FOLLOW);
+            self.shared.db.wait_for_items(written, INDEX_POLL_INTERVAL);
         }
         if let Some(building) = self.building.take() {
             drop(building.join());
@@ -163,7 +163,7 @@ impl IndexerWorker {
     }
 
     /// Opens the newest index if it is of this archive and version.
-    fn begin(&mut self) -> Result<()> {
+    fn open_newest(&mut self) -> Result<()> {
         let Some(path) = self.folder()?.newest() else {
             return self.start_build("there is none yet");
         };
@@ -180,25 +180,25 @@ impl IndexerWorker {
             return self.start_build(why);
         }
         self.start_check(&index);
-        self.adopt(path, index, &position)
+        self.activate(path, index, &position)
     }
 
     /// Brings a whole index up to date and has searches use it in the place of the one before.
-    fn adopt(&mut self, path: PathBuf, index: SearchIndex, position: &CommitPosition) -> Result<()> {
+    fn activate(&mut self, path: PathBuf, index: SearchIndex, position: &CommitPosition) -> Result<()> {
         let writer = Some(index.writer().map_err(Error::internal)?);
         let (row, archive) = (log_position(Some(position)), position.archive.clone());
         let mut open = OpenIndex { path, index, writer, position: row, archive };
-        while let FollowOutcome::Committed { rebuild } = self.take_in(&mut open)? {
+        while let FollowOutcome::Committed { rebuild } = self.index_new_rows(&mut open)? {
             self.wants_build |= rebuild;
         }
         self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
-        self.show(&open);
+        self.publish_position(&open);
         self.open = Some(open);
         Ok(())
     }
 
     /// Says up to where searches see everything.
-    fn show(&self, open: &OpenIndex) {
+    fn publish_position(&self, open: &OpenIndex) {
         self.shared.indexed.send_replace(open.position.row);
         self.shared.note_change();
     }
@@ -210,13 +210,13 @@ impl IndexerWorker {
     }
 
     /// Takes the next rows of the item log into an index.
-    fn take_in(&mut self, open: &mut OpenIndex) -> Result<FollowOutcome> {
+    fn index_new_rows(&mut self, open: &mut OpenIndex) -> Result<FollowOutcome> {
         // First, since a writer that is taken again says how far the last commit came.
         open.writer()?;
         let after = open.position.clone();
         let changes = self.feed.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
         let Some(changes) = changes else {
-            self.mend(open)?;
+            self.repair(open)?;
             return Ok(FollowOutcome::Committed { rebuild: false });
         };
         let Some(last) = changes.last().map(|change| change.position.clone()) else {
@@ -230,7 +230,7 @@ impl IndexerWorker {
 
     /// Compares an index with the items and makes it equal to them: the log does not say what changed. No
     /// search uses it meanwhile: its versions may be other items' by now.
-    fn mend(&mut self, open: &mut OpenIndex) -> Result<()> {
+    fn repair(&mut self, open: &mut OpenIndex) -> Result<()> {
         tracing::warn!(
             row = open.position.row,
             "the item log does not hold the row at which the search index stands: was the database restored, \
@@ -262,7 +262,7 @@ impl IndexerWorker {
         let (stop, is_beside) = (Arc::clone(&self.stop), self.open.is_some());
         let thread = thread::Builder::new().name("search-build".to_owned());
         let work = move || {
-            step_back();
+            lower_priority();
             let (watch, logged_s) = (Stopwatch::start(), Cell::new(0));
             let report = |done: u64, count: u64| {
                 if !is_beside {
@@ -297,12 +297,12 @@ impl IndexerWorker {
 
     /// One round: what ended beside, what was written, what else changed.
     fn step(&mut self) -> Result<()> {
-        if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY) {
+        if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY_DELAY) {
             return Ok(());
         }
-        if !self.has_begun {
-            self.begin()?;
-            self.has_begun = true;
+        if !self.searched_existing {
+            self.open_newest()?;
+            self.searched_existing = true;
         }
         if let Some(building) = self.building.take_if(|building| building.is_finished()) {
             let joined = building.join();
@@ -310,10 +310,10 @@ impl IndexerWorker {
             // What was asked for and failed is tried again beside the index in use.
             self.wants_build |= built.is_err() && self.open.is_some();
             if built? {
-                self.exchange()?;
+                self.activate_build()?;
             }
         }
-        self.look_at_checks()?;
+        self.finish_checks()?;
         match self.open.take() {
             Some(open) => self.follow(open)?,
             None if self.building.is_none() => self.start_build("the last try failed")?,
@@ -324,19 +324,19 @@ impl IndexerWorker {
     }
 
     /// Puts the index that was built in the place of the old one.
-    fn exchange(&mut self) -> Result<()> {
+    fn activate_build(&mut self) -> Result<()> {
         let path = self.folder()?.publish().map_err(Error::internal)?;
         let index = SearchIndex::open(&path, self.settings.memory_bytes).map_err(Error::internal)?;
         let Some(position) = index.snapshot().position().cloned() else {
             return self.start_build("it was not built to its end");
         };
-        self.adopt(path.clone(), index, &position)?;
+        self.activate(path.clone(), index, &position)?;
         self.folder()?.remove_others(Some(&path)).map_err(Error::internal)
     }
 
     /// Checks the files where a search met a fault, and builds anew what is damaged.
-    fn look_at_checks(&mut self) -> Result<()> {
-        if self.shared.take_suspicion()
+    fn finish_checks(&mut self) -> Result<()> {
+        if self.shared.take_fault()
             && self.checking.is_none()
             && let Some(index) = self.open.as_ref().map(|open| open.index.clone())
         {
@@ -367,7 +367,7 @@ impl IndexerWorker {
     /// Takes in what was written since. The index stays open unless that fails in a way that a later try
     /// cannot mend.
     fn follow(&mut self, mut open: OpenIndex) -> Result<()> {
-        let has_news = self.feed.has_news();
+        let has_news = self.feed.has_commits();
         // After a failure, or where a comparison was cut short, there may be something without news of it.
         let due = open.position.row < self.shared.db.written_row()
             || self.failure.is_some()
@@ -378,11 +378,11 @@ impl IndexerWorker {
         }
         let mut outcome = has_news.map(|news| news || due).map_err(Error::from);
         while matches!(outcome, Ok(true)) && !self.stops() {
-            outcome = self.take_in(&mut open).map(|round| match round {
+            outcome = self.index_new_rows(&mut open).map(|round| match round {
                 FollowOutcome::Idle => false,
                 FollowOutcome::Committed { rebuild } => {
                     self.wants_build |= rebuild;
-                    self.show(&open);
+                    self.publish_position(&open);
                     true
                 }
             });
@@ -435,7 +435,7 @@ impl IndexerWorker {
     }
 
     fn note_success(&mut self) {
-        let is_over = |failure: &mut IndexerFailure| failure.since.elapsed() >= INDEX_RETRY;
+        let is_over = |failure: &mut IndexerFailure| failure.since.elapsed() >= INDEX_RETRY_DELAY;
         if self.failure.take_if(is_over).is_some() {
             tracing::info!("the search index is kept up to date again");
         }
@@ -477,7 +477,7 @@ impl OpenIndex {
 
     /// Commits everything up to the row `end`, and shows it.
     fn commit(&mut self, end: &LogPosition) -> Result<()> {
-        let position = position_of(&self.archive, end);
+        let position = commit_position(&self.archive, end);
         self.writer()?.commit(&position).map_err(Error::internal)?;
         self.index.refresh().map_err(Error::internal)?;
         self.position = end.clone();

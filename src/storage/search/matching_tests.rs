@@ -50,7 +50,7 @@ proptest! {
     #[test]
     fn the_matcher_of_notifications_agrees_with_search(
         versions in oracle::versions(40),
-        asks in proptest::collection::vec(oracle::asks(), 1..20),
+        asks in proptest::collection::vec(oracle::searches(), 1..20),
     ) {
         let scene = Scene::new();
         scene.write(versions.iter().map(item).collect());

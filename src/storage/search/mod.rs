@@ -20,7 +20,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::watch;
 
 use crate::runtime::error::Result;
-use crate::runtime::limits::SEARCH_TRIES;
+use crate::runtime::limits::SEARCH_ATTEMPTS_MAX;
 use crate::storage::database::{Db, ReadTx, StoredItem};
 use indexer::Indexer;
 use model::item::PubStatus;
@@ -56,7 +56,7 @@ pub struct SearchCriteria {
     /// none.
     pub after: Option<ItemKey>,
     /// Only what an earlier search of the same kind cannot have seen.
-    pub unseen: Option<SeenVersions>,
+    pub excluding_seen: Option<SeenVersions>,
     /// The order of hits.
     pub sort: SortOrder,
     /// Hits passed over.
@@ -184,17 +184,17 @@ impl SearchEngine {
         for tries in 1.. {
             let snapshot = index.snapshot();
             let known = shared.known_replaced(&snapshot);
-            let found = match tries < SEARCH_TRIES {
-                true => Some(shared.evaluate_aside(&snapshot, &request, &known).await?),
+            let found = match tries < SEARCH_ATTEMPTS_MAX {
+                true => Some(shared.evaluate_on_pool(&snapshot, &request, &known).await?),
                 false => None,
             };
             let (shared, request) = (Arc::clone(shared), Arc::clone(&request));
             let fill =
                 move |tx: &ReadTx<'_>| shared.fill(tx, &snapshot, &request, found, &known, make);
             match self.shared.db.search(fill).await? {
-                FillOutcome::Made(made) => return made,
+                FillOutcome::Answered(made) => return made,
                 FillOutcome::Replaced(again) => make = again,
-                FillOutcome::Lost => break,
+                FillOutcome::LogGap => break,
             }
         }
         Err(unavailable("The search index is compared with the archive"))
@@ -225,7 +225,7 @@ impl SearchEngine {
 
     /// How the index of this process stands.
     #[must_use]
-    pub fn standing(&self) -> IndexStatus {
+    pub fn status(&self) -> IndexStatus {
         self.shared.standing.borrow().clone()
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn request(ask: &SampleSearch) -> SearchCriteria {
         statuses: filter.statuses.clone(),
         sees_embargoed: filter.hides_embargoed_at.is_none(),
         after: None,
-        unseen: None,
+        excluding_seen: None,
         sort: ask.page.sort,
         skip: ask.page.skip,
         size: ask.page.size,
@@ -59,7 +59,7 @@ proptest! {
     #[test]
     fn a_search_finds_what_a_look_at_every_item_finds(
         batches in proptest::collection::vec(oracle::versions(160), 1..4),
-        asks in proptest::collection::vec(oracle::asks(), 24),
+        asks in proptest::collection::vec(oracle::searches(), 24),
     ) {
         let scene = Scene::new();
         let mut written = Vec::new();

@@ -56,11 +56,11 @@ pub(super) struct SnapshotMatches {
 /// How the reading of hits ended.
 pub(super) enum FillOutcome<T, F> {
     /// The answer, or why there is none.
-    Made(Result<T>),
+    Answered(Result<T>),
     /// Versions were replaced of which the evaluation did not know.
     Replaced(F),
     /// The item log does not hold the row of the snapshot any more.
-    Lost,
+    LogGap,
 }
 
 /// An error that passes once the index is whole.
@@ -122,7 +122,7 @@ impl SearchShared {
     }
 
     /// Whether a search met a fault of the index since the last call.
-    pub(super) fn take_suspicion(&self) -> bool {
+    pub(super) fn take_fault(&self) -> bool {
         self.suspect.swap(false, Ordering::Relaxed)
     }
 
@@ -146,7 +146,7 @@ impl SearchShared {
     /// Makes `request` ready, as of `now`.
     pub(super) async fn prepare(&self, request: SearchCriteria, now: Timestamp) -> Result<PreparedSearch> {
         let after = match request.after {
-            Some(key) => self.db.read(move |tx| tx.place_of(&key)).await?,
+            Some(key) => self.db.read(move |tx| tx.order_position_of(&key)).await?,
             None => None,
         };
         let filter = SearchFilter {
@@ -161,7 +161,7 @@ impl SearchShared {
             hides_embargoed_at: (!request.sees_embargoed).then_some(now),
             after: after.map(|(order_ms, number)| OrderPosition { order_ms, number }),
             newer_than: request
-                .unseen
+                .excluding_seen
                 .filter(|seen| seen.until.is_none_or(|until| now < until))
                 .map(|seen| seen.number),
         };
@@ -179,7 +179,7 @@ impl SearchShared {
     }
 
     /// Evaluates `request` on a thread for that.
-    pub(super) async fn evaluate_aside(
+    pub(super) async fn evaluate_on_pool(
         &self,
         snapshot: &Arc<IndexSnapshot>,
         request: &Arc<PreparedSearch>,
@@ -193,7 +193,7 @@ impl SearchShared {
             evaluate(&snapshot, &request, &replaced, &is_over)
         };
         match self.pool.run(work).await? {
-            PoolOutcome::Done(found) => found.map_err(|cause| self.refuse(cause)),
+            PoolOutcome::Done(found) => found.map_err(|cause| self.service_error(cause)),
             PoolOutcome::Panicked => {
                 self.suspect.store(true, Ordering::Relaxed);
                 Err(Error::internal("a search panicked"))
@@ -215,10 +215,10 @@ impl SearchShared {
         F: FnOnce(SearchResults, &ReadTx<'_>) -> Result<T>,
     {
         let position = log_position(snapshot.position());
-        let Some(replaced) = tx.replaced_since(&position)? else { return Ok(FillOutcome::Lost) };
+        let Some(replaced) = tx.replaced_since(&position)? else { return Ok(FillOutcome::LogGap) };
         if replaced.len() > SEARCH_REPLACED_MAX {
             let message = "The search index is far behind the archive";
-            return Ok(FillOutcome::Made(Err(unavailable(message))));
+            return Ok(FillOutcome::Answered(Err(unavailable(message))));
         }
         let is_known = replaced == **known;
         let found = match found {
@@ -233,7 +233,7 @@ impl SearchShared {
                 let is_over = || watch.elapsed() > SEARCH_TIME_MAX;
                 match evaluate(snapshot, request, &replaced, &is_over) {
                     Ok(found) => found,
-                    Err(cause) => return Ok(FillOutcome::Made(Err(self.refuse(cause)))),
+                    Err(cause) => return Ok(FillOutcome::Answered(Err(self.service_error(cause)))),
                 }
             }
         };
@@ -253,11 +253,11 @@ impl SearchShared {
             number: u32::try_from(position.row).unwrap_or(u32::MAX),
             until: until.and_then(|ms| Timestamp::from_millisecond(ms).ok()),
         };
-        Ok(FillOutcome::Made(make(SearchResults { total, hits, facets, seen }, tx)))
+        Ok(FillOutcome::Answered(make(SearchResults { total, hits, facets, seen }, tx)))
     }
 
     /// What a client learns of a search that failed.
-    fn refuse(&self, cause: IndexError) -> Error {
+    fn service_error(&self, cause: IndexError) -> Error {
         match cause {
             IndexError::TimedOut => {
                 let message = "The search takes too long; search for less at a time";
@@ -265,7 +265,7 @@ impl SearchShared {
             }
             IndexError::Engine(_) | IndexError::Io(_) => {
                 self.suspect.store(true, Ordering::Relaxed);
-                unavailable("The search index cannot be read").because(cause)
+                unavailable("The search index cannot be read").with_source(cause)
             }
         }
     }

@@ -53,8 +53,8 @@ impl Scene {
 
     pub(super) fn wait_until_whole(&self) {
         let waited = Stopwatch::start();
-        while self.search().standing() != IndexStatus::Ready {
-            assert!(waited.elapsed() < PATIENCE, "{:?}", self.search().standing());
+        while self.search().status() != IndexStatus::Ready {
+            assert!(waited.elapsed() < PATIENCE, "{:?}", self.search().status());
             std::thread::yield_now();
         }
     }
@@ -147,7 +147,7 @@ pub(super) fn all() -> SearchCriteria {
         statuses: vec![PubStatus::Usable],
         sees_embargoed: false,
         after: None,
-        unseen: None,
+        excluding_seen: None,
         sort: SortOrder::By { date: SortDate::Order, descending: false },
         skip: 0,
         size: 100,
@@ -198,7 +198,7 @@ fn an_index_that_is_ahead_of_a_log_that_lost_rows_is_compared_and_goes_on() {
     assert_eq!(scene.ids("storm").len(), 3);
     scene.close();
     scene.run(lost);
-    scene.run(match scene.db.is_far() {
+    scene.run(match scene.db.is_remote() {
         true => "ALTER TABLE item_log ALTER COLUMN seq RESTART WITH 2",
         false => "DELETE FROM sqlite_sequence WHERE name = 'item_log'",
     });

@@ -123,10 +123,10 @@ impl MailTemplates {
             Error::new(ErrorKind::InvalidArgument, format!("mail template: {cause}"))
         };
         for letter in view::samples() {
-            letters.write(&letter).map_err(unusable)?;
+            letters.render_notification(&letter).map_err(unusable)?;
         }
         for notice in notice::samples() {
-            letters.write_notice(&notice).map_err(unusable)?;
+            letters.render_account_mail(&notice).map_err(unusable)?;
         }
         Ok(letters)
     }
@@ -135,7 +135,7 @@ impl MailTemplates {
     ///
     /// Fails for an address that is not `http` or `https` and an id of a picture that is none, both
     /// of which are mistakes of the caller.
-    pub fn write(&self, letter: &NotificationMail) -> Result<MailTexts> {
+    pub fn render_notification(&self, letter: &NotificationMail) -> Result<MailTexts> {
         let view = MailView::of(letter)?;
         let name = letter.occasion.name();
         let subject = self.render(&format!("{name}.subject.txt"), &view, "")?;

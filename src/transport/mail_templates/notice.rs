@@ -5,7 +5,7 @@ use minijinja::{Value, context};
 
 use super::{MailTemplates, MailTexts, line::line, view::address};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{LETTER_NAME_CHARS_MAX, MAIL_SUBJECT_CHARS_MAX};
+use crate::runtime::limits::{MAIL_NAME_CHARS_MAX, MAIL_SUBJECT_CHARS_MAX};
 
 /// A mail to a user about its own account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl AccountMailContent {
     }
 
     fn facts(&self) -> Result<Value> {
-        let short = |text: &str| line(text, LETTER_NAME_CHARS_MAX);
+        let short = |text: &str| line(text, MAIL_NAME_CHARS_MAX);
         let link = |one: &PasswordLine| {
             Ok::<_, Error>(context! {
                 user_name => short(&one.user_name), url => address(&one.url)?,
@@ -107,12 +107,12 @@ impl MailTemplates {
     /// Writes the mail.
     ///
     /// Fails for an address that is not `http` or `https`, which is a mistake of the caller.
-    pub fn write_notice(&self, notice: &AccountMail) -> Result<MailTexts> {
+    pub fn render_account_mail(&self, notice: &AccountMail) -> Result<MailTexts> {
         let name = notice.content.name();
         let site = notice.site_url.trim_end_matches('/');
         let page = |path: &str| address(&format!("{site}{path}"));
         let facts = context! {
-            site_name => line(&notice.site_name, LETTER_NAME_CHARS_MAX),
+            site_name => line(&notice.site_name, MAIL_NAME_CHARS_MAX),
             site_url => address(&notice.site_url)?,
             devices_url => page("/account/devices")?,
             security_url => page("/account/security")?,

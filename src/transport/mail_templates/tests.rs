@@ -29,7 +29,7 @@ fn letter(occasion: MailOccasion, entries: Vec<MailEntry>) -> NotificationMail {
 }
 
 fn write(letter: &NotificationMail) -> MailTexts {
-    MailTemplates::compile(None).unwrap().write(letter).unwrap()
+    MailTemplates::compile(None).unwrap().render_notification(letter).unwrap()
 }
 
 /// Checks that every element is closed in its order and gives the text between them.
@@ -127,7 +127,7 @@ fn what_a_mail_has_no_room_for_is_counted() {
     let entries: Vec<MailEntry> = (1..=40).map(entry).collect();
     let written = write(&letter(MailOccasion::Digest, entries.clone()));
     assert_eq!(written.subject, "Hamnen: 40 new items");
-    assert_eq!(written.html.matches("<img").count(), limits::LETTER_ENTRIES_MAX);
+    assert_eq!(written.html.matches("<img").count(), limits::MAIL_DIGEST_ITEMS_MAX);
     assert!(written.text.contains("10 more are not shown"), "{}", written.text);
     let long = "å".repeat(100_000);
     let entries = entries.into_iter().map(|entry| MailEntry {
@@ -203,15 +203,15 @@ fn a_link_that_is_none_is_refused() {
     for bad in ["javascript:alert(1)", "", "https://a b", "http://a\r\nX: y", "https://a/\"x"] {
         let mut one = letter(MailOccasion::Item, vec![entry(1)]);
         one.entries[0].url = bad.into();
-        assert!(letters.write(&one).is_err(), "{bad:?}");
+        assert!(letters.render_notification(&one).is_err(), "{bad:?}");
         let mut two = letter(MailOccasion::Item, vec![entry(1)]);
         two.unsubscribe_url = bad.into();
-        assert!(letters.write(&two).is_err(), "{bad:?}");
+        assert!(letters.render_notification(&two).is_err(), "{bad:?}");
     }
     for bad in ["", "a b", "a>\r\nX: y", "å", &"x".repeat(129)] {
         let mut one = letter(MailOccasion::Item, vec![entry(1)]);
         one.entries[0].thumbnail = Some(MailThumbnail { cid: bad.into(), width: 1, height: 1 });
-        assert!(letters.write(&one).is_err(), "{bad:?}");
+        assert!(letters.render_notification(&one).is_err(), "{bad:?}");
     }
 }
 
@@ -229,7 +229,7 @@ fn an_operators_template_takes_the_place_of_ours() {
         .unwrap();
     std::fs::write(folder.path().join("README"), "ours").unwrap();
     let letters = MailTemplates::compile(Some(folder.path())).unwrap();
-    let written = letters.write(&letter(MailOccasion::Item, vec![entry(1)])).unwrap();
+    let written = letters.render_notification(&letter(MailOccasion::Item, vec![entry(1)])).unwrap();
     assert_eq!(written.subject, "Ny bild: 1");
     assert!(written.html.contains("<title>Ny bild: 1</title>"));
 }

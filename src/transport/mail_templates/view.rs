@@ -43,17 +43,17 @@ struct CardPicture {
 impl MailView {
     pub(super) fn of(letter: &NotificationMail) -> Result<Self> {
         let (shown, description) = match letter.occasion {
-            MailOccasion::Item => (1, limits::LETTER_DESCRIPTION_CHARS_MAX),
+            MailOccasion::Item => (1, limits::MAIL_DESCRIPTION_CHARS_MAX),
             MailOccasion::Digest => {
-                (limits::LETTER_ENTRIES_MAX, limits::LETTER_DIGEST_DESCRIPTION_CHARS_MAX)
+                (limits::MAIL_DIGEST_ITEMS_MAX, limits::MAIL_DIGEST_DESCRIPTION_CHARS_MAX)
             }
         };
         let count = letter.entries.len().saturating_add(letter.more);
         let entries = letter.entries.iter().take(shown).map(|entry| card(entry, description));
         let entries = entries.collect::<Result<Vec<_>>>()?;
         Ok(Self {
-            site_name: line(&letter.site_name, limits::LETTER_NAME_CHARS_MAX),
-            title: line(&letter.title, limits::LETTER_NAME_CHARS_MAX),
+            site_name: line(&letter.site_name, limits::MAIL_NAME_CHARS_MAX),
+            title: line(&letter.title, limits::MAIL_NAME_CHARS_MAX),
             more: count - entries.len(),
             entries,
             count,
@@ -64,15 +64,15 @@ impl MailView {
 }
 
 fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
-    let short = |text: &str| line(text, limits::LETTER_NAME_CHARS_MAX);
+    let short = |text: &str| line(text, limits::MAIL_NAME_CHARS_MAX);
     let facts = [&entry.byline, &entry.source, &entry.media_type, &entry.time].map(|t| short(t));
-    let headline = line(&entry.headline, limits::LETTER_HEADLINE_CHARS_MAX);
+    let headline = line(&entry.headline, limits::MAIL_HEADLINE_CHARS_MAX);
     let description = line(&entry.description, description_chars_max);
     // Not every item has a headline, and a link needs words.
     let (headline, description) = match (headline.is_empty(), description.is_empty()) {
         (true, true) => ("Without a headline".to_owned(), description),
         (true, false) => {
-            let words = line(&entry.description, limits::LETTER_NAME_CHARS_MAX);
+            let words = line(&entry.description, limits::MAIL_NAME_CHARS_MAX);
             let rest = if words == description { String::new() } else { description };
             (words, rest)
         }
@@ -107,7 +107,7 @@ fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
 pub(super) fn address(url: &str) -> Result<String> {
     let web = url.starts_with("https://") || url.starts_with("http://");
     let plain = url.chars().all(|c| c.is_ascii_graphic() && !['<', '>', '"', '`'].contains(&c));
-    if web && plain && url.len() <= limits::LETTER_URL_BYTES_MAX {
+    if web && plain && url.len() <= limits::MAIL_URL_BYTES_MAX {
         return Ok(url.to_owned());
     }
     Err(Error::internal("an address in a mail is none of the web's"))

@@ -14,7 +14,7 @@ use super::{
     PushMessage,
     client::{self, PushReply, place_of},
     error::PushError,
-    payload::{FittedTexts, data, fit},
+    payload::{FittedTexts, data, fit_payload},
 };
 use crate::runtime::limits;
 use model::ContentHash;
@@ -60,7 +60,7 @@ impl ProviderTokens {
     }
 
     /// The token to use at `now`; signing one takes a tenth of a millisecond.
-    pub(super) fn bearer(&self, now: Timestamp) -> Result<String, PushError> {
+    pub(super) fn current_token(&self, now: Timestamp) -> Result<String, PushError> {
         let mut current = self.current.lock();
         let fresh = |bearer: &ProviderToken| {
             let age = now.duration_since(bearer.issued);
@@ -85,7 +85,7 @@ impl ProviderTokens {
     /// The next message gets another one. One that was made early for that reason stays for its
     /// 20 minutes: a key that Apple does not know is not helped by new signatures, and for renewals
     /// in quick succession Apple shuts everything out (`TooManyProviderTokenUpdates`).
-    pub(super) fn refuse(&self, text: &str, now: Timestamp) {
+    pub(super) fn mark_refused(&self, text: &str, now: Timestamp) {
         let mut current = self.current.lock();
         if let Some(bearer) = current.as_mut().filter(|bearer| bearer.text == text) {
             bearer.is_refused = !(bearer.is_early && is_young(bearer, now));
@@ -120,11 +120,11 @@ impl ApnsClient {
             DeviceKind::IosSandbox => &self.sandbox,
         };
         let url = address(base, &message.token)?;
-        let payload = fit(message, |texts| payload(message, texts))?;
+        let payload = fit_payload(message, |texts| payload(message, texts))?;
         let time = now();
-        let bearer = self.bearers.bearer(time)?;
+        let bearer = self.bearers.current_token(time)?;
         let authorization = secret(&format!("bearer {bearer}"))?;
-        let expiration = time.as_second().saturating_add_unsigned(limits::PUSH_KEPT.as_secs());
+        let expiration = time.as_second().saturating_add_unsigned(limits::PUSH_RETENTION.as_secs());
         let mut request = self
             .client
             .post(url)
@@ -139,10 +139,10 @@ impl ApnsClient {
             request = request.header("apns-collapse-id", collapse_id(&message.collapse));
         }
         let request = request.body(payload.to_string());
-        let answer = client::ask(request, &place_of(base), now).await?;
-        let judged = judge(&answer, &message.token);
+        let answer = client::send_request(request, &place_of(base), now).await?;
+        let judged = result_of_answer(&answer, &message.token);
         if matches!(reason(&answer), "ExpiredProviderToken" | "InvalidProviderToken") {
-            self.bearers.refuse(&bearer, now());
+            self.bearers.mark_refused(&bearer, now());
         }
         judged
     }
@@ -155,7 +155,7 @@ fn address(base: &Url, token: &str) -> Result<Url, PushError> {
     let hex = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !hex || token.len() > limits::APNS_TOKEN_CHARS_MAX {
         let said = format!("a token of {} bytes is not hexadecimal", token.len());
-        return Err(PushError::Dead { said });
+        return Err(PushError::InvalidToken { said });
     }
     let mut url = base.clone();
     if let Ok(mut path) = url.path_segments_mut() {
@@ -205,17 +205,17 @@ fn reason(answer: &PushReply) -> &str {
 }
 
 /// What an answer says of the message to `token`.
-pub(super) fn judge(answer: &PushReply, token: &str) -> Result<(), PushError> {
+pub(super) fn result_of_answer(answer: &PushReply, token: &str) -> Result<(), PushError> {
     let reason = reason(answer);
-    let said = || answer.said(reason, &[token]);
+    let said = || answer.describe(reason, &[token]);
     match (answer.status, reason) {
         (200, _) => Ok(()),
-        (410, _) | (400, "BadDeviceToken") => Err(PushError::Dead { said: said() }),
+        (410, _) | (400, "BadDeviceToken") => Err(PushError::InvalidToken { said: said() }),
         // `IdleTimeout` has the status of a bad request although the connection is to blame.
         (403, "ExpiredProviderToken" | "InvalidProviderToken") | (400, "IdleTimeout") => {
-            Err(PushError::Later { said: said(), after: answer.after })
+            Err(PushError::Retry { said: said(), after: answer.after })
         }
-        _ if answer.is_temporary() => Err(PushError::Later { said: said(), after: answer.after }),
-        _ => Err(PushError::Never { said: said() }),
+        _ if answer.is_temporary() => Err(PushError::Retry { said: said(), after: answer.after }),
+        _ => Err(PushError::Permanent { said: said() }),
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn client(
         .redirect(Policy::none())
         // The environment is not read; a proxy would be a setting.
         .no_proxy()
-        .connect_timeout(limits::OUTBOUND_CONNECT)
+        .connect_timeout(limits::TRANSPORT_CONNECT_TIMEOUT)
         .timeout(limits::PUSH_SEND)
         .pool_idle_timeout(limits::PUSH_IDLE)
         // A network that forgot a connection lets every request on it run into its time-out.
@@ -84,7 +84,7 @@ pub(super) struct PushReply {
 
 impl PushReply {
     /// `place answered STATUS: said`.
-    pub(super) fn said(&self, said: &str, secrets: &[&str]) -> String {
+    pub(super) fn describe(&self, said: &str, secrets: &[&str]) -> String {
         let said = clean(said, secrets);
         let colon = if said.is_empty() { "" } else { ": " };
         format!("{} answered {}{colon}{said}", self.place, self.status)
@@ -99,7 +99,7 @@ impl PushReply {
 /// Sends a request; the answer, whatever its status.
 ///
 /// Fails with [`PushError::Later`] when none came.
-pub(super) async fn ask(
+pub(super) async fn send_request(
     request: RequestBuilder,
     place: &str,
     now: fn() -> Timestamp,

@@ -12,19 +12,19 @@ use crate::runtime::limits;
 pub enum PushError {
     /// The device is gone: its token will never work again.
     #[error("{said}")]
-    Dead {
+    InvalidToken {
         /// What the service said.
         said: String,
     },
     /// The message cannot be sent, however often it is tried; the device may be fine.
     #[error("{said}")]
-    Never {
+    Permanent {
         /// What the service said.
         said: String,
     },
     /// The service is down, busy or does not know us; a later try may help.
     #[error("{said}")]
-    Later {
+    Retry {
         /// What went wrong.
         said: String,
         /// How long the service wants to be left alone, a day at most.
@@ -35,7 +35,7 @@ pub enum PushError {
 impl PushError {
     /// A failure without a wish of the service.
     pub(super) fn later(said: impl Into<String>) -> Self {
-        Self::Later { said: said.into(), after: None }
+        Self::Retry { said: said.into(), after: None }
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
         .filter(|word| !word.is_empty())
         .collect();
     let line = words.join(" ");
-    match line.char_indices().nth(limits::OUTBOUND_SAID_CHARS_MAX) {
+    match line.char_indices().nth(limits::TRANSPORT_ERROR_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }

@@ -18,7 +18,7 @@ use super::{
     apns::secret,
     client::{self, PushReply, place_of},
     error::PushError,
-    payload::{FittedTexts, data, fit},
+    payload::{FittedTexts, data, fit_payload},
 };
 use crate::runtime::limits;
 
@@ -90,25 +90,25 @@ impl FcmClient {
         now: fn() -> Timestamp,
     ) -> Result<(), PushError> {
         check(&message.token)?;
-        let mut body = fit(message, |texts| payload(message, texts))?;
+        let mut body = fit_payload(message, |texts| payload(message, texts))?;
         body["token"] = message.token.as_str().into();
         let body = json!({ "message": body });
-        let access = self.access(now).await?;
+        let access = self.access_token(now).await?;
         let request = self
             .client
             .post(self.url.clone())
             .header("authorization", secret(&format!("Bearer {access}"))?)
             .header("content-type", "application/json")
             .body(body.to_string());
-        let answer = client::ask(request, &place_of(&self.url), now).await?;
+        let answer = client::send_request(request, &place_of(&self.url), now).await?;
         if answer.status == 401 {
-            self.forget(&access);
+            self.drop_token(&access);
         }
-        judge(&answer, &[&message.token, &access])
+        result_of_answer(&answer, &[&message.token, &access])
     }
 
     /// An access token that is valid for a while.
-    async fn access(&self, now: fn() -> Timestamp) -> Result<Arc<str>, PushError> {
+    async fn access_token(&self, now: fn() -> Timestamp) -> Result<Arc<str>, PushError> {
         if let Some(access) = self.cached(now()) {
             return Ok(access);
         }
@@ -119,7 +119,7 @@ impl FcmClient {
         if let Some(access) = self.cached(now()) {
             return Ok(access);
         }
-        let access = self.fetch(now).await?;
+        let access = self.request_token(now).await?;
         let text = access.text.clone();
         *self.access.lock() = Some(access);
         Ok(text)
@@ -131,7 +131,7 @@ impl FcmClient {
     }
 
     /// Drops the token `text`, unless another one took its place.
-    fn forget(&self, text: &str) {
+    fn drop_token(&self, text: &str) {
         let mut access = self.access.lock();
         access.take_if(|access| *access.text == *text);
     }
@@ -140,7 +140,7 @@ impl FcmClient {
     ///
     /// Every failure is [`PushError::Later`]: the message is fine, and an operator can give the
     /// account its rights back.
-    async fn fetch(&self, now: fn() -> Timestamp) -> Result<FcmAccessToken, PushError> {
+    async fn request_token(&self, now: fn() -> Timestamp) -> Result<FcmAccessToken, PushError> {
         let issued = now();
         let assertion = self.account.sign(issued);
         let assertion =
@@ -150,10 +150,10 @@ impl FcmClient {
             .post(self.account.token_url.clone())
             .header("content-type", "application/x-www-form-urlencoded")
             .body(format!("{FORM}{assertion}"));
-        let answer = client::ask(request, &place_of(&self.account.token_url), now).await?;
+        let answer = client::send_request(request, &place_of(&self.account.token_url), now).await?;
         let refused = |said: &str| {
-            let said = answer.said(said, &[&assertion]);
-            PushError::Later { said: format!("access token: {said}"), after: answer.after }
+            let said = answer.describe(said, &[&assertion]);
+            PushError::Retry { said: format!("access token: {said}"), after: answer.after }
         };
         if answer.status != 200 {
             // RFC 6749 §5.2; what `error_description` says helps whoever made the account.
@@ -181,7 +181,7 @@ fn check(token: &str) -> Result<(), PushError> {
     let graphic = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     if !graphic || token.len() > limits::DEVICE_TOKEN_BYTES_MAX {
         let said = format!("a token of {} bytes is not graphic ASCII", token.len());
-        return Err(PushError::Dead { said });
+        return Err(PushError::InvalidToken { said });
     }
     Ok(())
 }
@@ -193,7 +193,7 @@ pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
     if let Some(image) = image {
         notification["image"] = image.into();
     }
-    let ttl = format!("{}s", limits::PUSH_KEPT.as_secs());
+    let ttl = format!("{}s", limits::PUSH_RETENTION.as_secs());
     let mut android = Map::new();
     if !message.collapse.is_empty() {
         android.insert("collapse_key".to_owned(), message.collapse.as_str().into());
@@ -220,21 +220,21 @@ fn blames_token(error: &Value) -> bool {
 }
 
 /// What an answer says of the message; `secrets` stay out of the error.
-pub(super) fn judge(answer: &PushReply, secrets: &[&str]) -> Result<(), PushError> {
+pub(super) fn result_of_answer(answer: &PushReply, secrets: &[&str]) -> Result<(), PushError> {
     let error = &answer.body["error"];
     let (code, status) = (code(error), error["status"].as_str().unwrap_or_default());
     let said = || {
         let name = if code.is_empty() { status } else { code };
         let message = error["message"].as_str().unwrap_or_default();
-        answer.said(&format!("{name} {message}"), secrets)
+        answer.describe(&format!("{name} {message}"), secrets)
     };
     match (answer.status, code) {
         (200, _) => Ok(()),
         // A sender that does not fit may as well be a wrong key file of ours: it costs no device.
-        (404, "UNREGISTERED") => Err(PushError::Dead { said: said() }),
-        (400, _) if blames_token(error) => Err(PushError::Dead { said: said() }),
-        (401, _) => Err(PushError::Later { said: said(), after: answer.after }),
-        _ if answer.is_temporary() => Err(PushError::Later { said: said(), after: answer.after }),
-        _ => Err(PushError::Never { said: said() }),
+        (404, "UNREGISTERED") => Err(PushError::InvalidToken { said: said() }),
+        (400, _) if blames_token(error) => Err(PushError::InvalidToken { said: said() }),
+        (401, _) => Err(PushError::Retry { said: said(), after: answer.after }),
+        _ if answer.is_temporary() => Err(PushError::Retry { said: said(), after: answer.after }),
+        _ => Err(PushError::Permanent { said: said() }),
     }
 }

@@ -127,7 +127,7 @@ impl Push {
         let PushServices { fcm, apns } = &*self.services;
         let none = || {
             let said = format!("no service for {} devices is set", message.device.as_str());
-            PushError::Never { said }
+            PushError::Permanent { said }
         };
         match message.device {
             DeviceKind::Android => fcm.as_ref().ok_or_else(none)?.send(message, now).await,

@@ -45,7 +45,7 @@ pub(super) fn data(message: &PushMessage, image: Option<&str>) -> Map<String, Va
 /// `write` makes JSON of texts, each as a JSON string and the title and the body once. First the
 /// body gives way, then the picture; without room for title and address the message is
 /// [`PushError::Never`].
-pub(super) fn fit(
+pub(super) fn fit_payload(
     message: &PushMessage,
     write: impl Fn(FittedTexts<'_>) -> Value,
 ) -> Result<Value, PushError> {
@@ -59,7 +59,7 @@ pub(super) fn fit(
         }
     }
     let said = format!("the addresses leave no room in {} bytes", limits::PUSH_PAYLOAD_BYTES_MAX);
-    Err(PushError::Never { said })
+    Err(PushError::Permanent { said })
 }
 
 /// `text`, cut between two characters so that it takes at most `room` bytes as JSON, its quotes

@@ -22,7 +22,7 @@ use super::{
     apns::{self, ProviderTokens, ApnsSigner},
     client::{PushReply, parse_after},
     fcm,
-    payload::{FittedTexts, fit, shorten},
+    payload::{FittedTexts, fit_payload, shorten},
 };
 use crate::runtime::config::{self, Config, SettingSources};
 use crate::runtime::limits;
@@ -48,11 +48,11 @@ fn message(title: &str, body: &str) -> PushMessage {
 }
 
 fn fit_apns(message: &PushMessage) -> Result<Value, PushError> {
-    fit(message, |texts| apns::payload(message, texts))
+    fit_payload(message, |texts| apns::payload(message, texts))
 }
 
 fn fit_fcm(message: &PushMessage) -> Result<Value, PushError> {
-    fit(message, |texts| fcm::payload(message, texts))
+    fit_payload(message, |texts| fcm::payload(message, texts))
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_long_address_costs_the_picture_and_then_the_message() {
     }
     let page = PushMessage { url: long(4096), ..message("t", "b") };
     for fitted in [fit_apns(&page), fit_fcm(&page)] {
-        assert!(matches!(fitted, Err(PushError::Never { .. })), "{fitted:?}");
+        assert!(matches!(fitted, Err(PushError::Permanent { .. })), "{fitted:?}");
     }
 }
 
@@ -183,9 +183,9 @@ enum Fate {
 fn fate(judged: &Result<(), PushError>) -> Fate {
     match judged {
         Ok(()) => Fate::Sent,
-        Err(PushError::Dead { .. }) => Fate::Dead,
-        Err(PushError::Never { .. }) => Fate::Never,
-        Err(PushError::Later { after, .. }) => Fate::Later(after.map(|wait| wait.as_secs())),
+        Err(PushError::InvalidToken { .. }) => Fate::Dead,
+        Err(PushError::Permanent { .. }) => Fate::Never,
+        Err(PushError::Retry { after, .. }) => Fate::Later(after.map(|wait| wait.as_secs())),
     }
 }
 
@@ -197,7 +197,7 @@ fn answer(status: u16, body: Value) -> PushReply {
 #[test]
 fn what_apple_answers_decides_over_device_and_message() {
     let check = |status, reason: &str, expected| {
-        let judged = apns::judge(&answer(status, json!({ "reason": reason })), "abcdef");
+        let judged = apns::result_of_answer(&answer(status, json!({ "reason": reason })), "abcdef");
         assert_eq!(fate(&judged), expected, "{status} {reason}");
     };
     check(200, "", Fate::Sent);
@@ -248,7 +248,7 @@ fn what_google_answers_decides_over_device_and_message() {
         ]);
         let details = if code.is_empty() { json!([]) } else { details };
         let error = json!({ "code": status, "status": "X", "message": "m", "details": details });
-        let judged = fcm::judge(&answer(status, json!({ "error": error })), &[]);
+        let judged = fcm::result_of_answer(&answer(status, json!({ "error": error })), &[]);
         assert_eq!(fate(&judged), expected, "{status} {code} {field}");
     };
     check(200, "", "", Fate::Sent);
@@ -268,18 +268,18 @@ fn what_google_answers_decides_over_device_and_message() {
         "message": "The registration token is not a valid FCM registration token",
         "details": [{ "errorCode": "INVALID_ARGUMENT" }],
     } });
-    assert_eq!(fate(&fcm::judge(&answer(400, words), &[])), Fate::Dead);
+    assert_eq!(fate(&fcm::result_of_answer(&answer(400, words), &[])), Fate::Dead);
     // An answer of something between us and Google is no JSON.
-    assert_eq!(fate(&fcm::judge(&answer(502, Value::Null), &[])), Fate::Later(None));
+    assert_eq!(fate(&fcm::result_of_answer(&answer(502, Value::Null), &[])), Fate::Later(None));
 }
 
 #[test]
 fn an_error_tells_neither_the_device_nor_the_access_token() {
     let error = json!({ "status": "NOT_FOUND", "message": "tok3n\r\nof  acc3ss is\0gone" });
-    let judged = fcm::judge(&answer(404, json!({ "error": error })), &["tok3n", "acc3ss"]);
+    let judged = fcm::result_of_answer(&answer(404, json!({ "error": error })), &["tok3n", "acc3ss"]);
     let said = judged.unwrap_err().to_string();
     assert_eq!(said, "push.example:443 answered 404: NOT_FOUND *** of *** is gone");
-    let judged = apns::judge(&answer(400, json!({ "reason": "Bad00fc" })), "00fc");
+    let judged = apns::result_of_answer(&answer(400, json!({ "reason": "Bad00fc" })), "00fc");
     assert_eq!(judged.unwrap_err().to_string(), "push.example:443 answered 400: Bad***");
     let shown = format!("{:?}", message("t", "b"));
     assert!(!shown.contains("00fc13adff785122"), "{shown}");
@@ -357,28 +357,28 @@ fn the_provider_token_names_key_team_and_time() {
 #[test]
 fn a_provider_token_is_used_for_forty_minutes() {
     let bearers = ProviderTokens::new(signer().0);
-    let first = bearers.bearer(at(0)).unwrap();
-    assert_eq!(bearers.bearer(at(2399)).unwrap(), first);
-    let second = bearers.bearer(at(2400)).unwrap();
+    let first = bearers.current_token(at(0)).unwrap();
+    assert_eq!(bearers.current_token(at(2399)).unwrap(), first);
+    let second = bearers.current_token(at(2400)).unwrap();
     assert_ne!(second, first);
     // The clock was set back: what comes from the future is refused by Apple.
-    assert_ne!(bearers.bearer(at(2000)).unwrap(), second);
+    assert_ne!(bearers.current_token(at(2000)).unwrap(), second);
 }
 
 #[test]
 fn a_refused_provider_token_is_replaced_once_in_twenty_minutes() {
     let bearers = ProviderTokens::new(signer().0);
-    let first = bearers.bearer(at(0)).unwrap();
-    bearers.refuse(&first, at(1));
-    let second = bearers.bearer(at(2)).unwrap();
+    let first = bearers.current_token(at(0)).unwrap();
+    bearers.mark_refused(&first, at(1));
+    let second = bearers.current_token(at(2)).unwrap();
     assert_ne!(second, first);
     // Late answers to the first one change nothing.
-    bearers.refuse(&first, at(3));
-    assert_eq!(bearers.bearer(at(3)).unwrap(), second);
-    bearers.refuse(&second, at(4));
-    assert_eq!(bearers.bearer(at(4)).unwrap(), second);
-    bearers.refuse(&second, at(2 + 1200));
-    assert_ne!(bearers.bearer(at(2 + 1200)).unwrap(), second);
+    bearers.mark_refused(&first, at(3));
+    assert_eq!(bearers.current_token(at(3)).unwrap(), second);
+    bearers.mark_refused(&second, at(4));
+    assert_eq!(bearers.current_token(at(4)).unwrap(), second);
+    bearers.mark_refused(&second, at(2 + 1200));
+    assert_ne!(bearers.current_token(at(2 + 1200)).unwrap(), second);
 }
 
 #[test]
@@ -514,7 +514,7 @@ fn a_device_without_a_service_gets_nothing() {
     let push = Push::of(&load(&tempfile::tempdir().unwrap(), &[], &[])).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let sent = runtime.block_on(push.send(&message("t", "b"), noon)).unwrap_err();
-    assert_eq!(sent, PushError::Never { said: "no service for ios devices is set".to_owned() });
+    assert_eq!(sent, PushError::Permanent { said: "no service for ios devices is set".to_owned() });
     assert_eq!(Uuid::parse_str(ID).unwrap(), message("t", "b").id);
 }
 
@@ -526,7 +526,7 @@ fn the_parts_of_a_message_are_as_they_were_where_they_fit() {
     for title in [&exact, &long] {
         let message = message(title, "b");
         let write = |texts: FittedTexts<'_>| json!({ "title": texts.title, "body": texts.body });
-        seen.push(fit(&message, write).unwrap());
+        seen.push(fit_payload(&message, write).unwrap());
     }
     assert_eq!(seen[0], json!({ "title": exact, "body": "b" }));
     let cut = format!("{}…", &exact[3..]);

@@ -42,7 +42,7 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
         instructions: text("ednote"),
         city: field(city, "name").to_owned(),
         country: field(nation, "name").to_owned(),
-        country_code: country::code(field(nation, "code")).unwrap_or_default(),
+        country_code: country::normalize_code(field(nation, "code")).unwrap_or_default(),
         position: city
             .and_then(position)
             .or_else(|| objects(document, "place").find_map(position)),

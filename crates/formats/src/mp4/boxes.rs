@@ -149,13 +149,13 @@ impl<'a> BoxFields<'a> {
     }
 
     /// A time or length: 64 bits from version 1 on, else 32.
-    pub(super) fn long(&mut self, version: u8) -> Result<u64, VideoError> {
+    pub(super) fn u32_or_u64(&mut self, version: u8) -> Result<u64, VideoError> {
         if version == 0 { self.u32().map(u64::from) } else { self.u64() }
     }
 
     /// Same as [`long`](Self::long), where 0 and all bits set mean "unknown".
     pub(super) fn duration(&mut self, version: u8) -> Result<Option<u64>, VideoError> {
-        let found = self.long(version)?;
+        let found = self.u32_or_u64(version)?;
         let unknown = if version == 0 { u64::from(u32::MAX) } else { u64::MAX };
         Ok((found != 0 && found != unknown).then_some(found))
     }

@@ -20,7 +20,7 @@ impl DisplayMatrix {
 
     /// Takes the nine numbers of a matrix. One that makes every picture empty is what careless
     /// writers leave, and means none.
-    pub(super) fn take(fields: &mut BoxFields<'_>) -> Result<Self, VideoError> {
+    pub(super) fn parse(fields: &mut BoxFields<'_>) -> Result<Self, VideoError> {
         let (a, b) = (fields.i32()?, fields.i32()?);
         fields.skip(4)?;
         let (c, d) = (fields.i32()?, fields.i32()?);
@@ -55,7 +55,7 @@ impl VideoGeometry {
     /// The track header's size counts, as the standard says. Only where it is left out or merely
     /// repeats the coded size does the pixel aspect count: some writers do not apply it, and
     /// browsers then go by the aspect.
-    pub(super) fn shown(self, movie: DisplayMatrix) -> (u64, u64) {
+    pub(super) fn display_size(self, movie: DisplayMatrix) -> (u64, u64) {
         let coded = (u32::from(self.coded.0) << 16, u32::from(self.coded.1) << 16);
         let is_given = self.track.0 != 0 && self.track.1 != 0 && self.track != coded;
         let (width, height) = if is_given { self.track } else { coded };

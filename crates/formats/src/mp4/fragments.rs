@@ -30,7 +30,7 @@ impl SampleClock {
     }
 
     /// Says when the samples that are added next start. Never goes back.
-    fn set(&mut self, time: u64) {
+    fn advance_to(&mut self, time: u64) {
         self.end = self.end.max(time);
     }
 
@@ -92,7 +92,7 @@ fn add_runs(traf: &[u8], sample_duration: u32, track: &mut Track) -> Result<(), 
             b"tfdt" => {
                 let mut fields = BoxFields::new(b"tfdt", contents);
                 let version = fields.version_and_flags()?.0;
-                track.clock.set(fields.long(version)?);
+                track.clock.advance_to(fields.u32_or_u64(version)?);
             }
             b"trun" => add_run(contents, sample_duration, &mut track.clock)?,
             _ => {}

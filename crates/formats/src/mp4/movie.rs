@@ -33,7 +33,7 @@ pub(super) struct Track {
     /// Length of the media before edits, in the track's units.
     duration: Option<u64>,
     /// Length after edits, in the movie's units; none without an edit list that says.
-    edited: Option<u64>,
+    edits_duration: Option<u64>,
     geometry: VideoGeometry,
     pub(super) codec: String,
     /// Samples so far: those of the index, then those of fragments.
@@ -54,19 +54,19 @@ impl MovieIndex {
         let timescale = fields.u32()?;
         let duration = fields.duration(version)?;
         fields.skip(16)?;
-        let matrix = DisplayMatrix::take(&mut fields)?;
+        let matrix = DisplayMatrix::parse(&mut fields)?;
         let mut tracks = parse_tracks(moov, limits)?;
         let extends = find(moov, b"mvex")?;
         let fragments_duration = parse_extends(extends.unwrap_or_default(), &mut tracks)?;
-        let video = choose(&tracks, *b"vide").ok_or(VideoError::NoVideoTrack)?;
-        let audio = choose(&tracks, *b"soun");
+        let video = select_track(&tracks, *b"vide").ok_or(VideoError::NoVideoTrack)?;
+        let audio = select_track(&tracks, *b"soun");
         let fragmented = extends.is_some();
         Ok(Self { timescale, duration, matrix, fragmented, fragments_duration, video, audio })
     }
 
     /// Width and height in pixels as shown, neither of them 0 nor above the limit.
     pub(super) fn display_size(&self, limits: &VideoLimits) -> Result<(u32, u32), VideoError> {
-        let (width, height) = self.video.geometry.shown(self.matrix);
+        let (width, height) = self.video.geometry.display_size(self.matrix);
         let max = limits.side_px;
         let side = |px| u32::try_from(px).ok().filter(|px| (1..=max).contains(px));
         let size = side(width).zip(side(height));
@@ -82,15 +82,15 @@ impl MovieIndex {
             let all = self.fragments_duration;
             all.and_then(|all| milliseconds(all, self.timescale)).or(header.max(clocks))
         } else {
-            header.or_else(|| tracks().filter_map(|track| self.length_ms(track)).max()).or(clocks)
+            header.or_else(|| tracks().filter_map(|track| self.track_duration_ms(track)).max()).or(clocks)
         };
         let (ms, max) = (found.unwrap_or(0), limits.duration_ms);
         if ms > max { Err(VideoError::Duration { ms, max }) } else { Ok(ms) }
     }
 
     /// A track's length by its edit list, else by its media header.
-    fn length_ms(&self, track: &Track) -> Option<u64> {
-        let edited = track.edited.and_then(|edited| milliseconds(edited, self.timescale));
+    fn track_duration_ms(&self, track: &Track) -> Option<u64> {
+        let edited = track.edits_duration.and_then(|edited| milliseconds(edited, self.timescale));
         edited.or_else(|| milliseconds(track.duration?, track.timescale))
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn milliseconds(duration: u64, timescale: u32) -> Option<u64> {
 }
 
 /// The first enabled track of a kind, else its first track.
-fn choose(tracks: &[Track], handler: [u8; 4]) -> Option<Track> {
+fn select_track(tracks: &[Track], handler: [u8; 4]) -> Option<Track> {
     let mut found = tracks.iter().filter(|track| track.handler == handler);
     let first = found.clone().next();
     found.find(|track| track.is_enabled).or(first).cloned()
@@ -163,7 +163,7 @@ impl Track {
         if let Some(edts) = find(trak, b"edts")?
             && let Some(elst) = find(edts, b"elst")?
         {
-            track.edited = parse_edits(elst)?;
+            track.edits_duration = parse_edits(elst)?;
         }
         if matches!(&track.handler, b"vide" | b"soun") {
             let minf = load(mdia, b"minf", b"mdia")?;
@@ -185,7 +185,7 @@ impl Track {
         // Reserved, length, reserved, layer, group, volume, reserved.
         fields.skip(if version == 0 { 4 + 4 } else { 4 + 8 })?;
         fields.skip(16)?;
-        let matrix = DisplayMatrix::take(&mut fields)?;
+        let matrix = DisplayMatrix::parse(&mut fields)?;
         let track = (fields.u32()?, fields.u32()?);
         Ok(Self {
             id,
@@ -193,7 +193,7 @@ impl Track {
             handler: [0; 4],
             timescale: 0,
             duration: None,
-            edited: None,
+            edits_duration: None,
             geometry: VideoGeometry { track, coded: (0, 0), pixel: None, matrix },
             codec: String::new(),
             clock: SampleClock::default(),
@@ -281,7 +281,7 @@ fn parse_edits(elst: &[u8]) -> Result<Option<u64>, VideoError> {
     let count = fields.u32()?;
     let mut sum = 0_u64;
     for mut entry in fields.entries(count, if version == 0 { 12 } else { 20 })? {
-        sum = sum.saturating_add(entry.long(version)?);
+        sum = sum.saturating_add(entry.u32_or_u64(version)?);
     }
     Ok((sum != 0).then_some(sum))
 }

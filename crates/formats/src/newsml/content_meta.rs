@@ -16,7 +16,7 @@ use std::io;
 pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<PositionAsserts> {
     xml.open("contentMeta", [])?;
     administrative(xml, item)?;
-    if let Some(tag) = item.fitting("language", lexical::is_language) {
+    if let Some(tag) = item.valid_text("language", lexical::is_language) {
         xml.empty("language", [("tag", Some(tag))])?;
     }
     if item.kind == ItemKind::News {
@@ -63,14 +63,14 @@ fn administrative(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Res
             None => item.about_content.add("urgency", value),
         }
     }
-    if let Some(created) = item.fitting("contentcreated", lexical::is_date_time) {
+    if let Some(created) = item.valid_text("contentcreated", lexical::is_date_time) {
         xml.leaf("contentCreated", [], created)?;
     }
     if let Some(located) = item.line("located") {
-        item::named(xml, ("located", None), &located)?;
+        item::write_named(xml, ("located", None), &located)?;
     }
     if let Some(source) = item.line("source") {
-        item::named(xml, ("infoSource", Some("tt:source")), &source)?;
+        item::write_named(xml, ("infoSource", Some("tt:source")), &source)?;
     }
     let sources = ConceptList { name: "infosource", element: "infoSource", kind: None };
     concepts::write_list(xml, item, sources)?;
@@ -84,7 +84,7 @@ fn creators(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()
         && item.kind == ItemKind::News
         && let Some(byline) = item.members.get("byline").and_then(Value::as_str)
     {
-        item::named(xml, ("creator", None), &lexical::one_line(byline))?;
+        item::write_named(xml, ("creator", None), &lexical::one_line(byline))?;
     }
     for (index, byline) in bylines.into_iter().enumerate() {
         creator(xml, byline)?;

@@ -26,14 +26,14 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Resul
     if let Some(definition) = text("description_text") {
         xml.leaf("definition", [], definition)?;
     }
-    if let Some(placed) = placed(item.members) {
+    if let Some(placed) = event_dates(item.members) {
         write_details(xml, item.members, &placed)?;
     }
     xml.close("concept")
 }
 
 /// Which properties hold the start and the end: the times, else the days.
-pub(super) fn placed(members: &Map<String, Value>) -> Option<EventDates> {
+pub(super) fn event_dates(members: &Map<String, Value>) -> Option<EventDates> {
     let first = |time: &'static str, day: &'static str| {
         let text = |name| members.get(name).and_then(Value::as_str).unwrap_or_default();
         if lexical::is_date_time(text(time)) {
@@ -48,7 +48,7 @@ pub(super) fn placed(members: &Map<String, Value>) -> Option<EventDates> {
 
 /// Hands on as extension properties what the concept does not place.
 pub(super) fn take(item: &mut ItemSource<'_>) {
-    let details = placed(item.members);
+    let details = event_dates(item.members);
     for (time, used) in [
         ("datetime", details.as_ref().map(|details| details.start)),
         ("enddatetime", details.as_ref().and_then(|details| details.end)),
@@ -64,14 +64,14 @@ pub(super) fn take(item: &mut ItemSource<'_>) {
     };
     for (name, value) in event {
         let exact = value.as_str().is_some_and(|text| lexical::one_line(text) == text);
-        if !exact || !PLACED.contains(&name.as_str()) {
+        if !exact || !DETAIL_PROPERTIES.contains(&name.as_str()) {
             item.about_content.add_below("body_event", name, value);
         }
     }
 }
 
 /// The members of `body_event` that stand in the place and the organiser.
-const PLACED: [&str; 5] = ["address", "arena", "city", "country", "organizer"];
+const DETAIL_PROPERTIES: [&str; 5] = ["address", "arena", "city", "country", "organizer"];
 
 fn write_details(
     xml: &mut XmlWriter<'_>,
@@ -106,7 +106,7 @@ fn write_details(
             }
             for (element, name) in [("locality", city), ("country", country)] {
                 if let Some(name) = name {
-                    item::named(xml, (element, None), &name)?;
+                    item::write_named(xml, (element, None), &name)?;
                 }
             }
             xml.close("address")?;
@@ -115,7 +115,7 @@ fn write_details(
         xml.close("location")?;
     }
     if let Some(organiser) = line("organizer") {
-        item::named(xml, ("organiser", None), &organiser)?;
+        item::write_named(xml, ("organiser", None), &organiser)?;
     }
     xml.close("eventDetails")
 }

@@ -50,7 +50,7 @@ impl<'a> ExtensionProperties<'a> {
     }
 
     /// Adds every member of `object` that is not `placed`.
-    pub(super) fn add_rest(&mut self, object: &'a Map<String, Value>, placed: &[&str]) {
+    pub(super) fn add_unplaced(&mut self, object: &'a Map<String, Value>, placed: &[&str]) {
         for (name, value) in object {
             if !placed.contains(&name.as_str()) {
                 self.add(name, value);

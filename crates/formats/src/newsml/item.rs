@@ -36,7 +36,7 @@ pub(super) struct ItemSource<'a> {
     pub members: &'a Map<String, Value>,
     pub kind: ItemKind,
     /// The item's version time, an `xs:dateTime`.
-    pub versioned: &'a str,
+    pub version_time: &'a str,
     /// Extension properties of `itemMeta`.
     pub about_item: ExtensionProperties<'a>,
     /// Extension properties of `contentMeta`.
@@ -55,12 +55,12 @@ impl<'a> ItemSource<'a> {
         let mut item = ItemSource {
             members,
             kind,
-            versioned: versioned(members, sent),
+            version_time: version_time(members, sent),
             about_item: ExtensionProperties::default(),
             about_content: ExtensionProperties::default(),
         };
         for (name, value) in members {
-            let placed = match properties::place(name) {
+            let placed = match properties::placement(name) {
                 PropertyPlacement::Everywhere => true,
                 PropertyPlacement::NewsItem => kind == ItemKind::News,
                 PropertyPlacement::PlanningItem => kind == ItemKind::Planning,
@@ -86,10 +86,10 @@ impl<'a> ItemSource<'a> {
             ItemKind::Event => "conceptItem",
         };
         let guid = self.text("uri").unwrap_or_default();
-        let version = self.fitting("version", lexical::is_positive);
+        let version = self.valid_text("version", lexical::is_positive);
         let language = self.members.get("language").and_then(Value::as_str);
         let language = language.filter(|language| lexical::is_language(language));
-        start(xml, element, (guid, version, language))?;
+        open_item(xml, element, (guid, version, language))?;
         rights::write(xml, &mut self)?;
         item_meta::write(xml, &mut self, sender)?;
         let bodies = content::take(&mut self);
@@ -117,7 +117,7 @@ impl<'a> ItemSource<'a> {
     }
 
     /// The text of a placed property if `fits` likes it; else it becomes an extension property.
-    pub(super) fn fitting(&mut self, name: &'a str, fits: fn(&str) -> bool) -> Option<&'a str> {
+    pub(super) fn valid_text(&mut self, name: &'a str, fits: fn(&str) -> bool) -> Option<&'a str> {
         let value = self.members.get(name)?;
         let text = value.as_str().filter(|text| fits(text));
         if text.is_none() {
@@ -150,7 +150,7 @@ impl<'a> ItemSource<'a> {
 }
 
 /// Opens an item's element, with the catalogs. `identity` is guid, version and language.
-pub(super) fn start(
+pub(super) fn open_item(
     xml: &mut XmlWriter<'_>,
     element: &'static str,
     identity: (&str, Option<&str>, Option<&str>),
@@ -167,23 +167,23 @@ pub(super) fn start(
             ("xml:lang", language),
         ],
     )?;
-    catalogs(xml)
+    write_catalogs(xml)
 }
 
 /// Refers to the catalogs of the aliases.
-pub(super) fn catalogs(xml: &mut XmlWriter<'_>) -> io::Result<()> {
+pub(super) fn write_catalogs(xml: &mut XmlWriter<'_>) -> io::Result<()> {
     xml.empty("catalogRef", [("href", Some(codes::CATALOG_STANDARD))])?;
     xml.empty("catalogRef", [("href", Some(codes::CATALOG_OURS))])
 }
 
 /// Writes who provides the item. `sender` is one line.
-pub(super) fn provider(xml: &mut XmlWriter<'_>, sender: &str) -> io::Result<()> {
-    named(xml, ("provider", None), sender)
+pub(super) fn write_provider(xml: &mut XmlWriter<'_>, sender: &str) -> io::Result<()> {
+    write_named(xml, ("provider", None), sender)
 }
 
 /// Writes an element whose party or place is known by its name only. `element` is its name and
 /// its role, `name` is one line.
-pub(super) fn named(
+pub(super) fn write_named(
     xml: &mut XmlWriter<'_>,
     element: (&'static str, Option<&str>),
     name: &str,
@@ -194,7 +194,7 @@ pub(super) fn named(
 }
 
 /// The version time of an item. The schema demands one: the nearest stands for one that is absent.
-pub(super) fn versioned<'a>(members: &'a Map<String, Value>, sent: &'a str) -> &'a str {
+pub(super) fn version_time<'a>(members: &'a Map<String, Value>, sent: &'a str) -> &'a str {
     let names = ["versioncreated", "versionstored", "firstcreated", "contentcreated", "datetime"];
     let times = names.iter().filter_map(|name| members.get(*name).and_then(Value::as_str));
     let mut times = times.chain([sent, "1970-01-01T00:00:00Z"]);
@@ -208,7 +208,7 @@ pub(super) fn version(members: &Map<String, Value>) -> Option<&str> {
 }
 
 /// The publishing status as a QCode. The standard's list has three; the others are ours.
-pub(super) fn status(members: &Map<String, Value>) -> String {
+pub(super) fn status_qcode(members: &Map<String, Value>) -> String {
     match members.get("pubstatus").and_then(Value::as_str) {
         Some(status @ ("replaced" | "commissioned")) => codes::qcode("ttstat", status),
         Some(status @ ("withheld" | "canceled")) => codes::qcode("stat", status),

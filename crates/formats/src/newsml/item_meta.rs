@@ -14,16 +14,16 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>, sender: 
     xml.open("itemMeta", [])?;
     let class = class(item);
     xml.empty("itemClass", [("qcode", class.as_deref())])?;
-    item::provider(xml, sender)?;
-    item.fitting("versioncreated", lexical::is_date_time);
-    xml.leaf("versionCreated", [], item.versioned)?;
+    item::write_provider(xml, sender)?;
+    item.valid_text("versioncreated", lexical::is_date_time);
+    xml.leaf("versionCreated", [], item.version_time)?;
     for (element, name) in [("firstCreated", "firstcreated"), ("embargoed", "embargoed")] {
-        if let Some(time) = item.fitting(name, lexical::is_date_time) {
+        if let Some(time) = item.valid_text(name, lexical::is_date_time) {
             xml.leaf(element, [], time)?;
         }
     }
-    item.fitting("pubstatus", is_status);
-    xml.empty("pubStatus", [("qcode", Some(&item::status(item.members)))])?;
+    item.valid_text("pubstatus", is_status);
+    xml.empty("pubStatus", [("qcode", Some(&item::status_qcode(item.members)))])?;
     if let Some(profile) = item.line("profile") {
         xml.leaf("profile", [], &profile)?;
     }
@@ -32,7 +32,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>, sender: 
             xml.leaf(element, [], text)?;
         }
     }
-    if let Some(time) = item.fitting("expires", lexical::is_date_time) {
+    if let Some(time) = item.valid_text("expires", lexical::is_date_time) {
         xml.leaf("expires", [], time)?;
     }
     links(xml, item)?;
@@ -44,7 +44,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>, sender: 
 fn class(item: &mut ItemSource<'_>) -> Option<String> {
     match item.kind {
         ItemKind::News => {
-            item.fitting("type", lexical::is_code).map(|kind| codes::qcode("ninat", kind))
+            item.valid_text("type", lexical::is_code).map(|kind| codes::qcode("ninat", kind))
         }
         ItemKind::Planning => Some("plinat:newscoverage".to_owned()),
         ItemKind::Event => Some("cinat:concept".to_owned()),

@@ -29,18 +29,18 @@ pub(super) fn write(
     let main = document.as_object().unwrap_or(&nothing);
     let entries = entries(main);
     let sender = lexical::one_line(message.sender);
-    let versioned = item::versioned(main, message.sent);
+    let versioned = item::version_time(main, message.sent);
     let sent = if lexical::is_date_time(message.sent) { message.sent } else { versioned };
     let mut xml = XmlWriter::start(out)?;
     xml.open("newsMessage", [("xmlns", Some("http://iptc.org/std/nar/2006-10-01/"))])?;
     xml.open("header", [])?;
     xml.leaf("sent", [], sent)?;
-    item::catalogs(&mut xml)?;
+    item::write_catalogs(&mut xml)?;
     xml.leaf("sender", [], &sender)?;
     xml.empty("signal", [("qcode", Some("nmsig:atomic"))])?;
     xml.close("header")?;
     xml.open("itemSet", [])?;
-    let package = NewsPackage { main, entries: &entries, sender: &sender, versioned };
+    let package = NewsPackage { main, entries: &entries, sender: &sender, version_time: versioned };
     package.write(&mut xml)?;
     for entry in &entries {
         ItemSource::new(entry.members, sent).write(&mut xml, &sender)?;
@@ -71,18 +71,18 @@ struct NewsPackage<'a> {
     main: &'a Map<String, Value>,
     entries: &'a [PackageEntry<'a>],
     sender: &'a str,
-    versioned: &'a str,
+    version_time: &'a str,
 }
 
 impl NewsPackage<'_> {
     fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
         let guid = format!("{}-pack", uri(self.main));
-        item::start(xml, "packageItem", (&guid, item::version(self.main), None))?;
+        item::open_item(xml, "packageItem", (&guid, item::version(self.main), None))?;
         xml.open("itemMeta", [])?;
         xml.empty("itemClass", [("qcode", Some("ninat:composite"))])?;
-        item::provider(xml, self.sender)?;
-        xml.leaf("versionCreated", [], self.versioned)?;
-        xml.empty("pubStatus", [("qcode", Some(&item::status(self.main)))])?;
+        item::write_provider(xml, self.sender)?;
+        xml.leaf("versionCreated", [], self.version_time)?;
+        xml.empty("pubStatus", [("qcode", Some(&item::status_qcode(self.main)))])?;
         xml.close("itemMeta")?;
         xml.open("groupSet", [("root", Some("root"))])?;
         for (index, entry) in self.entries.iter().enumerate() {

@@ -50,7 +50,7 @@ fn write_planning(xml: &mut XmlWriter<'_>, assignment: &Map<String, Value>) -> i
         }
     }
     let mut rest = ExtensionProperties::default();
-    rest.add_rest(assignment, &placed);
+    rest.add_unplaced(assignment, &placed);
     rest.write(xml, "planningExtProperty")?;
     xml.close("planning")
 }

@@ -126,7 +126,7 @@ pub const PROPERTIES: &[(&str, PropertyPlacement, &str)] = &[
 ];
 
 /// The place of a property. One that the schema does not know is an extension of the content.
-pub(super) fn place(property: &str) -> PropertyPlacement {
+pub(super) fn placement(property: &str) -> PropertyPlacement {
     let row = PROPERTIES.binary_search_by(|(name, ..)| (*name).cmp(property));
     row.map_or(PropertyPlacement::ContentExtension, |row| PROPERTIES[row].1)
 }

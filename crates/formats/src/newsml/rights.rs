@@ -12,7 +12,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
     let terms = item.text("usageterms");
-    let (link, expression) = expressed(item);
+    let (link, expression) = rights_expression(item);
     if holder.is_none()
         && notice.is_none()
         && terms.is_none()
@@ -22,7 +22,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     }
     xml.open("rightsInfo", [])?;
     if let Some(holder) = holder {
-        item::named(xml, ("copyrightHolder", None), &holder)?;
+        item::write_named(xml, ("copyrightHolder", None), &holder)?;
     }
     if let Some(notice) = notice {
         xml.leaf("copyrightNotice", [], notice)?;
@@ -41,7 +41,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
 }
 
 /// The address of the rights, and the language and text of a rights expression.
-fn expressed<'a>(item: &mut ItemSource<'a>) -> (Option<&'a str>, Option<(&'a str, &'a str)>) {
+fn rights_expression<'a>(item: &mut ItemSource<'a>) -> (Option<&'a str>, Option<(&'a str, &'a str)>) {
     let Some(value) = item.members.get("rightsinfo") else { return (None, None) };
     let Some(members) = value.as_object() else {
         item.about_content.add("rightsinfo", value);

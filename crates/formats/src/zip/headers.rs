@@ -3,24 +3,24 @@
 use crate::zip::{ArchiveEntry, CompressionMethod};
 
 /// From this number on, a 32-bit field says "see the long one" (APPNOTE §4.4.1.4).
-pub(super) const LONG_FROM: u64 = 0xffff_ffff;
+pub(super) const ZIP64_SIZE_MIN: u64 = 0xffff_ffff;
 /// The same for the 16-bit numbers of entries.
-pub(super) const MANY_FROM: u64 = 0xffff;
+pub(super) const ZIP64_ENTRIES_MIN: u64 = 0xffff;
 
 /// Names are UTF-8; ours are ASCII, and the flag stops readers from guessing.
 const FLAG_UTF8: u16 = 1 << 11;
 /// APPNOTE 4.5, the first with long fields, and Unix, so that the mode below counts.
-const MADE_BY: u16 = 3 << 8 | VERSION_LONG;
+const MADE_BY: u16 = 3 << 8 | VERSION_ZIP64;
 const VERSION_STORED: u16 = 10;
 const VERSION_DEFLATED: u16 = 20;
-const VERSION_LONG: u16 = 45;
+const VERSION_ZIP64: u16 = 45;
 /// A plain file that everybody may read and its owner write, in the upper half.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
 
 pub(super) const LOCAL_BYTES: u64 = 30;
 pub(super) const RECORD_BYTES: u64 = 46;
 pub(super) const END_BYTES: u64 = 22;
-pub(super) const LONG_END_BYTES: u64 = 56;
+pub(super) const ZIP64_END_BYTES: u64 = 56;
 pub(super) const LOCATOR_BYTES: u64 = 20;
 /// Bytes before the numbers of the extra field for long numbers: its kind and its length.
 const EXTRA_BYTES: u64 = 4;
@@ -38,32 +38,32 @@ fn put64(out: &mut Vec<u8>, value: u64) {
 }
 
 /// A 32-bit field, which is full where the number stands in a long one.
-fn put_short(out: &mut Vec<u8>, value: u64) {
+fn put_saturated_u32(out: &mut Vec<u8>, value: u64) {
     put32(out, u32::try_from(value).unwrap_or(u32::MAX));
 }
 
 /// What a record says of an entry's lengths and place.
 struct RecordNumbers {
-    unpacked: u64,
-    packed: u64,
+    uncompressed_bytes: u64,
+    compressed_bytes: u64,
     /// Those that stand in the extra field, in its order.
-    long: Vec<u64>,
+    zip64_fields: Vec<u64>,
 }
 
 impl RecordNumbers {
     /// Both lengths are long where one is, in both records: the local header has to have both
     /// (APPNOTE §4.5.3), and strict readers want the two records to agree.
     fn of(entry: &ArchiveEntry, offset: Option<u64>) -> Self {
-        let (unpacked, packed) = (entry.unpacked_bytes(), entry.size_bytes);
+        let (unpacked, packed) = (entry.uncompressed_bytes(), entry.size_bytes);
         let mut long = Vec::new();
-        let (unpacked, packed) = if has_long_sizes(entry) {
+        let (unpacked, packed) = if has_zip64_sizes(entry) {
             long.extend([unpacked, packed]);
             (u64::MAX, u64::MAX)
         } else {
             (unpacked, packed)
         };
-        long.extend(offset.filter(|&offset| offset >= LONG_FROM));
-        Self { unpacked, packed, long }
+        long.extend(offset.filter(|&offset| offset >= ZIP64_SIZE_MIN));
+        Self { uncompressed_bytes: unpacked, compressed_bytes: packed, zip64_fields: long }
     }
 
     /// The fields from "version needed" to "extra field length" that both records share.
@@ -72,33 +72,33 @@ impl RecordNumbers {
             CompressionMethod::Stored => (0, VERSION_STORED),
             CompressionMethod::Deflated { .. } => (8, VERSION_DEFLATED),
         };
-        put16(out, if self.long.is_empty() { version } else { VERSION_LONG });
+        put16(out, if self.zip64_fields.is_empty() { version } else { VERSION_ZIP64 });
         put16(out, FLAG_UTF8);
         put16(out, method);
         put16(out, entry.modified.time());
         put16(out, entry.modified.date());
         put32(out, entry.crc32);
-        put_short(out, self.packed);
-        put_short(out, self.unpacked);
+        put_saturated_u32(out, self.compressed_bytes);
+        put_saturated_u32(out, self.uncompressed_bytes);
         put16(out, u16::try_from(entry.name.as_str().len()).expect("names are short"));
-        let extra = if self.long.is_empty() { 0 } else { 4 + 8 * self.long.len() };
+        let extra = if self.zip64_fields.is_empty() { 0 } else { 4 + 8 * self.zip64_fields.len() };
         put16(out, u16::try_from(extra).expect("there are at most three long numbers"));
     }
 
     fn put_extra(&self, out: &mut Vec<u8>) {
-        if self.long.is_empty() {
+        if self.zip64_fields.is_empty() {
             return;
         }
         put16(out, 1);
-        put16(out, u16::try_from(8 * self.long.len()).expect("at most three long numbers"));
-        for &number in &self.long {
+        put16(out, u16::try_from(8 * self.zip64_fields.len()).expect("at most three long numbers"));
+        for &number in &self.zip64_fields {
             put64(out, number);
         }
     }
 }
 
-fn has_long_sizes(entry: &ArchiveEntry) -> bool {
-    entry.size_bytes.max(entry.unpacked_bytes()) >= LONG_FROM
+fn has_zip64_sizes(entry: &ArchiveEntry) -> bool {
+    entry.size_bytes.max(entry.uncompressed_bytes()) >= ZIP64_SIZE_MIN
 }
 
 fn name_bytes(entry: &ArchiveEntry) -> u64 {
@@ -107,14 +107,14 @@ fn name_bytes(entry: &ArchiveEntry) -> u64 {
 
 /// Bytes of an entry's local header.
 pub(super) fn local_bytes(entry: &ArchiveEntry) -> u64 {
-    let extra = if has_long_sizes(entry) { EXTRA_BYTES + 16 } else { 0 };
+    let extra = if has_zip64_sizes(entry) { EXTRA_BYTES + 16 } else { 0 };
     LOCAL_BYTES + name_bytes(entry) + extra
 }
 
 /// Bytes of an entry's record in the central directory; its local header is at `offset`.
 pub(super) fn record_bytes(entry: &ArchiveEntry, offset: u64) -> u64 {
-    let sizes = if has_long_sizes(entry) { 16 } else { 0 };
-    let long = sizes + if offset >= LONG_FROM { 8 } else { 0 };
+    let sizes = if has_zip64_sizes(entry) { 16 } else { 0 };
+    let long = sizes + if offset >= ZIP64_SIZE_MIN { 8 } else { 0 };
     RECORD_BYTES + name_bytes(entry) + if long == 0 { 0 } else { EXTRA_BYTES + long }
 }
 
@@ -136,7 +136,7 @@ pub(super) fn put_record(out: &mut Vec<u8>, entry: &ArchiveEntry, offset: u64) {
     // Comment, disk, internal attributes.
     out.extend([0; 6]);
     put32(out, ATTRIBUTES);
-    put_short(out, offset);
+    put_saturated_u32(out, offset);
     out.extend(entry.name.as_str().bytes());
     numbers.put_extra(out);
 }
@@ -150,22 +150,22 @@ pub(super) struct CentralDirectory {
 }
 
 impl CentralDirectory {
-    fn is_long(self) -> bool {
-        self.entries >= MANY_FROM || self.offset >= LONG_FROM || self.size_bytes >= LONG_FROM
+    fn is_zip64(self) -> bool {
+        self.entries >= ZIP64_ENTRIES_MIN || self.offset >= ZIP64_SIZE_MIN || self.size_bytes >= ZIP64_SIZE_MIN
     }
 
     /// Bytes of all records after the directory.
     pub(super) fn end_bytes(self) -> u64 {
-        END_BYTES + if self.is_long() { LONG_END_BYTES + LOCATOR_BYTES } else { 0 }
+        END_BYTES + if self.is_zip64() { ZIP64_END_BYTES + LOCATOR_BYTES } else { 0 }
     }
 
     /// The records after the directory (APPNOTE §4.3.14 to §4.3.16).
     pub(super) fn put_end(self, out: &mut Vec<u8>) {
-        if self.is_long() {
+        if self.is_zip64() {
             put32(out, 0x0606_4b50);
-            put64(out, LONG_END_BYTES - 12);
+            put64(out, ZIP64_END_BYTES - 12);
             put16(out, MADE_BY);
-            put16(out, VERSION_LONG);
+            put16(out, VERSION_ZIP64);
             // This disk, the directory's disk.
             out.extend([0; 8]);
             put64(out, self.entries);
@@ -182,8 +182,8 @@ impl CentralDirectory {
         out.extend([0; 4]);
         put16(out, entries);
         put16(out, entries);
-        put_short(out, self.size_bytes);
-        put_short(out, self.offset);
+        put_saturated_u32(out, self.size_bytes);
+        put_saturated_u32(out, self.offset);
         // Comment.
         put16(out, 0);
     }

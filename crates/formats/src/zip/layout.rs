@@ -7,7 +7,7 @@ use crate::zip::headers::{CentralDirectory, local_bytes, put_local, put_record, 
 use crate::zip::{ArchiveError, ArchiveEntry};
 
 /// Records of the directory that go into one piece: some ten kilobytes.
-const RECORDS_A_PIECE: usize = 128;
+const RECORDS_PER_PIECE: usize = 128;
 
 /// The layout of an archive: for each entry its header and its contents, then the directory, then
 /// the end records. The same entries give the same bytes.
@@ -73,11 +73,11 @@ impl ArchiveLayout {
         if let Some(entry) = entries.iter().find(|entry| !is_new(entry)) {
             return Err(ArchiveError::Duplicate { name: entry.name.clone() });
         }
-        Self::lay_out(entries)
+        Self::new_unchecked(entries)
     }
 
     /// Same as [`new`](Self::new) without a look at the number of entries and their names.
-    pub(super) fn lay_out(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
+    pub(super) fn new_unchecked(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
         let mut at = 0_u64;
         let mut step = |size_bytes: u64| {
             let start = at;
@@ -166,7 +166,7 @@ impl ArchiveLayout {
     fn directory_piece(&self, range: &Range<u64>) -> ArchivePiece {
         let first = last_at_or_before(&self.records, range.start);
         let mut bytes = Vec::new();
-        for index in (first..self.entries.len()).take(RECORDS_A_PIECE) {
+        for index in (first..self.entries.len()).take(RECORDS_PER_PIECE) {
             if self.records[index] >= range.end {
                 break;
             }

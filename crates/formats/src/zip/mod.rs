@@ -40,7 +40,7 @@ pub struct ArchiveEntry {
 
 impl ArchiveEntry {
     /// Bytes of the contents after unpacking.
-    pub fn unpacked_bytes(&self) -> u64 {
+    pub fn uncompressed_bytes(&self) -> u64 {
         match self.method {
             CompressionMethod::Stored => self.size_bytes,
             CompressionMethod::Deflated { unpacked_bytes } => unpacked_bytes,

@@ -10,7 +10,7 @@ use jiff::civil::{DateTime, date};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::zip::headers::{LONG_FROM, MANY_FROM};
+use crate::zip::headers::{ZIP64_SIZE_MIN, ZIP64_ENTRIES_MIN};
 use crate::zip::{
     ArchiveLayout, ArchiveError, DosTime, ArchiveEntry, EntryName, EntryNameError, CompressionMethod, ArchivePiece, deflate, pack,
 };
@@ -146,7 +146,7 @@ fn contents_are_packed_where_that_is_shorter() {
     let text = b"ice ".repeat(100);
     let (entry, contents) = pack(name("a"), DosTime::FIRST, text.clone());
     assert_eq!(entry.method, CompressionMethod::Deflated { unpacked_bytes: 400 });
-    assert_eq!(entry.unpacked_bytes(), 400);
+    assert_eq!(entry.uncompressed_bytes(), 400);
     assert_eq!(contents, deflate(&text));
     let (entry, contents) = pack(name("a"), DosTime::FIRST, b"ice".to_vec());
     assert_eq!((entry.method, contents.as_slice()), (CompressionMethod::Stored, &b"ice"[..]));
@@ -188,32 +188,32 @@ fn lengths_from_32_bits_on_stand_in_long_fields() {
         let archive = ArchiveLayout::new(vec![stored("a", size_bytes)]).unwrap();
         assert_eq!(archive.size_bytes(), local + size_bytes + record + LONG_END, "{size_bytes}");
     };
-    check(LONG_FROM - 1, 30 + 1, 46 + 1);
-    check(LONG_FROM, 30 + 1 + 20, 46 + 1 + 20);
+    check(ZIP64_SIZE_MIN - 1, 30 + 1, 46 + 1);
+    check(ZIP64_SIZE_MIN, 30 + 1 + 20, 46 + 1 + 20);
     // The offset of the directory alone decides on the end records.
     let short =
         |size_bytes: u64| ArchiveLayout::new(vec![stored("a", size_bytes)]).unwrap().size_bytes();
-    let last = LONG_FROM - 32;
+    let last = ZIP64_SIZE_MIN - 32;
     assert_eq!(short(last), 31 + last + 47 + END);
     assert_eq!(short(last + 1), 31 + last + 1 + 47 + LONG_END);
 }
 
 #[test]
 fn an_archive_beyond_4_gib_is_read_by_another_program() {
-    let sizes = [LONG_FROM, 7, LONG_FROM - 1, 9];
+    let sizes = [ZIP64_SIZE_MIN, 7, ZIP64_SIZE_MIN - 1, 9];
     let entries = ["a", "b", "c", "d"].into_iter().zip(sizes);
     let archive = ArchiveLayout::new(entries.map(|(name, size)| stored(name, size)).collect()).unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     write_sparse(&archive, file.as_file_mut());
-    let b = 51 + LONG_FROM;
+    let b = 51 + ZIP64_SIZE_MIN;
     let c = b + 31 + 7;
-    let d = c + 31 + LONG_FROM - 1;
+    let d = c + 31 + ZIP64_SIZE_MIN - 1;
     assert_eq!(
         listed(file.path()),
         json!([
-            ["a", LONG_FROM, LONG_FROM, 0],
+            ["a", ZIP64_SIZE_MIN, ZIP64_SIZE_MIN, 0],
             ["b", 7, 7, b],
-            ["c", LONG_FROM - 1, LONG_FROM - 1, c],
+            ["c", ZIP64_SIZE_MIN - 1, ZIP64_SIZE_MIN - 1, c],
             ["d", 9, 9, d],
         ])
     );
@@ -221,9 +221,9 @@ fn an_archive_beyond_4_gib_is_read_by_another_program() {
 
 #[test]
 fn as_many_entries_as_the_short_field_cannot_count_are_read_by_another_program() {
-    for count in [MANY_FROM - 1, MANY_FROM] {
+    for count in [ZIP64_ENTRIES_MIN - 1, ZIP64_ENTRIES_MIN] {
         let entries = (0..count).map(|number| stored(&format!("{number}"), 0)).collect();
-        let archive = ArchiveLayout::lay_out(entries).unwrap();
+        let archive = ArchiveLayout::new_unchecked(entries).unwrap();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         write_sparse(&archive, file.as_file_mut());
         let listed = listed(file.path());

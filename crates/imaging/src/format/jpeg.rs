@@ -32,7 +32,7 @@ fn open(file: &[u8]) -> Result<DecodableFile<'_>, RasterError> {
     match codec::read_header(file) {
         Ok(header) => Ok(DecodableFile { file: Cow::Borrowed(file), header }),
         Err(error) => {
-            let file = repair::repaired(file).ok_or(error)?;
+            let file = repair::repair(file).ok_or(error)?;
             let header = codec::read_header(&file)?;
             Ok(DecodableFile { file: Cow::Owned(file), header })
         }
@@ -47,7 +47,7 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
     let original = &picture.original;
     let chroma = match picture.output.sampling {
         OutputSampling::S420 => ChromaSubsampling::Quarter,
-        OutputSampling::Keep if picture.is_turned => original.chroma.turned(),
+        OutputSampling::Keep if picture.is_quarter_turned => original.chroma.transposed(),
         OutputSampling::Keep => original.chroma,
     };
     let quality = picture.output.quality;

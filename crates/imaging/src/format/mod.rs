@@ -74,7 +74,7 @@ pub struct UnencodedPicture<'a> {
     /// What the original's headers say, for what [`crate::OutputSampling::Keep`] keeps.
     pub original: PictureHeader,
     /// Whether the original is turned by a quarter, so that its subsampling is too.
-    pub is_turned: bool,
+    pub is_quarter_turned: bool,
     /// Whether inks are stored inverted, 0 for full ink.
     pub inks_inverted: bool,
 }

@@ -6,9 +6,9 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::{KEPT_MAX, KEPT_PIXELS_MAX, Watermark};
+use super::{CACHED_BITMAPS_MAX, CACHED_PIXELS_MAX, Watermark};
 use crate::Orientation;
-use crate::blend::{MarkBitmap, differences, luma, mix_sample, over};
+use crate::blend::{MarkBitmap, chroma_components, luma, blend_chroma_sample, composite};
 use geometry::{Rect, Size};
 use jpeg::codec::{ChromaSubsampling, Pixels};
 use jpeg::scan::region::{SampleGrid, RegionSamples};
@@ -40,7 +40,7 @@ pub(super) struct MarkLayers {
 pub(crate) struct PlacedMark {
     layers: Arc<MarkLayers>,
     /// Pixels as stored.
-    place: Rect,
+    rect: Rect,
 }
 
 impl Watermark {
@@ -51,8 +51,8 @@ impl Watermark {
         orientation: Orientation,
         chroma: ChromaSubsampling,
     ) -> PlacedMark {
-        let image = orientation.turn_size(stored);
-        let place = orientation.to_stored(self.place(image), stored);
+        let image = orientation.oriented_size(stored);
+        let place = orientation.to_stored(self.placement(image), stored);
         let cell = chroma.cell();
         let offset = (place.x % cell.0, place.y % cell.1);
         let key = LayerKey { size: place.size(), orientation, cell, offset };
@@ -60,7 +60,7 @@ impl Watermark {
         if let Some(at) = kept.iter().position(|layers| layers.key == key) {
             let layers = kept.remove(at);
             kept.push(Arc::clone(&layers));
-            return PlacedMark { layers, place };
+            return PlacedMark { layers, rect: place };
         }
         drop(kept);
         // Prepared outside the lock: two threads may prepare the same mark once, none waits.
@@ -70,10 +70,10 @@ impl Watermark {
         kept.retain(|other| other.key != key);
         kept.push(Arc::clone(&layers));
         let mut pixels: usize = kept.iter().map(|layers| layers.luma.len()).sum();
-        while kept.len() > KEPT_MAX || pixels > KEPT_PIXELS_MAX && kept.len() > 1 {
+        while kept.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX && kept.len() > 1 {
             pixels -= kept.remove(0).luma.len();
         }
-        PlacedMark { layers, place }
+        PlacedMark { layers, rect: place }
     }
 }
 
@@ -81,7 +81,7 @@ impl MarkLayers {
     fn new(stamp: &MarkBitmap, key: LayerKey) -> Self {
         let data = stamp.pixels.as_flattened().to_vec();
         let upright = Pixels { size: stamp.size, channels: 4, data };
-        let turned = key.orientation.inverse().turn(upright);
+        let turned = key.orientation.inverse().orient(upright);
         let pixels = turned.data.as_chunks::<4>().0;
         let (cells_across, cells_down) = (
             (key.offset.0 + key.size.width).div_ceil(key.cell.0),
@@ -94,7 +94,7 @@ impl MarkLayers {
             for (x, pixel) in (key.offset.0..).zip(row) {
                 let (alpha, parts) = &mut cells[index(x / key.cell.0)];
                 *alpha += i32::from(pixel[3]);
-                for (part, own) in parts.iter_mut().zip(differences(*pixel)) {
+                for (part, own) in parts.iter_mut().zip(chroma_components(*pixel)) {
                     *part += own;
                 }
             }
@@ -106,8 +106,8 @@ impl MarkLayers {
 
 impl PlacedMark {
     /// The pixels that it covers, as stored.
-    pub(crate) fn place(&self) -> Rect {
-        self.place
+    pub(crate) fn rect(&self) -> Rect {
+        self.rect
     }
 
     /// Blends the mark into what of it lies on `samples`.
@@ -116,26 +116,26 @@ impl PlacedMark {
         let mut grids = samples.grids.iter_mut();
         if let Some(grid) = grids.next() {
             let width = index(key.size.width);
-            for_rows(grid, self.place, |row, samples, from| {
+            for_each_row(grid, self.rect, |row, samples, from| {
                 let marks = &luma[row * width + from..];
                 for (sample, [part, alpha]) in samples.iter_mut().zip(marks) {
-                    *sample = over(*sample, *part, *alpha);
+                    *sample = composite(*sample, *part, *alpha);
                 }
             });
         }
         let (across, down) = key.cell;
         let cells = Rect {
-            x: self.place.x / across,
-            y: self.place.y / down,
+            x: self.rect.x / across,
+            y: self.rect.y / down,
             width: *cells_across,
             height: u32::try_from(colour.len()).unwrap_or(0) / (*cells_across).max(1),
         };
         let whole = i32::try_from(across * down * 255).unwrap_or(i32::MAX);
         for (number, grid) in grids.enumerate().take(2) {
-            for_rows(grid, cells, |row, samples, from| {
+            for_each_row(grid, cells, |row, samples, from| {
                 let marks = &colour[row * index(*cells_across) + from..];
                 for (sample, (alpha, parts)) in samples.iter_mut().zip(marks) {
-                    *sample = mix_sample(*sample, *alpha, parts[number], whole);
+                    *sample = blend_chroma_sample(*sample, *alpha, parts[number], whole);
                 }
             });
         }
@@ -144,7 +144,7 @@ impl PlacedMark {
 
 /// Calls `paint` for each row of `rect` on `grid`: its number in the rectangle, its samples on the
 /// grid, and how many of the rectangle's come before them.
-fn for_rows(grid: &mut SampleGrid, rect: Rect, mut paint: impl FnMut(usize, &mut [u8], usize)) {
+fn for_each_row(grid: &mut SampleGrid, rect: Rect, mut paint: impl FnMut(usize, &mut [u8], usize)) {
     let (left, top) = (rect.x.max(grid.origin.0), rect.y.max(grid.origin.1));
     let width = grid.stride;
     let right = (rect.x + rect.width).min(grid.origin.0 + u32::try_from(width).unwrap_or(0));

@@ -29,14 +29,14 @@ const PNG_EDGE_MAX: u32 = 4096;
 const PNG_ALLOC_MAX: u64 = 96 << 20;
 
 /// Pixels of a prepared mark; on larger pictures it stays at this size.
-const STAMP_PIXELS_MAX: u64 = 8 << 20;
+const BITMAP_PIXELS_MAX: u64 = 8 << 20;
 
 /// Prepared marks that are kept, and their pixels in all.
-const KEPT_MAX: usize = 12;
-const KEPT_PIXELS_MAX: usize = 6 << 20;
+const CACHED_BITMAPS_MAX: usize = 12;
+const CACHED_PIXELS_MAX: usize = 6 << 20;
 
 /// The font size at which a text is measured, in pixels.
-const MEASURE: f32 = 200.0;
+const MEASURE_FONT_SIZE: f32 = 200.0;
 
 /// Around the letters, for the shadow, in font sizes.
 const PAD: f32 = 0.14;
@@ -130,7 +130,7 @@ pub struct Watermark {
     opacity: f32,
     id: String,
     /// Least recently used first.
-    kept: Mutex<Vec<Arc<MarkBitmap>>>,
+    bitmaps: Mutex<Vec<Arc<MarkBitmap>>>,
     /// The same for the grids of components.
     layers: Mutex<Vec<Arc<grids::MarkLayers>>>,
 }
@@ -165,7 +165,7 @@ impl Watermark {
             MarkKind::Png(file) => Artwork::Picture(read_png(&file)?),
         };
         let (kept, layers) = (Mutex::default(), Mutex::default());
-        Ok(Watermark { artwork, width_fraction, margin_fraction, opacity, id, kept, layers })
+        Ok(Watermark { artwork, width_fraction, margin_fraction, opacity, id, bitmaps: kept, layers })
     }
 
     /// A hash of everything that changes the mark's pixels, for cache keys: 32 hex digits.
@@ -178,7 +178,7 @@ impl Watermark {
     ///
     /// At least one pixel, always inside; it shrinks where it would be too high.
     #[must_use]
-    pub fn place(&self, image: Size) -> Rect {
+    pub fn placement(&self, image: Size) -> Rect {
         let margin = rounded(f64::from(self.margin_fraction) * f64::from(image.width));
         let margin = margin.min(image.height / 4);
         let room = Size {
@@ -188,7 +188,7 @@ impl Watermark {
         let wanted = f64::from(self.width_fraction) * f64::from(image.width);
         let aspect = self.aspect();
         let most =
-            (f64::from(u32::try_from(STAMP_PIXELS_MAX).unwrap_or(u32::MAX)) / aspect).sqrt();
+            (f64::from(u32::try_from(BITMAP_PIXELS_MAX).unwrap_or(u32::MAX)) / aspect).sqrt();
         let width = wanted.min(f64::from(room.height) / aspect).min(most);
         let height = rounded(width * aspect).clamp(1, room.height);
         let width = rounded(width).clamp(1, room.width);
@@ -199,7 +199,7 @@ impl Watermark {
     fn aspect(&self) -> f64 {
         match &self.artwork {
             Artwork::Text { ink, .. } => {
-                let pad = 2.0 * PAD * MEASURE;
+                let pad = 2.0 * PAD * MEASURE_FONT_SIZE;
                 f64::from(ink.height + pad) / f64::from(ink.width + pad)
             }
             Artwork::Picture(pixels) => {
@@ -210,35 +210,35 @@ impl Watermark {
 
     /// The mark for a picture of `image` pixels, and where it lies on it.
     pub(crate) fn prepare(&self, image: Size) -> (Arc<MarkBitmap>, MarkPosition) {
-        let rect = self.place(image);
+        let rect = self.placement(image);
         let size = Size { width: rect.width, height: rect.height };
         let place = MarkPosition { x: i64::from(rect.x), y: i64::from(rect.y) };
-        if let Some(stamp) = self.find(size) {
+        if let Some(stamp) = self.find_cached(size) {
             return (stamp, place);
         }
         // Drawn outside the lock: two threads may draw the same mark once, none waits.
         let stamp = Arc::new(self.draw(size));
-        self.keep(Arc::clone(&stamp));
+        self.cache_bitmap(Arc::clone(&stamp));
         (stamp, place)
     }
 
-    fn find(&self, size: Size) -> Option<Arc<MarkBitmap>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    fn find_cached(&self, size: Size) -> Option<Arc<MarkBitmap>> {
+        let mut kept = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
         let index = kept.iter().position(|stamp| stamp.size == size)?;
         let stamp = kept.remove(index);
         kept.push(Arc::clone(&stamp));
         Some(stamp)
     }
 
-    fn keep(&self, stamp: Arc<MarkBitmap>) {
-        if stamp.pixels.len() > KEPT_PIXELS_MAX {
+    fn cache_bitmap(&self, stamp: Arc<MarkBitmap>) {
+        if stamp.pixels.len() > CACHED_PIXELS_MAX {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|other| other.size != stamp.size);
         kept.push(stamp);
         let mut pixels: usize = kept.iter().map(|stamp| stamp.pixels.len()).sum();
-        while kept.len() > KEPT_MAX || pixels > KEPT_PIXELS_MAX {
+        while kept.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX {
             pixels -= kept.remove(0).pixels.len();
         }
     }
@@ -292,7 +292,7 @@ fn glyphs<'a>(font: &'a Font<'_>, line: &'a str, size: f32) -> Vec<PositionedGly
 
 /// What the letters of `line` cover; `None` if nothing is visible.
 fn measure(font: &Font<'_>, line: &str) -> Option<LineBounds> {
-    let boxes = glyphs(font, line, MEASURE);
+    let boxes = glyphs(font, line, MEASURE_FONT_SIZE);
     let boxes = boxes.iter().filter_map(PositionedGlyph::pixel_bounding_box);
     let all = boxes.reduce(|mut all, one| {
         all.min = Point { x: all.min.x.min(one.min.x), y: all.min.y.min(one.min.y) };
@@ -312,7 +312,7 @@ fn measure(font: &Font<'_>, line: &str) -> Option<LineBounds> {
 
 /// The font size at which the line with its padding is as wide as `size`.
 fn font_size(ink: LineBounds, size: Size) -> f32 {
-    MEASURE * float(size.width) / (ink.width + 2.0 * PAD * MEASURE)
+    MEASURE_FONT_SIZE * float(size.width) / (ink.width + 2.0 * PAD * MEASURE_FONT_SIZE)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "edges of marks lie far below 2^24")]
@@ -342,12 +342,12 @@ fn level(value: f32) -> u8 {
 /// Draws the letters' coverage into `size` pixels.
 fn draw_line(font: &Font<'_>, line: &str, ink: LineBounds, size: Size) -> GrayImage {
     let font_size = font_size(ink, size);
-    let factor = font_size / MEASURE;
+    let factor = font_size / MEASURE_FONT_SIZE;
     // The padded line is centred where rounding made the picture a little higher than it.
-    let spare = (float(size.height) - factor * (ink.height + 2.0 * PAD * MEASURE)) / 2.0;
+    let spare = (float(size.height) - factor * (ink.height + 2.0 * PAD * MEASURE_FONT_SIZE)) / 2.0;
     let origin = Point {
-        x: (PAD * MEASURE - ink.left) * factor,
-        y: (PAD * MEASURE - ink.top) * factor + spare,
+        x: (PAD * MEASURE_FONT_SIZE - ink.left) * factor,
+        y: (PAD * MEASURE_FONT_SIZE - ink.top) * factor + spare,
     };
     let mut image = GrayImage::new(size.width, size.height);
     for glyph in font.layout(line, Scale::uniform(font_size), origin) {

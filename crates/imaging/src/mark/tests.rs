@@ -1,7 +1,7 @@
 //! Marks: where they lie, how they look, what is kept.
 
 use super::*;
-use crate::blend::{SampleModel, onto_pixels};
+use crate::blend::{SampleModel, blend_pixels};
 use proptest::prelude::*;
 
 pub(crate) fn text(width_fraction: f32, margin_fraction: f32) -> MarkSetup {
@@ -29,7 +29,7 @@ fn on_flat(level: u8, image: Size) -> (u8, u8) {
     let data = vec![level; index(image.width) * index(image.height) * 3];
     let mut pixels = Pixels { size: image, channels: 3, data };
     let (stamp, place) = marker.prepare(image);
-    onto_pixels(&mut pixels, &stamp, place, SampleModel::Rgb);
+    blend_pixels(&mut pixels, &stamp, place, SampleModel::Rgb);
     (*pixels.data.iter().min().unwrap(), *pixels.data.iter().max().unwrap())
 }
 
@@ -48,7 +48,7 @@ fn the_mark_lies_in_the_lower_left_corner_in_fractions_of_the_width() {
     let marker = Watermark::new(text(0.3, 0.02)).unwrap();
     for width in [500, 1000, 6000] {
         let image = Size { width, height: width * 2 / 3 };
-        let rect = marker.place(image);
+        let rect = marker.placement(image);
         assert_eq!(rect.x, width / 50);
         assert_eq!(rect.width, width * 3 / 10);
         assert_eq!(rect.y + rect.height + width / 50, image.height);
@@ -59,7 +59,7 @@ fn the_mark_lies_in_the_lower_left_corner_in_fractions_of_the_width() {
 fn a_high_mark_shrinks_to_a_low_picture() {
     let file = png(Size { width: 10, height: 100 });
     let marker = Watermark::new(setup(MarkKind::Png(file))).unwrap();
-    let rect = marker.place(Size { width: 1000, height: 100 });
+    let rect = marker.placement(Size { width: 1000, height: 100 });
     assert_eq!(rect, Rect { x: 20, y: 20, width: 6, height: 60 });
 }
 
@@ -78,11 +78,11 @@ fn prepared_marks_are_kept_within_bounds() {
     let image = Size { width: 300, height: 200 };
     let first = marker.prepare(image).0;
     assert!(Arc::ptr_eq(&first, &marker.prepare(image).0));
-    for width in 400..400 + u32::try_from(KEPT_MAX).unwrap() * 8 {
+    for width in 400..400 + u32::try_from(CACHED_BITMAPS_MAX).unwrap() * 8 {
         marker.prepare(Size { width, height: 300 });
     }
-    let kept = marker.kept.lock().unwrap();
-    assert_eq!(kept.len(), KEPT_MAX);
+    let kept = marker.bitmaps.lock().unwrap();
+    assert_eq!(kept.len(), CACHED_BITMAPS_MAX);
     assert!(!kept.iter().any(|stamp| Arc::ptr_eq(stamp, &first)));
 }
 
@@ -138,11 +138,11 @@ proptest! {
         margin in 0.0f32..0.499,
     ) {
         let marker = Watermark::new(text(fraction, margin)).unwrap();
-        let rect = marker.place(Size { width, height });
+        let rect = marker.placement(Size { width, height });
         prop_assert!(rect.width >= 1 && rect.height >= 1);
         prop_assert!(rect.x + rect.width <= width && rect.y + rect.height <= height);
         let pixels = u64::from(rect.width) * u64::from(rect.height);
-        prop_assert!(pixels <= STAMP_PIXELS_MAX + u64::from(rect.width));
+        prop_assert!(pixels <= BITMAP_PIXELS_MAX + u64::from(rect.width));
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! decodes what it throws away, in whatever order it comes with the mark.
 
 use crate::bands::decode_bands;
-use crate::blend::{SampleModel, MarkPosition, onto_pixels, onto_planes};
+use crate::blend::{SampleModel, MarkPosition, blend_pixels, blend_planes};
 use crate::format::{DecodableFile, UnencodedPicture};
 use crate::mark::Watermark;
-use crate::resize::{cut, decode_scale, resize};
+use crate::resize::{crop_pixels, decode_scale, resize};
 use crate::steps::{check_crop, cover, fit};
 use crate::{
     BandDecoder, OutputColour, ImageFormat, RenderJob, Orientation, RasterError, RenderOutput, ReversedAxes, OutputSampling,
@@ -85,7 +85,7 @@ struct RenderState<'a> {
     /// The base's pixels are sRGB already.
     srgb: bool,
     decoded_pixels: u64,
-    way: RenderPath,
+    render_path: RenderPath,
     warning: Option<String>,
 }
 
@@ -103,11 +103,11 @@ impl<'a> RenderState<'a> {
             file: opened.file,
             header: opened.header,
             base: None,
-            region: whole(job.source.orientation.turn_size(job.source.stored)),
+            region: whole(job.source.orientation.oriented_size(job.source.stored)),
             marks: Vec::new(),
             srgb: false,
             decoded_pixels: 0,
-            way: RenderPath::Whole,
+            render_path: RenderPath::Whole,
             warning: None,
         }
     }
@@ -129,7 +129,7 @@ impl<'a> RenderState<'a> {
             RenderStep::Cover { width, height } => {
                 let (scaled, cut) = cover(here, *width, *height);
                 self.scale(scaled)?;
-                let pixels = self.pixels(None)?;
+                let pixels = self.marked_pixels(None)?;
                 let window = interest::window(&pixels, cut)?;
                 self.rebase(pixels);
                 self.region = window;
@@ -145,7 +145,7 @@ impl<'a> RenderState<'a> {
 
     fn scale(&mut self, wanted: Size) -> Result<(), RasterError> {
         if wanted != size_of(self.region) {
-            let pixels = self.pixels(Some(wanted))?;
+            let pixels = self.marked_pixels(Some(wanted))?;
             self.begin(RenderStage::Decode)?;
             let small = resize(pixels, wanted)?;
             self.rebase(small);
@@ -155,10 +155,10 @@ impl<'a> RenderState<'a> {
 
     /// What is left, with its marks on it; larger than `wanted`, where that is given, but not
     /// necessarily in full size.
-    fn pixels(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
+    fn marked_pixels(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
         let region = self.region;
         let pixels = match self.base.take() {
-            Some(base) => cut(base, region),
+            Some(base) => crop_pixels(base, region),
             None => self.decode(wanted.filter(|_| self.marks.is_empty()))?,
         };
         if self.marks.is_empty() {
@@ -173,7 +173,7 @@ impl<'a> RenderState<'a> {
         };
         for canvas in std::mem::take(&mut self.marks) {
             let (stamp, place) = self.marker.prepare(size_of(canvas));
-            onto_pixels(&mut pixels, &stamp, moved(place, canvas, region), ground);
+            blend_pixels(&mut pixels, &stamp, translate_mark(place, canvas, region), ground);
         }
         Ok(pixels)
     }
@@ -198,28 +198,28 @@ impl<'a> RenderState<'a> {
         let is_whole = size_of(stored) == source.stored;
         let is_smaller = self.header.size != source.stored;
         let scale = wanted.filter(|_| is_whole).map_or(DecodeScale::FULL, |wanted| {
-            decode_scale(self.header.size, orientation.turn_size(wanted))
+            decode_scale(self.header.size, orientation.oriented_size(wanted))
         });
         if is_smaller && !(is_whole && wanted.is_some()) {
             let text = "a smaller copy was given for a step that needs the original";
             return Err(RasterError::Internal(text.to_owned()));
         }
         let DecodeOutput { value, warning } = self.decode_at(scale)?;
-        self.count(value.size, warning);
-        let pixels = if is_whole { value } else { cut(value, stored) };
+        self.record_decode(value.size, warning);
+        let pixels = if is_whole { value } else { crop_pixels(value, stored) };
         self.begin(RenderStage::Decode)?;
-        Ok(orientation.turn(pixels))
+        Ok(orientation.orient(pixels))
     }
 
     /// Decodes the file at `scale`, in bands if that can be.
     fn decode_at(&mut self, scale: DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError> {
         if self.header.size != self.job.source.stored {
-            self.way = RenderPath::Level;
+            self.render_path = RenderPath::Level;
         } else if let Some(bands) = self.job.source.bands {
-            let BandDecoder { scan, index, colour, spread, go_on } = bands;
-            let bytes = ByteRanges::whole(&self.file).watched(go_on);
+            let BandDecoder { scan, index, colour, parallel_map: spread, should_continue: go_on } = bands;
+            let bytes = ByteRanges::whole(&self.file).with_cancellation(go_on);
             if let Ok(decoded) = decode_bands(scan, index, colour, &bytes, scale, spread) {
-                self.way = RenderPath::Bands;
+                self.render_path = RenderPath::Bands;
                 return Ok(decoded);
             }
             // Bands that were stopped must not end in more work.
@@ -228,7 +228,7 @@ impl<'a> RenderState<'a> {
         self.job.source.format.decode(&self.file, scale)
     }
 
-    fn count(&mut self, size: Size, warning: Option<String>) {
+    fn record_decode(&mut self, size: Size, warning: Option<String>) {
         self.decoded_pixels += u64::from(size.width) * u64::from(size.height);
         self.warning = self.warning.take().or(warning);
     }
@@ -236,21 +236,21 @@ impl<'a> RenderState<'a> {
     fn finish(mut self) -> Result<RenderOutput, RasterError> {
         let size = size_of(self.region);
         let keeps_profile = self.job.output.colour == OutputColour::Keep
-            && colour::fits(self.job.source.icc, self.header.space.channels());
+            && colour::is_profile_for(self.job.source.icc, self.header.space.channels());
         let file = match self.planes()? {
             Some(planes) => {
                 self.begin(RenderStage::Encode)?;
                 codec::encode_planes(&planes, self.job.output.quality)?
             }
             None => {
-                let pixels = self.pixels(None)?;
+                let pixels = self.marked_pixels(None)?;
                 let pixels = self.convert(pixels)?;
                 self.begin(RenderStage::Encode)?;
                 self.encode(pixels)?
             }
         };
-        let RenderState { decoded_pixels, way, warning, .. } = self;
-        Ok(RenderOutput { file, size, keeps_profile, decoded_pixels, way, warning })
+        let RenderState { decoded_pixels, render_path: way, warning, .. } = self;
+        Ok(RenderOutput { file, size, keeps_profile, decoded_pixels, render_path: way, warning })
     }
 
     fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
@@ -259,7 +259,7 @@ impl<'a> RenderState<'a> {
             pixels: Cow::Owned(pixels),
             output: *output,
             original: self.header,
-            is_turned: source.orientation.swaps(),
+            is_quarter_turned: source.orientation.swaps_axes(),
             inks_inverted: source.adobe,
         };
         output.format.encode(picture, source.icc)
@@ -281,7 +281,7 @@ impl<'a> RenderState<'a> {
         let stays = self.base.is_none()
             && job.output.colour == OutputColour::Keep
             && job.output.format == ImageFormat::JPEG;
-        if !(samplings && known && stays && on_grid(stored, orientation.reversed(), chroma)) {
+        if !(samplings && known && stays && is_on_chroma_grid(stored, orientation.reversed_axes(), chroma)) {
             return Ok(None);
         }
         self.begin(RenderStage::Decode)?;
@@ -290,21 +290,21 @@ impl<'a> RenderState<'a> {
             Err(CodecError::Unsupported(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        self.count(decoded.value.size, decoded.warning);
-        let mut planes = turn_planes(decoded.value, stored, orientation);
+        self.record_decode(decoded.value.size, decoded.warning);
+        let mut planes = orient_planes(decoded.value, stored, orientation);
         if !self.marks.is_empty() {
             self.begin(RenderStage::Blend)?;
         }
         for canvas in std::mem::take(&mut self.marks) {
             let (stamp, place) = self.marker.prepare(size_of(canvas));
-            onto_planes(&mut planes, &stamp, moved(place, canvas, self.region));
+            blend_planes(&mut planes, &stamp, translate_mark(place, canvas, self.region));
         }
         Ok(Some(planes))
     }
 }
 
 /// Where a mark placed on `canvas` lies in `region`; both in the same pixels.
-pub(super) fn moved(place: MarkPosition, canvas: Rect, region: Rect) -> MarkPosition {
+pub(super) fn translate_mark(place: MarkPosition, canvas: Rect, region: Rect) -> MarkPosition {
     MarkPosition {
         x: place.x + i64::from(canvas.x) - i64::from(region.x),
         y: place.y + i64::from(canvas.y) - i64::from(region.y),
@@ -313,7 +313,7 @@ pub(super) fn moved(place: MarkPosition, canvas: Rect, region: Rect) -> MarkPosi
 
 /// Whether a stored rectangle starts on a boundary between chroma samples, and on axes that are
 /// read backwards also ends on one.
-fn on_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsampling) -> bool {
+fn is_on_chroma_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsampling) -> bool {
     let (across, down) = chroma.cell();
     let fits = |start: u32, length: u32, cell: u32, reversed: bool| {
         start.is_multiple_of(cell) && (!reversed || (start + length).is_multiple_of(cell))
@@ -323,7 +323,7 @@ fn on_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsampling) -> b
 }
 
 /// Cuts `region`, which lies on the grid, out of the planes and turns each of them upright.
-pub(super) fn turn_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
+pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
     let upright = orientation == Orientation::Upright;
     let Planes { size, space, chroma, data } = planes;
     if upright && size == size_of(region) {
@@ -334,7 +334,7 @@ pub(super) fn turn_planes(planes: Planes, region: Rect, orientation: Orientation
     let (across, down) = chroma.cell();
     let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
     let edge = |value: usize| u32::try_from(value).expect("edges come from 32-bit sizes");
-    let mut out = Vec::with_capacity(Planes::samples(&wanted));
+    let mut out = Vec::with_capacity(Planes::sample_count(&wanted));
     for (number, (from, to)) in layout.iter().zip(&wanted).enumerate() {
         let (x, y) =
             if number == 0 { (region.x, region.y) } else { (region.x / across, region.y / down) };
@@ -344,10 +344,10 @@ pub(super) fn turn_planes(planes: Planes, region: Rect, orientation: Orientation
             part.extend_from_slice(&data[start..start + to.width]);
         }
         let size = Size { width: edge(to.width), height: edge(to.height) };
-        out.extend(orientation.turn(Pixels { size, channels: 1, data: part }).data);
+        out.extend(orientation.orient(Pixels { size, channels: 1, data: part }).data);
     }
-    let chroma = if orientation.swaps() { chroma.turned() } else { chroma };
-    Planes { size: orientation.turn_size(size_of(region)), space, chroma, data: out }
+    let chroma = if orientation.swaps_axes() { chroma.transposed() } else { chroma };
+    Planes { size: orientation.oriented_size(size_of(region)), space, chroma, data: out }
 }
 
 #[cfg(test)]

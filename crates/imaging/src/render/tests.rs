@@ -44,7 +44,7 @@ pub(crate) fn job<'a>(jpeg: &'a [u8], steps: &'a [RenderStep]) -> RenderJob<'a> 
 fn run(job: &RenderJob<'_>) -> RenderOutput {
     let rendered = render(job, &marker(), &|_| true).unwrap();
     assert_eq!(read_header(&rendered.file).unwrap().size, rendered.size);
-    let upright = job.source.orientation.turn_size(job.source.stored);
+    let upright = job.source.orientation.oriented_size(job.source.stored);
     assert_eq!(output_size(upright, job.steps), Ok(rendered.size));
     rendered
 }
@@ -63,7 +63,7 @@ pub(crate) fn psnr(a: &Pixels, b: &Pixels) -> f64 {
 
 /// The steps without a change of scale, done plainly on a full decode.
 pub(crate) fn plainly(job: &RenderJob<'_>) -> Pixels {
-    let mut picture = job.source.orientation.turn(pixels(job.source.file));
+    let mut picture = job.source.orientation.orient(pixels(job.source.file));
     let ground = match picture.channels {
         1 => SampleModel::Grey,
         3 => SampleModel::Rgb,
@@ -71,10 +71,10 @@ pub(crate) fn plainly(job: &RenderJob<'_>) -> Pixels {
     };
     for step in job.steps {
         match step {
-            RenderStep::Crop(crop) => picture = cut(picture, *crop),
+            RenderStep::Crop(crop) => picture = crop_pixels(picture, *crop),
             RenderStep::Watermark => {
                 let (stamp, place) = marker().prepare(picture.size);
-                onto_pixels(&mut picture, &stamp, place, ground);
+                blend_pixels(&mut picture, &stamp, place, ground);
             }
             RenderStep::Fit { .. } | RenderStep::Cover { .. } => panic!("not plain"),
         }
@@ -126,14 +126,14 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
             for orientation in Orientation::ALL {
                 let mut job = job(&jpeg, &steps);
                 job.source.orientation = orientation;
-                if output_size(orientation.turn_size(size), &steps).is_err() {
+                if output_size(orientation.oriented_size(size), &steps).is_err() {
                     continue;
                 }
                 let mut work = RenderState::new(&job, &marker, &|_| true, open(&job).unwrap());
                 for step in &steps {
                     work.apply(step).unwrap();
                 }
-                let found = work.pixels(None).unwrap();
+                let found = work.marked_pixels(None).unwrap();
                 assert!(found == plainly(&job), "{space:?} {chroma:?} {orientation:?} {steps:?}");
             }
         }
@@ -155,7 +155,7 @@ fn every_orientation_comes_out_upright() {
             | Orientation::Transposed
             | Orientation::Transverse => orientation,
         };
-        let stored = back.turn(upright.clone());
+        let stored = back.orient(upright.clone());
         let encoding = EncodeOptions { quality: 100, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full };
         let jpeg = encode(&stored, encoding).unwrap();
         let crop = Rect { x: 50, y: 7, width: 31, height: 40 };
@@ -165,7 +165,7 @@ fn every_orientation_comes_out_upright() {
             for colour in [OutputColour::Keep, OutputColour::Srgb] {
                 job.output.colour = colour;
                 let expected =
-                    if steps.is_empty() { upright.clone() } else { cut(upright.clone(), crop) };
+                    if steps.is_empty() { upright.clone() } else { crop_pixels(upright.clone(), crop) };
                 let found = psnr(&pixels(&run(&job).file), &expected);
                 assert!(found > 38.0, "{orientation:?} {steps:?} {colour:?}: {found:.1} dB");
             }
@@ -193,7 +193,7 @@ fn a_mark_leaves_the_rest_of_the_picture_alone() {
         let jpeg = pictures::jpeg(size, space, chroma, 3);
         let without = pixels(&run(&job(&jpeg, &[])).file);
         let with = pixels(&run(&job(&jpeg, &[RenderStep::Watermark])).file);
-        let place = marker().place(size);
+        let place = marker().placement(size);
         // MCUs that the mark touches change as a whole, and colour is interpolated over one more.
         let near = |at: u32, start: u32, length: u32| at + 33 > start && at < start + length + 33;
         let (mut changed, channels) = (0, without.channels);
@@ -234,7 +234,7 @@ fn inks_without_adobes_marker_come_out_in_its_convention() {
     let size = Size { width: 64, height: 48 };
     let jpeg = pictures::jpeg(size, ColourSpace::Cmyk, ChromaSubsampling::Full, 3);
     let header = jpeg::header::JpegHeader::parse(&jpeg, &samples::LIMITS).unwrap();
-    let plain = header.segments.iter().find(|segment| segment.marker == 0xEE).unwrap().whole();
+    let plain = header.segments.iter().find(|segment| segment.marker == 0xEE).unwrap().byte_range();
     let bare = [&jpeg[..plain.start], &jpeg[plain.end..]].concat();
     assert!(!source(&bare).adobe);
     let found = pixels(&run(&job(&bare, &[])).file);
@@ -296,7 +296,7 @@ fn tiny_pictures_survive_every_chain() {
                     let mut job = job(&jpeg, &steps);
                     job.source.orientation = Orientation::Transverse;
                     job.output.colour = colour;
-                    let upright = Orientation::Transverse.turn_size(size);
+                    let upright = Orientation::Transverse.oriented_size(size);
                     if output_size(upright, &steps).is_ok() {
                         run(&job);
                     }
@@ -390,7 +390,7 @@ fn course(job: &RenderJob<'_>) -> (Vec<RenderStage>, RenderPath) {
         stages.borrow_mut().push(stage);
         true
     };
-    let way = render(job, &marker(), &note).unwrap().way;
+    let way = render(job, &marker(), &note).unwrap().render_path;
     let mut stages = stages.into_inner();
     stages.dedup();
     (stages, way)
@@ -449,11 +449,11 @@ fn threads_do_not_change_a_byte() {
         let mut job = job(&jpeg, &steps);
         job.limits.pixels_max = 10_000_000;
         let (scan, index, colour) = (&indexed.scan, &indexed.index, indexed.colour.as_slice());
-        job.source.bands = Some(BandDecoder { scan, index, colour, spread: &spread, go_on: &|| true });
+        job.source.bands = Some(BandDecoder { scan, index, colour, parallel_map: &spread, should_continue: &|| true });
         run(&job)
     };
     let one = on(1);
-    assert_eq!(one.way, RenderPath::Bands);
+    assert_eq!(one.render_path, RenderPath::Bands);
     assert_eq!(one, on(3));
     let mut whole = job(&jpeg, &steps);
     whole.limits.pixels_max = 10_000_000;
@@ -482,10 +482,10 @@ proptest! {
         let (space, chroma) = pictures::KINDS[kind];
         let jpeg = pictures::jpeg(Size { width, height }, space, chroma, tag);
         let mut job = job(&jpeg, &steps);
-        job.source.orientation = Orientation::of_tag(tag);
+        job.source.orientation = Orientation::from_tag(tag);
         job.output.colour = if colour { OutputColour::Srgb } else { OutputColour::Keep };
         job.output.sampling = if sampling { OutputSampling::S420 } else { OutputSampling::Keep };
-        let upright = job.source.orientation.turn_size(job.source.stored);
+        let upright = job.source.orientation.oriented_size(job.source.stored);
         match output_size(upright, &steps) {
             Ok(_) => prop_assert_eq!(run(&job).warning, None),
             Err(error) => {

@@ -101,7 +101,7 @@ impl ChromaSubsampling {
 
     /// The subsampling of the picture after a quarter turn.
     #[must_use]
-    pub fn turned(self) -> ChromaSubsampling {
+    pub fn transposed(self) -> ChromaSubsampling {
         match self {
             ChromaSubsampling::Full | ChromaSubsampling::Quarter | ChromaSubsampling::Other => self,
             ChromaSubsampling::Half => ChromaSubsampling::HalfDown,
@@ -230,7 +230,7 @@ impl Planes {
 
     /// The samples that planes of this layout hold in all.
     #[must_use]
-    pub fn samples(layout: &[PlaneLayout]) -> usize {
+    pub fn sample_count(layout: &[PlaneLayout]) -> usize {
         layout.last().map_or(0, |plane| plane.start + plane.width * plane.height)
     }
 }
@@ -245,13 +245,13 @@ impl DecodeScale {
 
     /// `eighths` eighths, brought into 1 to 8.
     #[must_use]
-    pub fn eighths(eighths: u8) -> DecodeScale {
+    pub fn from_eighths(eighths: u8) -> DecodeScale {
         DecodeScale(eighths.clamp(1, 8))
     }
 
     /// The size of a picture of `size` decoded at this scale, each edge rounded up.
     #[must_use]
-    pub fn of(self, size: Size) -> Size {
+    pub fn scaled_size(self, size: Size) -> Size {
         let scaled = |edge: u32| {
             let edge = (u64::from(edge) * u64::from(self.0)).div_ceil(8);
             u32::try_from(edge).expect("not larger than the edge itself")
@@ -386,7 +386,7 @@ pub fn decode(jpeg: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, C
     let PictureHeader { size, space, .. } = header_of(&header)?;
     let factor = ScalingFactor::new(usize::from(scale.0), 8);
     decompressor.set_scaling_factor(factor).map_err(|error| fatal(&error))?;
-    let size = scale.of(size);
+    let size = scale.scaled_size(size);
     let (channels, width, height) = (space.channels(), px(size.width), px(size.height));
     let mut data = vec![0; width * height * channels];
     let image = Image {
@@ -412,7 +412,7 @@ pub fn decode_planes(jpeg: &[u8]) -> Result<DecodeOutput<Planes>, CodecError> {
             "this JPEG has no planes of known sampling".to_owned(),
         ));
     }
-    let mut data = vec![0; Planes::samples(&Planes::layout(size, space, chroma))];
+    let mut data = vec![0; Planes::sample_count(&Planes::layout(size, space, chroma))];
     let image = YuvImage {
         pixels: data.as_mut_slice(),
         width: px(size.width),

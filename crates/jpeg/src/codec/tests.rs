@@ -69,9 +69,9 @@ fn scaled_decoding_gives_the_promised_size() {
     let size = Size { width: 37, height: 21 };
     let jpeg = pictures::jpeg(size, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 4);
     for eighths in 1..=8 {
-        let scale = DecodeScale::eighths(eighths);
+        let scale = DecodeScale::from_eighths(eighths);
         let pixels = decode(&jpeg, scale).unwrap().value;
-        assert_eq!(pixels.size, scale.of(size));
+        assert_eq!(pixels.size, scale.scaled_size(size));
     }
 }
 

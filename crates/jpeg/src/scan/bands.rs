@@ -52,8 +52,8 @@ pub fn split(scan: &Scan) -> Vec<Range<u32>> {
 }
 
 /// The byte range of the file that [`band`] reads for `rows`.
-pub fn needs(scan: &Scan, index: &ScanIndex, rows: &Range<u32>) -> Result<Range<u64>, ScanError> {
-    index.bytes(rows.start * scan.across..rows.end * scan.across)
+pub fn byte_range(scan: &Scan, index: &ScanIndex, rows: &Range<u32>) -> Result<Range<u64>, ScanError> {
+    index.byte_range(rows.start * scan.across..rows.end * scan.across)
 }
 
 /// Writes the rows of MCUs `rows`, one of the ranges of [`split`], as a file of its own.
@@ -78,7 +78,7 @@ pub fn band(
         from = walk.position();
     }
     let end = if behind >= scan.mcus() {
-        data.from_file(index.end)?
+        data.from_file_position(index.end)?
     } else {
         // Behind a marker if a restart stands there; it is left out below.
         let mut end = index.seek(scan, &data, behind - 1)?;
@@ -89,7 +89,7 @@ pub fn band(
     };
     let mut writer = recoder.writer;
     let mut number = 0;
-    let mut next = data.restart_behind(from);
+    let mut next = data.first_restart_after(from);
     while let Some((start, _)) = data.restart(next).filter(|(start, _)| *start < end) {
         // Whole bytes, with the ones that complete the last of them.
         writer.copy(&data, from, start);

@@ -12,9 +12,9 @@ const PAD: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ByteRun {
     /// Its first byte in the unstuffed data.
-    here: u32,
+    data_offset: u32,
     /// Its first byte in the file, counted from where unstuffing started.
-    there: u32,
+    file_offset: u32,
 }
 
 /// Entropy-coded data without what keeps it apart from markers (T.81 F.1.2.3).
@@ -28,7 +28,7 @@ pub struct UnstuffedData {
     /// Offset in the file of the first byte.
     origin: u64,
     /// Offset in the file where the data ended: at a marker or with the bytes that were given.
-    stop: u64,
+    end_offset: u64,
 }
 
 impl UnstuffedData {
@@ -38,12 +38,12 @@ impl UnstuffedData {
         // Positions are counted in 32 bits, and eight of them make a byte.
         u32::try_from(stuffed.len()).map_err(|_| ScanError::Length)?;
         self.origin = origin;
-        self.stop = origin + long(stuffed.len());
+        self.end_offset = origin + long(stuffed.len());
         self.bytes.clear();
         self.bytes.reserve(stuffed.len() + PAD);
         self.restarts.clear();
         self.runs.clear();
-        self.runs.push(ByteRun { here: 0, there: 0 });
+        self.runs.push(ByteRun { data_offset: 0, file_offset: 0 });
         let mut at = 0;
         for found in memchr::memchr_iter(0xFF, stuffed) {
             if found < at {
@@ -59,13 +59,13 @@ impl UnstuffedData {
                 None => continue,
                 Some(_) => {
                     self.bytes.extend_from_slice(&stuffed[at..found]);
-                    self.stop = origin + long(found);
+                    self.end_offset = origin + long(found);
                     at = stuffed.len();
                     break;
                 }
             }
             at = found + 2;
-            self.runs.push(ByteRun { here: short(self.bytes.len()), there: short(at) });
+            self.runs.push(ByteRun { data_offset: short(self.bytes.len()), file_offset: short(at) });
         }
         self.bytes.extend_from_slice(stuffed.get(at..).unwrap_or_default());
         self.length = self.bytes.len();
@@ -75,37 +75,37 @@ impl UnstuffedData {
 
     /// Number of bits, without the stuffed bytes.
     #[must_use]
-    pub fn bits(&self) -> u64 {
+    pub fn bit_count(&self) -> u64 {
         long(self.length) * 8
     }
 
     /// Offset in the file of the marker that ended the data, or of its end.
     #[must_use]
-    pub fn stop(&self) -> u64 {
-        self.stop
+    pub fn end_offset(&self) -> u64 {
+        self.end_offset
     }
 
     /// The place in the file of the bit `position`: offset times eight, plus the bit.
     #[must_use]
-    pub fn to_file(&self, position: u64) -> u64 {
+    pub fn to_file_position(&self, position: u64) -> u64 {
         let byte = short(usize::try_from(position / 8).unwrap_or(usize::MAX));
-        let run = self.runs.partition_point(|run| run.here <= byte).saturating_sub(1);
-        let ByteRun { here, there } = self.runs[run];
+        let run = self.runs.partition_point(|run| run.data_offset <= byte).saturating_sub(1);
+        let ByteRun { data_offset: here, file_offset: there } = self.runs[run];
         (self.origin + u64::from(there) + u64::from(byte - here)) * 8 + position % 8
     }
 
     /// The bit at `place` in the file; the opposite of [`UnstuffedData::to_file`].
-    pub fn from_file(&self, place: u64) -> Result<u64, ScanError> {
+    pub fn from_file_position(&self, place: u64) -> Result<u64, ScanError> {
         let there = (place / 8).checked_sub(self.origin).ok_or(ScanError::Bytes)?;
         let there = u32::try_from(there).map_err(|_| ScanError::Bytes)?;
-        let run = self.runs.partition_point(|run| run.there <= there).saturating_sub(1);
-        let ByteRun { here, there: start } = self.runs[run];
+        let run = self.runs.partition_point(|run| run.file_offset <= there).saturating_sub(1);
+        let ByteRun { data_offset: here, file_offset: start } = self.runs[run];
         let position = (u64::from(here) + u64::from(there - start)) * 8 + place % 8;
-        if position <= self.bits() { Ok(position) } else { Err(ScanError::Bytes) }
+        if position <= self.bit_count() { Ok(position) } else { Err(ScanError::Bytes) }
     }
 
     /// The first restart whose data starts behind `position`.
-    pub(super) fn restart_behind(&self, position: u64) -> usize {
+    pub(super) fn first_restart_after(&self, position: u64) -> usize {
         self.restarts.partition_point(|(start, _)| long(*start) * 8 <= position)
     }
 
@@ -296,10 +296,10 @@ mod tests {
         assert_eq!(data.bytes[..data.length], [1, 0xFF, 2, 3]);
         assert_eq!(data.restarts, [(3, 3)]);
         // A position inside a stuffed pair points at its FF.
-        let places = [0u64, 8, 12, 16, 24].map(|position| data.to_file(position));
+        let places = [0u64, 8, 12, 16, 24].map(|position| data.to_file_position(position));
         assert_eq!(places, [800, 808, 812, 824, 848]);
         for position in 0..32 {
-            assert_eq!(data.from_file(data.to_file(position)), Ok(position));
+            assert_eq!(data.from_file_position(data.to_file_position(position)), Ok(position));
         }
     }
 
@@ -330,7 +330,7 @@ mod tests {
                 prop_assert_eq!(high(reader.buffer, *count), high(u64::from(*bits) << 32, *count));
                 reader.skip(*count);
             }
-            prop_assert!(reader.position() <= data.bits());
+            prop_assert!(reader.position() <= data.bit_count());
         }
 
         #[test]

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::rewrite::segment;
 use crate::scan::bits::{UnstuffedData, EntropyWriter};
 use crate::scan::index::ScanIndex;
-use crate::scan::region::{joined, rows};
+use crate::scan::region::{join_ranges, rows};
 use crate::scan::tables::{AC, HuffmanCodes, DC, HuffmanSpec};
 use crate::scan::walk::{BlockCoder, BlockSpan, ScanCursor};
 use crate::scan::{ByteRanges, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
@@ -24,7 +24,7 @@ pub fn is_on_grid(scan: &Scan, rect: Rect) -> bool {
 /// `rect` with at least one MCU around it, on whole MCUs where the picture has them. Decoding that
 /// gives inside `rect` what decoding everything gives.
 #[must_use]
-pub fn surroundings(scan: &Scan, rect: Rect) -> Rect {
+pub fn surrounding_rect(scan: &Scan, rect: Rect) -> Rect {
     let span = |start: u32, length: u32, step: u32, edge: u32| {
         let first = (start / step).saturating_sub(1) * step;
         let end = start.saturating_add(length).div_ceil(step).saturating_add(1);
@@ -36,7 +36,7 @@ pub fn surroundings(scan: &Scan, rect: Rect) -> Rect {
 }
 
 fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
-    if rect.is_empty() || !rect.inside(scan.size) || !is_on_grid(scan, rect) {
+    if rect.is_empty() || !rect.is_inside(scan.size) || !is_on_grid(scan, rect) {
         return Err(ScanError::Outside);
     }
     let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
@@ -47,10 +47,10 @@ fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
 }
 
 /// The byte ranges of the file that [`cut`] reads for `rect`, in rising order.
-pub fn needs(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
+pub fn byte_ranges(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     let mcus = mcus(scan, rect)?;
-    let ranges = rows(scan, &mcus).map(|mcus| index.bytes(mcus));
-    ranges.collect::<Result<Vec<_>, _>>().map(joined)
+    let ranges = rows(scan, &mcus).map(|mcus| index.byte_range(mcus));
+    ranges.collect::<Result<Vec<_>, _>>().map(join_ranges)
 }
 
 /// Cuts out `rect`, whose corner lies on the grid of MCUs, as a file of its own.
@@ -63,7 +63,7 @@ pub fn needs(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64
 ///
 /// [`ScanError::ExternalProbe`] when `rect` is empty, leaves the picture or is off the grid;
 /// [`ScanError::Tables`] when the tables of the file have no room for a code that is needed.
-pub fn cut(
+pub fn crop(
     scan: &Scan,
     index: &ScanIndex,
     bytes: &ByteRanges<'_>,
@@ -174,7 +174,7 @@ impl ScanRecoder {
         let Self { coders, writer, last } = self;
         let mut written = Ok(());
         let mut seen = [false; COMPONENTS_MAX];
-        walk.places(&mut |place: BlockSpan| {
+        walk.report_blocks(&mut |place: BlockSpan| {
             let first = !std::mem::replace(&mut seen[place.component], true);
             let start = if first {
                 let difference = place.dc - last[place.component];

@@ -129,7 +129,7 @@ pub enum ScanError {
 impl ScanError {
     /// A stable one-word name, for metrics and logs.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Process => "process",
             Self::Precision => "precision",
@@ -280,7 +280,7 @@ impl Scan {
     /// The MCUs that decoding `rect`, in pixels, takes. Chroma is read a little beyond it, for
     /// interpolation.
     fn mcus_of(&self, rect: Rect) -> Result<McuRect, ScanError> {
-        if rect.is_empty() || !rect.inside(self.size) {
+        if rect.is_empty() || !rect.is_inside(self.size) {
             return Err(ScanError::Outside);
         }
         let cell =
@@ -468,7 +468,7 @@ pub type ShouldContinue<'a> = &'a (dyn Fn() -> bool + Sync);
 #[derive(Clone, Default)]
 pub struct ByteRanges<'a> {
     pieces: Vec<(u64, std::borrow::Cow<'a, [u8]>)>,
-    go_on: Option<ShouldContinue<'a>>,
+    should_continue: Option<ShouldContinue<'a>>,
 }
 
 impl std::fmt::Debug for ByteRanges<'_> {
@@ -481,19 +481,19 @@ impl<'a> ByteRanges<'a> {
     /// Wraps a whole file, of which every range can be read.
     #[must_use]
     pub fn whole(file: &'a [u8]) -> Self {
-        Self { pieces: vec![(0, file.into())], go_on: None }
+        Self { pieces: vec![(0, file.into())], should_continue: None }
     }
 
     /// Makes work with these bytes cancellable: `go_on` is asked before each row of MCUs and each
     /// band, and the work ends with [`ScanError::ScrubStop`] once it answers `false`.
     #[must_use]
-    pub fn watched(self, go_on: ShouldContinue<'a>) -> Self {
-        Self { go_on: Some(go_on), ..self }
+    pub fn with_cancellation(self, go_on: ShouldContinue<'a>) -> Self {
+        Self { should_continue: Some(go_on), ..self }
     }
 
     /// Whether the work with these bytes goes on.
-    fn check(&self) -> Result<(), ScanError> {
-        if self.go_on.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(ScanError::Stopped) }
+    fn check_continue(&self) -> Result<(), ScanError> {
+        if self.should_continue.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(ScanError::Stopped) }
     }
 
     /// Adds the bytes at offset `start`; pieces are added in rising order and do not overlap.
@@ -503,7 +503,7 @@ impl<'a> ByteRanges<'a> {
 
     /// The bytes `range`; those behind the end of the piece that holds its start are left out.
     fn find(&self, range: Range<u64>) -> Result<&[u8], ScanError> {
-        self.check()?;
+        self.check_continue()?;
         let next = self.pieces.partition_point(|(start, _)| *start <= range.start);
         let (start, piece) =
             next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(ScanError::Bytes)?;

@@ -11,7 +11,7 @@ use crate::scan::index::{IndexEntry, ScanIndex};
 const ENTRIES_MAX: u64 = 1 << 26;
 
 /// Appends a number of variable length.
-pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(low_7(value) | 0x80);
         value >>= 7;
@@ -25,7 +25,7 @@ fn low_7(value: u64) -> u8 {
 }
 
 /// Takes a number from the front of `bytes`; `None` if it is cut off or longer than 64 bits.
-pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first()?;
@@ -42,11 +42,11 @@ pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-fn fold(value: i32) -> u64 {
+fn zigzag_encode(value: i32) -> u64 {
     u64::from((value << 1 ^ value >> 31).cast_unsigned())
 }
 
-fn unfold(value: u64) -> Option<i32> {
+fn zigzag_decode(value: u64) -> Option<i32> {
     let value = u32::try_from(value).ok()?;
     Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
 }
@@ -54,15 +54,15 @@ fn unfold(value: u64) -> Option<i32> {
 impl ScanIndex {
     /// Appends the index; `components` is the number of the scan's components.
     pub fn pack(&self, components: usize, out: &mut Vec<u8>) {
-        put_number(out, u64::from(self.every));
-        put_number(out, self.marker);
-        put_number(out, self.end);
-        put_number(out, u64::try_from(self.entries.len()).unwrap_or(u64::MAX));
+        put_varint(out, u64::from(self.spacing));
+        put_varint(out, self.marker);
+        put_varint(out, self.end);
+        put_varint(out, u64::try_from(self.entries.len()).unwrap_or(u64::MAX));
         let mut last = IndexEntry::default();
         for entry in &self.entries {
-            put_number(out, entry.place.wrapping_sub(last.place));
+            put_varint(out, entry.bit_position.wrapping_sub(last.bit_position));
             for (dc, last) in entry.dc.iter().zip(last.dc).take(components) {
-                put_number(out, fold(i32::from(*dc) - i32::from(last)));
+                put_varint(out, zigzag_encode(i32::from(*dc) - i32::from(last)));
             }
             last = *entry;
         }
@@ -72,9 +72,9 @@ impl ScanIndex {
     /// write. Whether it belongs to a scan is for [`ScanIndex::fits`] to say.
     #[must_use]
     pub fn unpack(components: usize, bytes: &mut &[u8]) -> Option<Self> {
-        let every = u32::try_from(take_number(bytes)?).ok().filter(|every| *every > 0)?;
-        let (marker, end) = (take_number(bytes)?, take_number(bytes)?);
-        let count = take_number(bytes)?;
+        let every = u32::try_from(take_varint(bytes)?).ok().filter(|every| *every > 0)?;
+        let (marker, end) = (take_varint(bytes)?, take_varint(bytes)?);
+        let count = take_varint(bytes)?;
         // An entry has at least one byte for each number.
         let most = u64::try_from(bytes.len() / (1 + components)).ok()?;
         if count > most.min(ENTRIES_MAX) || components > COMPONENTS_MAX {
@@ -84,15 +84,15 @@ impl ScanIndex {
         let mut last = IndexEntry::default();
         for _ in 0..count {
             let mut entry =
-                IndexEntry { place: last.place.checked_add(take_number(bytes)?)?, dc: last.dc };
+                IndexEntry { bit_position: last.bit_position.checked_add(take_varint(bytes)?)?, dc: last.dc };
             for dc in entry.dc.iter_mut().take(components) {
-                let value = i32::from(*dc).checked_add(unfold(take_number(bytes)?)?)?;
+                let value = i32::from(*dc).checked_add(zigzag_decode(take_varint(bytes)?)?)?;
                 *dc = i16::try_from(value).ok()?;
             }
             entries.push(entry);
             last = entry;
         }
-        Some(Self { every, entries, end, marker })
+        Some(Self { spacing: every, entries, end, marker })
     }
 }
 
@@ -112,9 +112,9 @@ mod tests {
                 place += step;
                 let mut dc = *dc;
                 dc[components..].fill(0);
-                IndexEntry { place, dc }
+                IndexEntry { bit_position: place, dc }
             };
-            let index = ScanIndex { every, entries: steps.iter().map(entry).collect(), end, marker };
+            let index = ScanIndex { spacing: every, entries: steps.iter().map(entry).collect(), end, marker };
             let mut packed = Vec::new();
             index.pack(components, &mut packed);
             packed.push(7);

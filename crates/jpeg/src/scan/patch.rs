@@ -39,8 +39,8 @@ pub struct PatchedScan {
 }
 
 /// The MCUs that `rect`, in pixels as stored, touches.
-fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
-    if rect.is_empty() || !rect.inside(scan.size) {
+fn touched_mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
+    if rect.is_empty() || !rect.is_inside(scan.size) {
         return Err(ScanError::Outside);
     }
     let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
@@ -51,15 +51,15 @@ fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
 }
 
 /// The byte range of the file that [`patch`] reads for `rect`.
-pub fn needs(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u64>, ScanError> {
-    let mcus = touched(scan, rect)?;
+pub fn byte_range(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u64>, ScanError> {
+    let mcus = touched_mcus(scan, rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
     let behind = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
     let end = match scan.interval {
         0 => scan.mcus(),
         interval => behind.div_ceil(interval).saturating_mul(interval).min(scan.mcus()),
     };
-    index.bytes(first..end)
+    index.byte_range(first..end)
 }
 
 /// Changes the pixels of `rect`, in pixels as stored, and encodes only the blocks that it touches.
@@ -83,8 +83,8 @@ pub fn patch(
     dct: Dct,
     paint: &mut dyn FnMut(&mut RegionSamples),
 ) -> Result<PatchedScan, ScanError> {
-    let mcus = touched(scan, rect)?;
-    let range = needs(scan, index, rect)?;
+    let mcus = touched_mcus(scan, rect)?;
+    let range = byte_range(scan, index, rect)?;
     let mut data = UnstuffedData::default();
     data.fill(bytes.find(range.clone())?, range.start)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
@@ -108,19 +108,19 @@ pub fn patch(
     rewrite.recoder.writer.copy(&data, start - start % 8, start);
     let mut is_there = true;
     for row in mcus.rows.clone() {
-        bytes.check()?;
+        bytes.check_continue()?;
         if !is_there {
             walk = rewrite.bridge(row * scan.across + mcus.columns.start)?;
         }
-        rewrite.row(&mut walk, dct, paint, row, &mcus.columns)?;
+        rewrite.patch_row(&mut walk, dct, paint, row, &mcus.columns)?;
         let next = (row + 1) * scan.across + mcus.columns.start;
         is_there = rewrite.rejoin(&mut walk, Some(next).filter(|_| row + 1 < mcus.rows.end))?;
     }
-    let suffix = rewrite.end()?;
+    let suffix = rewrite.finish()?;
     let mut middle = Vec::new();
     rewrite.recoder.writer.finish_into(&mut middle);
     let tables = huffman_segments(scan)?;
-    Ok(PatchedScan { tables, prefix: scan.start..data.to_file(start) / 8, middle, suffix })
+    Ok(PatchedScan { tables, prefix: scan.start..data.to_file_position(start) / 8, middle, suffix })
 }
 
 fn divisors(component: &ScanComponent) -> Divisors {
@@ -151,7 +151,7 @@ struct ScanRewrite<'a> {
 impl<'a> ScanRewrite<'a> {
     /// Copies what lies before MCU `target` and gives a walk that stands there, begun.
     fn bridge(&mut self, target: u32) -> Result<ScanCursor<'a>, ScanError> {
-        self.reach_restart(target)?;
+        self.copy_to_restart(target)?;
         let mut walk = self.index.seek(self.scan, self.data, target)?;
         walk.begin()?;
         self.copy_to(walk.position());
@@ -164,7 +164,7 @@ impl<'a> ScanRewrite<'a> {
     ///
     /// Where the data before it ends must be known to the bit: the ones that complete its last
     /// byte are not data.
-    fn reach_restart(&mut self, limit: u32) -> Result<(), ScanError> {
+    fn copy_to_restart(&mut self, limit: u32) -> Result<(), ScanError> {
         if self.aligned || self.scan.interval == 0 {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl<'a> ScanRewrite<'a> {
 
     /// Copies up to the bit `position`, with the restart markers on the way.
     fn copy_to(&mut self, position: u64) {
-        let mut next = self.data.restart_behind(self.copied);
+        let mut next = self.data.first_restart_after(self.copied);
         while let Some((start, number)) = self.data.restart(next).filter(|at| at.0 <= position) {
             self.recoder.writer.copy(self.data, self.copied, start);
             self.recoder.writer.restart(number);
@@ -199,7 +199,7 @@ impl<'a> ScanRewrite<'a> {
 
     /// Decodes, paints and codes the touched MCUs of a row; `walk` stands before the first one,
     /// begun.
-    fn row(
+    fn patch_row(
         &mut self,
         walk: &mut ScanCursor<'a>,
         dct: Dct,
@@ -285,13 +285,13 @@ impl<'a> ScanRewrite<'a> {
     }
 
     /// Copies what follows the last change, and tells where in the file the suffix starts.
-    fn end(&mut self) -> Result<u64, ScanError> {
-        self.reach_restart(u32::MAX)?;
+    fn finish(&mut self) -> Result<u64, ScanError> {
+        self.copy_to_restart(u32::MAX)?;
         if self.aligned {
-            return Ok(self.data.to_file(self.copied) / 8);
+            return Ok(self.data.to_file_position(self.copied) / 8);
         }
         if self.done < self.scan.mcus() {
-            self.copy_to(self.data.from_file(self.index.end)?);
+            self.copy_to(self.data.from_file_position(self.index.end)?);
         }
         Ok(self.index.marker)
     }

@@ -41,11 +41,11 @@ pub struct RegionSamples {
 
 /// The byte ranges of the file that [`decode`] reads for `rect`, in pixels as stored; in rising
 /// order.
-pub fn needs(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
+pub fn byte_ranges(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
     rows(scan, &scan.mcus_of(rect)?)
-        .map(|mcus| index.bytes(mcus))
+        .map(|mcus| index.byte_range(mcus))
         .collect::<Result<Vec<_>, _>>()
-        .map(joined)
+        .map(join_ranges)
 }
 
 /// The MCUs of each row of a rectangle of MCUs.
@@ -55,7 +55,7 @@ pub(super) fn rows(scan: &Scan, mcus: &McuRect) -> impl Iterator<Item = Range<u3
 }
 
 /// Ranges in rising order with small gaps closed.
-pub(super) fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+pub(super) fn join_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges {
         match out.last_mut() {
@@ -259,12 +259,12 @@ impl RegionSamples {
         let (space, chroma) = scan.planes.ok_or(ScanError::Sampling)?;
         let size = rect.size();
         let layout = Planes::layout(size, space, chroma);
-        let mut data = vec![0; Planes::samples(&layout)];
+        let mut data = vec![0; Planes::sample_count(&layout)];
         for ((plane, grid), component) in layout.iter().zip(&self.grids).zip(&scan.components) {
             let out = &mut data[plane.start..plane.start + plane.width * plane.height];
             let across = UpsamplingAxis::new(rect.x, rect.width, component.cell.0, plane.width, from.0);
             let down = UpsamplingAxis::new(rect.y, rect.height, component.cell.1, plane.height, from.1);
-            grid.cut(*plane, &across, &down, out);
+            grid.resample(*plane, &across, &down, out);
         }
         Ok(Planes { size, space, chroma, data })
     }
@@ -275,7 +275,7 @@ struct UpsamplingAxis {
     /// The sample at or before the plane's first one, counted from the picture's edge.
     first: i64,
     /// How many parts of `cell` the plane's samples lie behind those of the component.
-    behind: u32,
+    offset: u32,
     cell: u32,
 }
 
@@ -290,35 +290,35 @@ impl UpsamplingAxis {
         };
         let cells = i64::from(cell);
         let behind = u32::try_from(pixel.rem_euclid(cells)).unwrap_or(0);
-        Self { first: pixel.div_euclid(cells), behind, cell }
+        Self { first: pixel.div_euclid(cells), offset: behind, cell }
     }
 
     /// What the sample before counts, in pixels of a cell.
-    fn weight(&self) -> u16 {
-        u16::try_from(self.cell - self.behind).unwrap_or(0)
+    fn weight_before(&self) -> u16 {
+        u16::try_from(self.cell - self.offset).unwrap_or(0)
     }
 
     /// What the sample behind counts.
-    fn rest(&self) -> u16 {
-        u16::try_from(self.behind).unwrap_or(0)
+    fn weight_after(&self) -> u16 {
+        u16::try_from(self.offset).unwrap_or(0)
     }
 }
 
 impl SampleGrid {
     /// Copies or interpolates the samples of a plane.
-    fn cut(&self, plane: PlaneLayout, across: &UpsamplingAxis, down: &UpsamplingAxis, out: &mut [u8]) {
+    fn resample(&self, plane: PlaneLayout, across: &UpsamplingAxis, down: &UpsamplingAxis, out: &mut [u8]) {
         let columns = clamped(across.first, plane.width + 1, self.origin.0, self.size.width);
         let rows = clamped(down.first, plane.height + 1, self.origin.1, self.size.height);
         let row = |y: usize| &self.data[rows[y] * self.stride..][..self.stride];
         let rows_out = out.chunks_exact_mut(plane.width.max(1)).enumerate();
-        if across.behind == 0 && down.behind == 0 {
+        if across.offset == 0 && down.offset == 0 {
             rows_out.for_each(|(y, out)| copy(row(y), &columns, out));
             return;
         }
         // Samples of the row above and below, times their number in a cell on the way across.
         let weighed = |y: usize, samples: &mut [u8], sums: &mut Vec<u16>| {
             copy(row(y), &columns, samples);
-            let (from, to) = (across.weight(), across.rest());
+            let (from, to) = (across.weight_before(), across.weight_after());
             sums.clear();
             let pairs = samples.iter().zip(&samples[1..]);
             sums.extend(pairs.map(|(a, b)| u16::from(*a) * from + u16::from(*b) * to));
@@ -326,7 +326,7 @@ impl SampleGrid {
         let mut samples = vec![0; plane.width + 1];
         let (mut upper, mut lower) = (Vec::new(), Vec::new());
         weighed(0, &mut samples, &mut lower);
-        let (from, to) = (down.weight(), down.rest());
+        let (from, to) = (down.weight_before(), down.weight_after());
         // Cells have a power of two of pixels.
         let area = across.cell * down.cell;
         let (half, shift) = (u16::try_from(area / 2).unwrap_or(0), area.trailing_zeros());

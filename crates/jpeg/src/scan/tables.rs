@@ -92,19 +92,19 @@ impl CodeLookup {
 
     /// Bits of the code and of the value behind it.
     #[inline(always)]
-    pub(super) fn total(self) -> u32 {
+    pub(super) fn total_bits(self) -> u32 {
         self.0 & 63
     }
 
     /// Bits of the code.
     #[inline(always)]
-    pub(super) fn code(self) -> u32 {
+    pub(super) fn code_bits(self) -> u32 {
         self.0 >> 8 & 63
     }
 
     /// Bits of the value.
     #[inline(always)]
-    pub(super) fn size(self) -> u32 {
+    pub(super) fn value_bits(self) -> u32 {
         self.0 >> 16 & 15
     }
 
@@ -126,7 +126,7 @@ pub(super) struct CodePair(u16);
 impl CodePair {
     /// Bits of the codes and values.
     #[inline(always)]
-    pub(super) fn total(self) -> u32 {
+    pub(super) fn total_bits(self) -> u32 {
         u32::from(self.0 & 63)
     }
 
@@ -141,7 +141,7 @@ impl CodePair {
 #[derive(Clone, Debug)]
 pub struct HuffmanDecoder {
     /// By the bits of a look; zero where the code is longer or does not exist.
-    look: Box<[CodeLookup; 1 << LOOK]>,
+    lookup: Box<[CodeLookup; 1 << LOOK]>,
     /// The same for AC codes two by two.
     pairs: Box<[CodePair; 1 << PAIR]>,
     /// Per length from 1: the first code, the number of codes, the index of its first symbol.
@@ -158,7 +158,7 @@ impl HuffmanDecoder {
     pub fn new(spec: &HuffmanSpec, class: usize) -> Result<Self, ScanError> {
         let look = Box::new([CodeLookup::default(); 1 << LOOK]);
         let pairs = Box::new([CodePair::default(); 1 << PAIR]);
-        let mut table = Self { look, pairs, lengths: [(0, 0, 0); 16], steps: Vec::new() };
+        let mut table = Self { lookup: look, pairs, lengths: [(0, 0, 0); 16], steps: Vec::new() };
         let (mut code, mut index) = (0u32, 0usize);
         for (length, count) in (1u8..).zip(spec.counts) {
             table.lengths[usize::from(length) - 1] = (code, u32::from(count), index);
@@ -173,7 +173,7 @@ impl HuffmanDecoder {
                 if u32::from(length) <= LOOK {
                     let shift = LOOK - u32::from(length);
                     let first = usize::try_from(code << shift).map_err(|_| ScanError::Tables)?;
-                    table.look[first..first + (1 << shift)].fill(step);
+                    table.lookup[first..first + (1 << shift)].fill(step);
                 }
                 (code, index) = (code + 1, index + 1);
             }
@@ -189,13 +189,13 @@ impl HuffmanDecoder {
 
     /// The pair at the top of `buffer`, of which [`PAIR`] bits are known.
     fn make_pair(&self, buffer: u64) -> CodePair {
-        let known = |buffer, left: u32| self.find(buffer).filter(|step| step.total() <= left);
+        let known = |buffer, left: u32| self.find(buffer).filter(|step| step.total_bits() <= left);
         let Some(first) = known(buffer, PAIR) else { return CodePair(0) };
-        let (mut total, mut advance) = (first.total(), first.advance());
+        let (mut total, mut advance) = (first.total_bits(), first.advance());
         if advance < u32::from(END)
             && let Some(second) = known(buffer << total, PAIR - total)
         {
-            total += second.total();
+            total += second.total_bits();
             advance += second.advance();
         }
         CodePair(u16::try_from(total | advance << 6).unwrap_or(0))
@@ -210,7 +210,7 @@ impl HuffmanDecoder {
     /// The meaning of the code at the top of `buffer`; `None` if there is no such code.
     #[inline(always)]
     pub(super) fn find(&self, buffer: u64) -> Option<CodeLookup> {
-        let step = self.look[top(buffer)];
+        let step = self.lookup[top(buffer)];
         if step == CodeLookup(0) { self.find_long(buffer) } else { Some(step) }
     }
 
@@ -263,7 +263,7 @@ impl HuffmanCodes {
 
     /// Code and length of `symbol`; the length is 0 if it has no code.
     #[inline(always)]
-    pub(super) fn of(&self, symbol: u8) -> (u32, u32) {
+    pub(super) fn code_of(&self, symbol: u8) -> (u32, u32) {
         self.0[usize::from(symbol)]
     }
 }
@@ -285,10 +285,10 @@ mod tests {
             let completed = small().completed(class).expect("room");
             let (old, new) = (HuffmanCodes::new(&small()), HuffmanCodes::new(&completed));
             for symbol in symbols(class) {
-                let (_, length) = new.of(symbol);
+                let (_, length) = new.code_of(symbol);
                 assert!(length > 0, "{symbol:02x} has a code");
-                if old.of(symbol).1 > 0 {
-                    assert_eq!(old.of(symbol), new.of(symbol));
+                if old.code_of(symbol).1 > 0 {
+                    assert_eq!(old.code_of(symbol), new.code_of(symbol));
                 }
             }
             assert!(HuffmanDecoder::new(&completed, class).is_ok());
@@ -326,7 +326,7 @@ mod tests {
         for length in 1..=16u32 {
             let ones = (1u64 << (length - 1)) - 1;
             let step = table.find(ones << 1 << (64 - length)).expect("code");
-            assert_eq!((step.code(), step.advance()), (length, length));
+            assert_eq!((step.code_bits(), step.advance()), (length, length));
         }
         assert!(table.find(u64::MAX).is_none());
     }

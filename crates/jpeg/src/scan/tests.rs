@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::bands::{are_exact, band, split};
-use super::cut::{cut, is_on_grid, surroundings};
+use super::cut::{crop, is_on_grid, surrounding_rect};
 use super::patch::patch;
-use super::region::{CountedFrom, RegionSamples, decode as decode_region, needs};
+use super::region::{CountedFrom, RegionSamples, decode as decode_region, byte_ranges};
 use super::*;
 use crate::IndexedJpeg;
 use crate::codec::tests::{as_optimised, as_progressive};
@@ -87,7 +87,7 @@ fn expected(full: &Planes, number: usize, cell: (u32, u32), pixel: (i64, i64)) -
 
 fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (CountedFrom, CountedFrom)) {
     let IndexedJpeg { scan, index, jpeg, .. } = indexed;
-    let bytes = only(indexed, needs(scan, index, rect).expect("inside"));
+    let bytes = only(indexed, byte_ranges(scan, index, rect).expect("inside"));
     let full = decode_planes(jpeg).expect("planes").value;
     for dct in [Dct::detect(), Dct::scalar()] {
         let samples = decode_region(scan, index, &bytes, rect, dct).expect("decoded");
@@ -125,10 +125,10 @@ fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (CountedFrom, CountedFr
 /// What is cut out with its surroundings decodes to the pixels of the full decode.
 fn check_cut_pixels(indexed: &IndexedJpeg, rect: Rect) -> Vec<u8> {
     let IndexedJpeg { scan, index, jpeg, colour, .. } = indexed;
-    let shows = surroundings(scan, rect);
+    let shows = surrounding_rect(scan, rect);
     assert!(is_on_grid(scan, shows));
-    let bytes = only(indexed, cut::needs(scan, index, shows).expect("inside"));
-    let small = cut(scan, index, &bytes, shows, colour).expect("cut");
+    let bytes = only(indexed, cut::byte_ranges(scan, index, shows).expect("inside"));
+    let small = crop(scan, index, &bytes, shows, colour).expect("cut");
     let decoded = decode(&small, DecodeScale::FULL).expect("decoded");
     assert_eq!((decoded.warning, decoded.value.size), (None, shows.size()));
     let inner = Rect { x: rect.x - shows.x, y: rect.y - shows.y, ..rect };
@@ -140,7 +140,7 @@ fn check_cut_pixels(indexed: &IndexedJpeg, rect: Rect) -> Vec<u8> {
 /// And its coefficients are the same.
 fn check_cut(indexed: &IndexedJpeg, rect: Rect) {
     let small = check_cut_pixels(indexed, rect);
-    let shows = surroundings(&indexed.scan, rect);
+    let shows = surrounding_rect(&indexed.scan, rect);
     check_coefficients(
         indexed,
         shows,
@@ -191,7 +191,7 @@ fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut RegionSamples) {
 
 fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     let IndexedJpeg { scan, index, jpeg, .. } = indexed;
-    let bytes = only(indexed, [patch::needs(scan, index, rect).expect("inside")]);
+    let bytes = only(indexed, [patch::byte_range(scan, index, rect).expect("inside")]);
     let make = |dct| patch(scan, index, &bytes, rect, dct, &mut darken(scan, rect));
     let patched = make(Dct::detect()).expect("patched");
     assert_eq!(Ok(&patched), make(Dct::scalar()).as_ref());
@@ -254,7 +254,7 @@ fn check_bands(indexed: &IndexedJpeg, scale: DecodeScale) {
     let IndexedJpeg { scan, index, jpeg, colour } = indexed;
     let mut rows = Vec::new();
     for band_rows in split(scan) {
-        let bytes = only(indexed, [bands::needs(scan, index, &band_rows).expect("inside")]);
+        let bytes = only(indexed, [bands::byte_range(scan, index, &band_rows).expect("inside")]);
         let band = band(scan, index, &bytes, &band_rows, colour).expect("band");
         let decoded = decode(&band, scale).expect("decoded");
         assert_eq!(decoded.warning, None);
@@ -317,7 +317,7 @@ fn bands_are_the_whole_picture() {
                 continue;
             }
             for eighths in 1..8 {
-                check_bands(&indexed, DecodeScale::eighths(eighths));
+                check_bands(&indexed, DecodeScale::from_eighths(eighths));
             }
         }
     }
@@ -393,11 +393,11 @@ fn work_that_is_not_wanted_any_more_ends_at_its_next_row() {
     let whole = Rect::new(0, 0, indexed.scan.size);
     let asked = AtomicUsize::new(0);
     let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 3;
-    let bytes = indexed.bytes().watched(&go_on);
+    let bytes = indexed.bytes().with_cancellation(&go_on);
     let found = decode_region(&indexed.scan, &indexed.index, &bytes, whole, Dct::detect());
     assert_eq!(found.err(), Some(ScanError::Stopped));
     assert_eq!(asked.load(Ordering::Relaxed), 4, "nothing was done behind the answer no");
-    let found = cut(&indexed.scan, &indexed.index, &bytes, whole, &indexed.colour);
+    let found = crop(&indexed.scan, &indexed.index, &bytes, whole, &indexed.colour);
     assert_eq!(found.err(), Some(ScanError::Stopped));
 }
 
@@ -411,9 +411,9 @@ fn regions_outside_the_picture_are_refused() {
         Rect { x: u32::MAX, y: 0, width: 2, height: 1 },
         Rect { x: 5, y: 5, width: 0, height: 1 },
     ] {
-        assert_eq!(needs(scan, index, rect), Err(ScanError::Outside));
-        assert_eq!(cut::needs(scan, index, rect), Err(ScanError::Outside));
-        assert_eq!(patch::needs(scan, index, rect), Err(ScanError::Outside));
+        assert_eq!(byte_ranges(scan, index, rect), Err(ScanError::Outside));
+        assert_eq!(cut::byte_ranges(scan, index, rect), Err(ScanError::Outside));
+        assert_eq!(patch::byte_range(scan, index, rect), Err(ScanError::Outside));
     }
 }
 
@@ -426,9 +426,9 @@ fn an_index_of_another_file_is_noticed_or_harmless() {
     let IndexedJpeg { scan, index, .. } = &foreign;
     // Whatever comes of it, it comes without a panic.
     drop(decode_region(scan, index, &foreign.bytes(), rect, Dct::detect()));
-    drop(cut(scan, index, &foreign.bytes(), surroundings(scan, rect), &[]));
+    drop(crop(scan, index, &foreign.bytes(), surrounding_rect(scan, rect), &[]));
     foreign.index.entries.truncate(1);
-    assert!(!foreign.index.fits(&foreign.scan, 1 << 20));
+    assert!(!foreign.index.matches_scan(&foreign.scan, 1 << 20));
 }
 
 fn any_rect() -> impl Strategy<Value = (Size, Rect)> {

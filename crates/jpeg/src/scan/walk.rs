@@ -57,7 +57,7 @@ impl<'a> ScanCursor<'a> {
         entry: &IndexEntry,
         mcu: u32,
     ) -> Result<Self, ScanError> {
-        let position = data.from_file(entry.place)?;
+        let position = data.from_file_position(entry.bit_position)?;
         let plan = |component: &usize| {
             let (dc, ac) = scan.tables_of(*component)?;
             Ok(ComponentPlan { component: *component, dc, ac, steps: &scan.components[*component].steps })
@@ -71,7 +71,7 @@ impl<'a> ScanCursor<'a> {
             mcu,
             interval,
             until_restart: if interval == 0 { 0 } else { interval - mcu % interval },
-            next_restart: data.restart_behind(position),
+            next_restart: data.first_restart_after(position),
         })
     }
 
@@ -127,7 +127,7 @@ impl<'a> ScanCursor<'a> {
 
     /// Fails when more bits were read than there are before the next restart or the end.
     pub(super) fn check(&self) -> Result<(), ScanError> {
-        let end = self.data.restart(self.next_restart).map_or(self.data.bits(), |(at, _)| at);
+        let end = self.data.restart(self.next_restart).map_or(self.data.bit_count(), |(at, _)| at);
         if self.position() <= end { Ok(()) } else { Err(self.damaged()) }
     }
 
@@ -201,7 +201,7 @@ impl<'a> ScanCursor<'a> {
     }
 
     /// Skips an MCU and reports where each of its blocks stands.
-    pub(super) fn places(&mut self, found: &mut impl FnMut(BlockSpan)) -> Result<(), ScanError> {
+    pub(super) fn report_blocks(&mut self, found: &mut impl FnMut(BlockSpan)) -> Result<(), ScanError> {
         let damaged = self.damaged();
         for plan in &self.plans {
             let start = self.reader.position();
@@ -255,8 +255,8 @@ fn index(value: u32) -> usize {
 fn read_dc(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder, dc: &mut i32) -> Option<()> {
     reader.refill();
     let step = table.find(reader.buffer)?;
-    *dc = dc.wrapping_add(value(reader.buffer << step.code(), step.size()));
-    reader.skip(step.total());
+    *dc = dc.wrapping_add(value(reader.buffer << step.code_bits(), step.value_bits()));
+    reader.skip(step.total_bits());
     Some(())
 }
 
@@ -268,16 +268,16 @@ fn skip_ac(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder) -> Option<()>
     loop {
         let pair = table.pair(reader.buffer);
         let next = at + pair.advance();
-        if next < 64 && pair.total() > 0 {
-            reader.skip(pair.total());
+        if next < 64 && pair.total_bits() > 0 {
+            reader.skip(pair.total_bits());
             at = next;
         } else if (END_OF_BLOCK..END_OF_BLOCK + 64).contains(&next) {
-            reader.skip(pair.total());
+            reader.skip(pair.total_bits());
             return Some(());
         } else {
             // A long code, or the last of the block, behind which another table begins.
             let step = table.find(reader.buffer)?;
-            reader.skip(step.total());
+            reader.skip(step.total_bits());
             at += step.advance();
             if at >= 64 {
                 return (at == 64 || at > END_OF_BLOCK).then_some(());
@@ -294,12 +294,12 @@ fn decode_ac(reader: &mut EntropyReader<'_>, plan: &ComponentPlan<'_>, block: &m
     let (mut at, mut wild) = (1usize, 0);
     loop {
         let step = plan.ac.find(reader.buffer)?;
-        if !take_ac(reader, step, plan.steps, block, &mut at, &mut wild) {
+        if !read_ac_code(reader, step, plan.steps, block, &mut at, &mut wild) {
             break;
         }
         reader.refill();
         let step = plan.ac.find(reader.buffer)?;
-        if !take_ac(reader, step, plan.steps, block, &mut at, &mut wild) {
+        if !read_ac_code(reader, step, plan.steps, block, &mut at, &mut wild) {
             break;
         }
     }
@@ -308,7 +308,7 @@ fn decode_ac(reader: &mut EntropyReader<'_>, plan: &ComponentPlan<'_>, block: &m
 
 /// Takes one AC code; false behind the last one of the block.
 #[inline(always)]
-fn take_ac(
+fn read_ac_code(
     reader: &mut EntropyReader<'_>,
     step: CodeLookup,
     steps: &[u32; 128],
@@ -316,8 +316,8 @@ fn take_ac(
     at: &mut usize,
     wild: &mut u32,
 ) -> bool {
-    if step.size() == 0 {
-        reader.skip(step.code());
+    if step.value_bits() == 0 {
+        reader.skip(step.code_bits());
         if step.advance() == u32::from(END) {
             return false;
         }
@@ -326,8 +326,8 @@ fn take_ac(
     }
     *at += index(step.advance()) - 1;
     let place = steps[*at & 127];
-    let product = value(reader.buffer << step.code(), step.size()) * divisor(place);
-    reader.skip(step.total());
+    let product = value(reader.buffer << step.code_bits(), step.value_bits()) * divisor(place);
+    reader.skip(step.total_bits());
     // Above the sixteenth bit nothing may be set.
     *wild |= product.wrapping_add(1 << 15).cast_unsigned();
     block[index(place >> 16) & 63] = low_16(product);
@@ -394,7 +394,7 @@ impl BlockCoder {
     pub(super) fn write_dc(&self, writer: &mut EntropyWriter, difference: i32) -> Result<(), ScanError> {
         let size = size_of(difference);
         let symbol = u8::try_from(size).map_err(|_| ScanError::Range)?;
-        let (code, length) = self.dc.of(symbol);
+        let (code, length) = self.dc.code_of(symbol);
         if length == 0 {
             return Err(ScanError::Tables);
         }
@@ -420,7 +420,7 @@ impl BlockCoder {
             }
         }
         if next < 64 {
-            let (code, length) = self.ac.of(0);
+            let (code, length) = self.ac.code_of(0);
             if length == 0 {
                 return Err(ScanError::Tables);
             }
@@ -440,19 +440,19 @@ impl BlockCoder {
                 return true;
             }
         }
-        self.write_odd(writer, run, value)
+        self.write_uncoded(writer, run, value)
     }
 
     /// The code for a run below 16 and a size.
     #[inline(always)]
     fn code(&self, run: u32, size: u32) -> (u32, u32) {
-        self.ac.of(u8::try_from(run << 4 | size).unwrap_or(0))
+        self.ac.code_of(u8::try_from(run << 4 | size).unwrap_or(0))
     }
 
     /// Writes what has no code of its own: a long run, or a pair that the table does not know.
     #[cold]
-    fn write_odd(&self, writer: &mut EntropyWriter, mut run: u32, value: i32) -> bool {
-        let (zeros, zeros_length) = self.ac.of(0xF0);
+    fn write_uncoded(&self, writer: &mut EntropyWriter, mut run: u32, value: i32) -> bool {
+        let (zeros, zeros_length) = self.ac.code_of(0xF0);
         let mut held = Vec::new();
         while run > 15 && zeros_length > 0 {
             held.push((zeros, zeros_length));

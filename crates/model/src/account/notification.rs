@@ -116,9 +116,9 @@ pub struct Notification {
     /// Its title.
     pub title: String,
     /// Which items.
-    pub question: SavedQuery,
+    pub query: SavedQuery,
     /// How the user learns of them.
-    pub way: NotificationMethod,
+    pub method: NotificationMethod,
     /// The row of the item log behind which items count.
     pub after_seq: i64,
 }
@@ -188,7 +188,7 @@ impl MessageContent {
     ///
     /// Items stand once, the newest first; behind [`DIGEST_ITEMS_MAX`] they are counted only.
     #[must_use]
-    pub fn joined(&self, newer: &Self) -> Option<Self> {
+    pub fn merge(&self, newer: &Self) -> Option<Self> {
         let counted = |content: &Self| match content {
             Self::Push { .. }
             | Self::DeviceMoved { .. }
@@ -274,7 +274,7 @@ impl MessageTransport {
 
     /// The lane of messages to such devices.
     #[must_use]
-    pub fn of_device(kind: DeviceKind) -> Self {
+    pub fn for_device(kind: DeviceKind) -> Self {
         match kind {
             DeviceKind::Ios | DeviceKind::IosSandbox => Self::Apple,
             DeviceKind::Android => Self::Google,

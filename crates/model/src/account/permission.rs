@@ -296,16 +296,16 @@ impl Permission {
     /// Every API needs `roles` besides what the table says; claims of the id token and of the user
     /// endpoint do not.
     #[must_use]
-    pub fn is_opened(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
+    pub fn is_granted(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
         let Some(row) = self.row() else { return false };
         let held = match row.holder {
             PermissionHolder::Everybody => true,
             PermissionHolder::Administrators => user.access.admin,
             PermissionHolder::Providers => user.roles.iter().any(|role| role == ROLE_PROVIDER),
         };
-        let api = scopes.has(Scope::Roles)
-            && self.scopes(enforced).iter().all(|scope| scopes.has(*scope));
-        held && (api || row.claims.is_some_and(|scope| scopes.has(scope)))
+        let api = scopes.contains(Scope::Roles)
+            && self.scopes(enforced).iter().all(|scope| scopes.contains(*scope));
+        held && (api || row.claims.is_some_and(|scope| scopes.contains(scope)))
     }
 }
 
@@ -332,8 +332,8 @@ mod tests {
     }
 
     fn opened(scopes: &[Scope], enforced: bool, admin: bool) -> Vec<Permission> {
-        let (scopes, user) = (ScopeSet::of(scopes), user(admin));
-        Permission::all().filter(|one| one.is_opened(scopes, enforced, &user)).collect()
+        let (scopes, user) = (ScopeSet::from_scopes(scopes), user(admin));
+        Permission::all().filter(|one| one.is_granted(scopes, enforced, &user)).collect()
     }
 
     #[test]
@@ -390,7 +390,7 @@ mod tests {
             assert!(!opened(&admin, enforced, false).contains(&Permission::Commissioned));
             assert!(!opened(&admin, enforced, true).contains(&Permission::EveryItem));
             let provider = User { roles: vec![ROLE_PROVIDER.to_owned()], ..user(false) };
-            let opens = |one: Permission| one.is_opened(ScopeSet::of(ROLES), enforced, &provider);
+            let opens = |one: Permission| one.is_granted(ScopeSet::from_scopes(ROLES), enforced, &provider);
             assert!(opens(Permission::EveryItem) && opens(Permission::Ingest));
         }
     }
@@ -404,6 +404,6 @@ mod tests {
 
     #[test]
     fn a_key_takes_the_scopes_of_a_key() {
-        assert_eq!(ScopeSet::of(KEY), ScopeSet::of_key());
+        assert_eq!(ScopeSet::from_scopes(KEY), ScopeSet::for_api_key());
     }
 }

@@ -82,21 +82,21 @@ impl ScopeSet {
 
     /// The set of `scopes`.
     #[must_use]
-    pub fn of(scopes: &[Scope]) -> Self {
+    pub fn from_scopes(scopes: &[Scope]) -> Self {
         Self(scopes.iter().fold(0, |bits, scope| bits | scope.bit()))
     }
 
     /// What an API key carries: everything but `admin`.
     #[must_use]
-    pub fn of_key() -> Self {
-        let all = Self::of(&Scope::ALL);
+    pub fn for_api_key() -> Self {
+        let all = Self::from_scopes(&Scope::ALL);
         Self(all.0 & !Scope::Admin.bit())
     }
 
     /// What a login in the browser carries: everything.
     #[must_use]
-    pub fn of_session() -> Self {
-        Self::of(&Scope::ALL)
+    pub fn for_session() -> Self {
+        Self::from_scopes(&Scope::ALL)
     }
 
     /// Reads a `scope` parameter (RFC 6749 §3.3). Repeated words count once; `offline_access` is
@@ -129,13 +129,13 @@ impl ScopeSet {
 
     /// Whether `scope` is in the set.
     #[must_use]
-    pub fn has(self, scope: Scope) -> bool {
+    pub fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
     /// Whether every scope of this set is in `other`.
     #[must_use]
-    pub fn is_within(self, other: Self) -> bool {
+    pub fn is_subset(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
@@ -147,7 +147,7 @@ impl ScopeSet {
 
     /// The scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
-        Scope::ALL.into_iter().filter(move |scope| self.has(*scope))
+        Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
     }
 }
 
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn a_key_carries_everything_but_admin() {
-        let key = ScopeSet::of_key();
-        assert!(!key.has(Scope::Admin) && key.has(Scope::Roles) && key.has(Scope::Collection));
-        assert!(key.is_within(ScopeSet::of(&Scope::ALL)) && !ScopeSet::of(&Scope::ALL).is_within(key));
+        let key = ScopeSet::for_api_key();
+        assert!(!key.contains(Scope::Admin) && key.contains(Scope::Roles) && key.contains(Scope::Collection));
+        assert!(key.is_subset(ScopeSet::from_scopes(&Scope::ALL)) && !ScopeSet::from_scopes(&Scope::ALL).is_subset(key));
     }
 }

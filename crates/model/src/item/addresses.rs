@@ -66,7 +66,7 @@ fn collect(fields: &Map<String, Value>, depth: usize, keys: &mut HashSet<ItemKey
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemPresence {
     /// It is not there.
-    Nothing,
+    Absent,
     /// It came as a document alone, so that it has no renditions.
     Document,
     /// It has files.
@@ -77,17 +77,17 @@ pub enum ItemPresence {
 pub(super) struct AddressRewriter<'a, L> {
     pub(super) links: &'a L,
     /// What there is of an item.
-    pub(super) held: &'a dyn Fn(&ItemKey) -> ItemPresence,
+    pub(super) presence: &'a dyn Fn(&ItemKey) -> ItemPresence,
 }
 
 impl<L: MediaLinks> AddressRewriter<'_, L> {
     /// Moves the addresses in the document of the item `key`, whose `uri` becomes its first
     /// property. Its renditions are the caller's to write.
-    pub(super) fn write(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
+    pub(super) fn rewrite(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
         let uri = self.links.item(key);
         fields.shift_remove("uri");
         fields.shift_insert(0, "uri".to_owned(), Value::String(uri));
-        web_address::drop_others(fields);
+        web_address::remove_non_web(fields);
         self.write_own(fields);
         self.write_nested(fields, 0);
     }
@@ -145,20 +145,20 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
         for name in NESTED {
             let Some(Value::Object(nested)) = fields.get_mut(name) else { continue };
             for one in nested.values_mut().filter_map(Value::as_object_mut) {
-                web_address::drop_others(one);
+                web_address::remove_non_web(one);
                 let uri = one.get("uri").and_then(Value::as_str);
                 let named = uri.and_then(|uri| ItemUri::parse(uri).ok());
                 // What lies deeper was not looked up.
                 let is_near = depth < ASSOCIATION_DEPTH_MAX;
-                let held = named.as_ref().filter(|_| is_near).map(|named| (self.held)(&named.key));
-                let held = held.unwrap_or(ItemPresence::Nothing);
-                if let Some(named) = named.filter(|_| held != ItemPresence::Nothing) {
+                let held = named.as_ref().filter(|_| is_near).map(|named| (self.presence)(&named.key));
+                let held = held.unwrap_or(ItemPresence::Absent);
+                if let Some(named) = named.filter(|_| held != ItemPresence::Absent) {
                     one.insert("uri".to_owned(), Value::String(self.uri(&named)));
                     self.write_renditions(&named.key, one);
                     self.write_own(one);
                 }
                 if held != ItemPresence::Files || is_empty(one.get("renditions")) {
-                    become_link(one);
+                    strip_renditions(one);
                 }
                 self.write_nested(one, depth + 1);
             }
@@ -171,7 +171,7 @@ fn is_empty(renditions: Option<&Value>) -> bool {
 }
 
 /// Takes the renditions out of an associated item, which says then that it is a link.
-fn become_link(fields: &mut Map<String, Value>) {
+fn strip_renditions(fields: &mut Map<String, Value>) {
     if fields.shift_remove("renditions").is_some() && fields.contains_key("representationtype") {
         let representation = Value::String("associated".to_owned());
         fields.insert("representationtype".to_owned(), representation);

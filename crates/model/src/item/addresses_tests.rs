@@ -51,7 +51,7 @@ fn served(key: &str, document: &Value, assets: &[Asset], layout: DocumentLayout)
     let holds = |key: &ItemKey| match key.to_string().as_str() {
         "image/held" => ItemPresence::Files,
         "image/bare" => ItemPresence::Document,
-        _ => ItemPresence::Nothing,
+        _ => ItemPresence::Absent,
     };
     let value = served.document(document, &TestLinks, &holds).expect("no crop");
     Document::parse(&key, &value.to_string()).expect("what is served is valid");

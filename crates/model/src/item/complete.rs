@@ -20,25 +20,25 @@ impl Document {
         self.fields.insert("type".to_owned(), json!(document_type));
         self.fields.insert("versionstored".to_owned(), json!(stored));
         self.fields.insert("representationtype".to_owned(), json!("complete"));
-        self.default("pubstatus", || json!("usable"));
-        self.default("version", || json!("1"));
-        self.default("versioncreated", || json!(stored));
-        if is_coming(key.media_type) {
-            self.complete_coming(zone);
+        self.set_default("pubstatus", || json!("usable"));
+        self.set_default("version", || json!("1"));
+        self.set_default("versioncreated", || json!(stored));
+        if is_future(key.media_type) {
+            self.complete_future_dates(zone);
         } else {
-            self.complete_made();
+            self.complete_created_dates();
         }
         if super::has_picture(key.media_type) {
-            self.default("mimetype", || json!("image/jpeg"));
-            self.default("originaltransmissionreference", || json!(key.id.as_str()));
+            self.set_default("mimetype", || json!("image/jpeg"));
+            self.set_default("originaltransmissionreference", || json!(key.id.as_str()));
             if let Some(reference) = self.text("originaltransmissionreference").map(str::to_owned)
             {
-                self.default("altids", || json!({ "originaltransmissionreference": reference }));
+                self.set_default("altids", || json!({ "originaltransmissionreference": reference }));
             }
         }
         match key.media_type {
-            MediaType::Graphic => self.default("mimetype", || json!("application/pdf")),
-            MediaType::Video => self.default("mimetype", || json!("video/mp4")),
+            MediaType::Graphic => self.set_default("mimetype", || json!("application/pdf")),
+            MediaType::Video => self.set_default("mimetype", || json!("video/mp4")),
             MediaType::Image
             | MediaType::Stockfoto
             | MediaType::Text
@@ -57,23 +57,23 @@ impl Document {
     }
 
     /// Dates of what was made: those of the version, where the document says nothing else.
-    fn complete_made(&mut self) {
-        self.default("profile", || json!("PUBL"));
+    fn complete_created_dates(&mut self) {
+        self.set_default("profile", || json!("PUBL"));
         if let Some(created) = self.text("versioncreated").map(str::to_owned) {
-            self.default("datetime", || json!(created));
+            self.set_default("datetime", || json!(created));
             let date: String = created.chars().take(10).collect();
-            self.default("date", || json!(date));
+            self.set_default("date", || json!(date));
         }
     }
 
     /// Dates of what is to come. When it was written says nothing about when it is: `date` and
     /// `datetime` follow from each other and from nothing else.
-    fn complete_coming(&mut self, zone: &TimeZone) {
-        self.default("profile", || json!("INFO"));
-        self.default("mimetype", || json!("application/json"));
+    fn complete_future_dates(&mut self, zone: &TimeZone) {
+        self.set_default("profile", || json!("INFO"));
+        self.set_default("mimetype", || json!("application/json"));
         if let Some(at) = self.text("datetime").map(str::to_owned) {
             let date: String = at.chars().take(10).collect();
-            self.default("date", || json!(date));
+            self.set_default("date", || json!(date));
         } else if let Some(midnight) = self.text("date").and_then(|date| midnight(date, zone)) {
             self.fields.insert("datetime".to_owned(), json!(rfc3339(midnight, zone)));
         }
@@ -95,7 +95,7 @@ impl Document {
     ///
     /// Versions that are whole numbers are compared as such, others as texts.
     #[must_use]
-    pub fn rose_since(&self, old: &Self) -> bool {
+    pub fn is_newer_than(&self, old: &Self) -> bool {
         let [new_version, old_version] = [self, old].map(|one| one.text("version"));
         let numbers = [new_version, old_version].map(|text| text?.parse::<u64>().ok());
         let higher = match numbers {
@@ -110,7 +110,7 @@ impl Document {
         self.fields.insert("versionstored".to_owned(), json!(rfc3339(now, zone)));
     }
 
-    fn default(&mut self, name: &str, value: impl FnOnce() -> Value) {
+    fn set_default(&mut self, name: &str, value: impl FnOnce() -> Value) {
         if !self.fields.contains_key(name) {
             self.fields.insert(name.to_owned(), value());
         }
@@ -147,7 +147,7 @@ impl Document {
 }
 
 /// Whether items of `media_type` tell of what is to come.
-fn is_coming(media_type: MediaType) -> bool {
+fn is_future(media_type: MediaType) -> bool {
     match media_type {
         MediaType::Planning | MediaType::Calendar => true,
         MediaType::Image
@@ -330,7 +330,7 @@ mod tests {
             let [old, mut new] = [old, new]
                 .map(|fields| Document::parse(&key, &fields.to_string()).expect("valid"));
             new.inherit_version(&old);
-            assert_eq!(new.rose_since(&old), expected, "{old:?} {new:?}");
+            assert_eq!(new.is_newer_than(&old), expected, "{old:?} {new:?}");
         };
         let version = |text: &str| json!({ "version": text });
         check(version("9"), version("10"), true);

@@ -31,7 +31,7 @@ impl DocumentLayout {
     ///
     /// Spec §2 is silent on what of the one association stays: it is cut like the item, and has no
     /// associations of its own. A list shows the picture of an article, not the picture's article.
-    pub(super) fn cut(self, fields: &mut Map<String, Value>) {
+    pub(super) fn apply(self, fields: &mut Map<String, Value>) {
         if self == Self::Full {
             return;
         }
@@ -76,7 +76,7 @@ mod tests {
 
     fn check(document: &Value, expected: &Value) {
         let mut fields = document.as_object().expect("object").clone();
-        DocumentLayout::Bare.cut(&mut fields);
+        DocumentLayout::Bare.apply(&mut fields);
         assert_eq!(&Value::Object(fields), expected);
     }
 

@@ -144,7 +144,7 @@ impl Document {
         let document = Value::Object(fields);
         schema::check(&document).map_err(DocumentError::Schema)?;
         let Value::Object(mut fields) = document else { unreachable!("made an object above") };
-        let others = web_address::problems(&fields);
+        let others = web_address::find_violations(&fields);
         if !others.is_empty() {
             return Err(DocumentError::Schema(others));
         }

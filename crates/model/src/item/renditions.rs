@@ -66,7 +66,7 @@ impl RenditionSizes {
 
     /// The size of the JPEG rendition `name` of what `files` show, uncropped and upright.
     #[must_use]
-    pub fn of(self, files: AssetGroup<'_>, name: RenditionName) -> Option<Size> {
+    pub fn rendition_size(self, files: AssetGroup<'_>, name: RenditionName) -> Option<Size> {
         let (picture, scaling) = self.source(files, name)?;
         let upright = picture.upright();
         Some(match scaling {
@@ -182,7 +182,7 @@ const OF_ASSOCIATIONS: [ListedRendition; 12] = [
     (WEB_PREVIEW, JPG),
 ];
 
-fn listed(media_type: MediaType) -> &'static [ListedRendition] {
+fn listed_renditions(media_type: MediaType) -> &'static [ListedRendition] {
     match media_type {
         MediaType::Graphic => &OF_GRAPHICS,
         MediaType::Video => &OF_VIDEOS,
@@ -206,7 +206,7 @@ impl DocumentRequest<'_> {
     /// The size of the Normal rendition `usage`, uncropped and upright.
     #[must_use]
     pub fn size(&self, usage: RenditionUsage) -> Option<Size> {
-        self.sizes.of(self.files(), RenditionName::new(RenditionVariant::Normal, usage))
+        self.sizes.rendition_size(self.files(), RenditionName::new(RenditionVariant::Normal, usage))
     }
 
     /// The document with our addresses.
@@ -224,7 +224,7 @@ impl DocumentRequest<'_> {
     ) -> Result<Value, CropError> {
         let renditions = self.renditions(None, links)?;
         let mut fields = document.fields;
-        self.layout.cut(&mut fields);
+        self.layout.apply(&mut fields);
         if renditions.is_empty() {
             fields.shift_remove("renditions");
         } else {
@@ -233,7 +233,7 @@ impl DocumentRequest<'_> {
         if self.layout == DocumentLayout::Full && !fields.contains_key("$standard") {
             fields.insert("$standard".to_owned(), standard());
         }
-        AddressRewriter { links, held }.write(self.key, &mut fields);
+        AddressRewriter { links, presence: held }.rewrite(self.key, &mut fields);
         self.write_associations(&mut fields, links, held)?;
         Ok(Value::Object(fields))
     }
@@ -278,7 +278,7 @@ impl DocumentRequest<'_> {
             Some(key) => AssetGroup::of_association(self.assets, key),
         };
         let listed = match association {
-            None => listed(self.key.media_type),
+            None => listed_renditions(self.key.media_type),
             Some(_) => &OF_ASSOCIATIONS,
         };
         let mut renditions = Map::new();
@@ -292,7 +292,7 @@ impl DocumentRequest<'_> {
                     self.picture(files, association, *name, href, links)?
                 }
                 RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {
-                    files.find(*name, *extension).map(|asset| described(asset, &href))
+                    files.find(*name, *extension).map(|asset| describe_asset(asset, &href))
                 }
             };
             if let Some(told) = told {
@@ -310,7 +310,7 @@ impl DocumentRequest<'_> {
         href: String,
         links: &L,
     ) -> Result<Option<Value>, CropError> {
-        let Some(size) = self.sizes.of(files, name) else { return Ok(None) };
+        let Some(size) = self.sizes.rendition_size(files, name) else { return Ok(None) };
         let hires = files.picture(RenditionUsage::Hires).map(|picture| picture.upright());
         let crop = match (self.crop, association, hires) {
             (Some(crop), None, Some(hires)) => Some(scale_crop(crop, hires, size)?),
@@ -339,7 +339,7 @@ impl DocumentRequest<'_> {
 }
 
 /// A rendition that is a file as it lies in the store.
-fn described(asset: &Asset, href: &str) -> Value {
+fn describe_asset(asset: &Asset, href: &str) -> Value {
     let name = asset.name();
     let mut rendition = json!({
         "usage": name.usage.as_str(),

@@ -8,7 +8,7 @@ use crate::ItemKey;
 use crate::limits::REVISIONS_MAX;
 
 /// What a revision of an item's history says about itself, besides its uri.
-const TOLD: [&str; 3] = ["slug", "versioncreated", "replacing"];
+const REVISION_FIELDS: [&str; 3] = ["slug", "versioncreated", "replacing"];
 
 impl Document {
     /// The items that this one, `key`, replaces: each once, never itself, in the order of
@@ -55,12 +55,12 @@ impl Document {
         for (other, document) in replaced {
             let Some(document) = document else { continue };
             history.extend(document.own_revisions(), key);
-            if !history.has(other) {
+            if !history.contains(other) {
                 history.extend([&document.revision(other)], key);
             }
         }
         let own = self.revision(key);
-        self.fields.insert("revisions".to_owned(), history.ending_in(own));
+        self.fields.insert("revisions".to_owned(), history.finish_with(own));
     }
 
     fn own_revisions(&self) -> impl Iterator<Item = &Value> {
@@ -71,7 +71,7 @@ impl Document {
     fn revision(&self, key: &ItemKey) -> Value {
         let mut entry = Map::new();
         entry.insert("uri".to_owned(), json!(stored_uri(key)));
-        for name in TOLD {
+        for name in REVISION_FIELDS {
             if let Some(value) = self.fields.get(name) {
                 entry.insert(name.to_owned(), value.clone());
             }
@@ -89,7 +89,7 @@ struct RevisionHistory {
 }
 
 impl RevisionHistory {
-    fn has(&self, key: &ItemKey) -> bool {
+    fn contains(&self, key: &ItemKey) -> bool {
         self.keys.contains(key)
     }
 
@@ -98,7 +98,7 @@ impl RevisionHistory {
         for entry in entries {
             let uri = entry.get("uri").and_then(Value::as_str).unwrap_or_default();
             match ItemKey::from_uri(uri) {
-                Ok(key) if key == *own || self.has(&key) => continue,
+                Ok(key) if key == *own || self.contains(&key) => continue,
                 Ok(key) => self.keys.push(key),
                 // What is no item of ours can only be told apart as a whole.
                 Err(_) if self.entries.contains(entry) => continue,
@@ -109,7 +109,7 @@ impl RevisionHistory {
     }
 
     /// The history with its last entry; the oldest give way beyond the limit.
-    fn ending_in(mut self, own: Value) -> Value {
+    fn finish_with(mut self, own: Value) -> Value {
         let beyond = (self.entries.len() + 1).saturating_sub(REVISIONS_MAX);
         self.entries.drain(..beyond);
         self.entries.push(own);

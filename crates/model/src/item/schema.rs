@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The schema as it is published, JSON Schema draft 4.
 pub const SCHEMA: &str = include_str!("../../assets/ttninjs-schema_1.6.json");
 /// Problems listed for one document; the rest adds nothing.
-pub(super) const PROBLEMS_MAX: usize = 8;
+pub(super) const VIOLATIONS_MAX: usize = 8;
 /// Characters of a problem's message; a message may quote the value.
 const MESSAGE_CHARS_MAX: usize = 300;
 
@@ -38,8 +38,8 @@ impl SchemaViolation {
         let rule = kind.keyword();
         if let ValidationErrorKind::AdditionalProperties { unexpected } = kind {
             let unknown =
-                |name: &String| Self::new(&below(&at, name), rule, format!("'{name}' is unknown"));
-            return unexpected.iter().take(PROBLEMS_MAX).map(unknown).collect();
+                |name: &String| Self::new(&child_pointer(&at, name), rule, format!("'{name}' is unknown"));
+            return unexpected.iter().take(VIOLATIONS_MAX).map(unknown).collect();
         }
         let mut message = error.to_string();
         if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
@@ -47,14 +47,14 @@ impl SchemaViolation {
             message.push('…');
         }
         if let ValidationErrorKind::Required { property: Value::String(name) } = kind {
-            return vec![Self::new(&below(&at, name), rule, message)];
+            return vec![Self::new(&child_pointer(&at, name), rule, message)];
         }
         vec![Self::new(&at, rule, message)]
     }
 }
 
 /// The JSON pointer of the property `name` of what is at `path`.
-pub(super) fn below(path: &str, name: &str) -> String {
+pub(super) fn child_pointer(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
@@ -84,8 +84,8 @@ pub(super) fn check(document: &Value) -> Result<(), Vec<SchemaViolation>> {
     if validator().is_valid(document) {
         return Ok(());
     }
-    let errors = validator().iter_errors(document).take(PROBLEMS_MAX);
+    let errors = validator().iter_errors(document).take(VIOLATIONS_MAX);
     let mut problems: Vec<SchemaViolation> = errors.flat_map(|error| SchemaViolation::of(&error)).collect();
-    problems.truncate(PROBLEMS_MAX);
+    problems.truncate(VIOLATIONS_MAX);
     Err(problems)
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::{PROBLEMS_MAX, SchemaViolation, below};
+use super::schema::{VIOLATIONS_MAX, SchemaViolation, child_pointer};
 
 /// Properties that hold one address.
 const SINGLE: [&str; 4] = ["uri", "href", "linkedrights", "replacedby"];
@@ -23,38 +23,38 @@ pub(super) fn is_web(address: &str) -> bool {
 
 /// The addresses of `document` that are no web addresses, with their places; at most
 /// [`PROBLEMS_MAX`].
-pub(super) fn problems(document: &Map<String, Value>) -> Vec<SchemaViolation> {
+pub(super) fn find_violations(document: &Map<String, Value>) -> Vec<SchemaViolation> {
     let mut found = Vec::new();
-    look(document, "", &mut found);
-    found.truncate(PROBLEMS_MAX);
+    collect_violations(document, "", &mut found);
+    found.truncate(VIOLATIONS_MAX);
     found
 }
 
-fn look(fields: &Map<String, Value>, at: &str, found: &mut Vec<SchemaViolation>) {
+fn collect_violations(fields: &Map<String, Value>, at: &str, found: &mut Vec<SchemaViolation>) {
     for (name, value) in fields {
-        let place = below(at, name);
+        let place = child_pointer(at, name);
         if let Some(text) = value.as_str().filter(|_| SINGLE.contains(&name.as_str())) {
-            found.extend(problem(text, &place));
+            found.extend(check_address(text, &place));
         }
         if let Some(inner) = value.as_object() {
-            look(inner, &place, found);
+            collect_violations(inner, &place, found);
         }
         for (index, one) in value.as_array().into_iter().flatten().enumerate() {
-            let place = below(&place, &index.to_string());
+            let place = child_pointer(&place, &index.to_string());
             if let Some(text) = one.as_str().filter(|_| name == LIST) {
-                found.extend(problem(text, &place));
+                found.extend(check_address(text, &place));
             }
             if let Some(inner) = one.as_object() {
-                look(inner, &place, found);
+                collect_violations(inner, &place, found);
             }
         }
-        if found.len() >= PROBLEMS_MAX {
+        if found.len() >= VIOLATIONS_MAX {
             return;
         }
     }
 }
 
-fn problem(address: &str, place: &str) -> Option<SchemaViolation> {
+fn check_address(address: &str, place: &str) -> Option<SchemaViolation> {
     let quoted: String = address.chars().take(80).collect();
     let message = || format!("{quoted:?} is no address that begins with http:// or https://");
     (!is_web(address)).then(|| SchemaViolation::new(place, "format", message()))
@@ -62,7 +62,7 @@ fn problem(address: &str, place: &str) -> Option<SchemaViolation> {
 
 /// Takes addresses that are no web addresses out of a document that is served, and what cannot be
 /// without: an association or a revision that has no other name.
-pub(super) fn drop_others(fields: &mut Map<String, Value>) {
+pub(super) fn remove_non_web(fields: &mut Map<String, Value>) {
     let is_foreign = |value: &Value| value.as_str().is_some_and(|address| !is_web(address));
     if fields.get("replacedby").is_some_and(is_foreign) {
         fields.shift_remove("replacedby");
@@ -88,7 +88,7 @@ pub(super) fn drop_others(fields: &mut Map<String, Value>) {
     if let Some(Value::Array(revisions)) = fields.get_mut("revisions") {
         revisions.retain(|one| !has_foreign_uri(one));
         for revision in revisions.iter_mut().filter_map(Value::as_object_mut) {
-            drop_others(revision);
+            remove_non_web(revision);
         }
     }
     for name in super::addresses::NESTED {
@@ -144,7 +144,7 @@ mod tests {
             "trustindicator": [{ "href": bad }],
             "rightsinfo": { "linkedrights": bad },
         });
-        let found = problems(document.as_object().unwrap());
+        let found = find_violations(document.as_object().unwrap());
         let mut found: Vec<_> = found.iter().map(|one| one.path.as_str()).collect();
         found.sort_unstable();
         let expected = [
@@ -171,7 +171,7 @@ mod tests {
             "rightsinfo": { "linkedrights": bad },
             "associations": { "a0": { "uri": bad }, "a1": { "uri": "http://a/media/image/x" } },
         });
-        drop_others(document.as_object_mut().unwrap());
+        remove_non_web(document.as_object_mut().unwrap());
         let expected = json!({
             "replacing": ["http://a/media/text/s"],
             "revisions": [{ "uri": "http://a/media/text/s", "replacing": [] }],

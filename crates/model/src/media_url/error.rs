@@ -97,7 +97,7 @@ pub enum PathError {
     },
     /// The extension does not take the operation.
     #[error("\"{extension}\" does not take the operation {operation:?}")]
-    OperationNotTaken {
+    OperationNotAllowed {
         /// The operation.
         operation: &'static str,
         /// The extension.
@@ -105,7 +105,7 @@ pub enum PathError {
     },
     /// The extension does not take a suffix.
     #[error("\"{extension}\" does not take a suffix, found {:?}", format!("_{}", .suffix))]
-    SuffixNotTaken {
+    SuffixNotAllowed {
         /// The suffix without its underscore.
         suffix: String,
         /// The extension.
@@ -152,8 +152,8 @@ impl PathError {
             Self::MissingId | Self::Id(_) => part::ID,
             Self::Association(_) | Self::UnknownPart { .. } => part::ASSOCIATION,
             Self::Crop(error) => error.part(),
-            Self::RepeatedOperation { .. } | Self::OperationNotTaken { .. } => part::OPERATION,
-            Self::SuffixNotTaken { .. }
+            Self::RepeatedOperation { .. } | Self::OperationNotAllowed { .. } => part::OPERATION,
+            Self::SuffixNotAllowed { .. }
             | Self::SuffixBeforeOperation { .. }
             | Self::RepeatedSuffix { .. }
             | Self::LoneVariant { .. }

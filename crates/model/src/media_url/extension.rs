@@ -48,7 +48,7 @@ impl DocumentExtension {
     }
 
     /// Whether a crop may stand before the extension.
-    pub fn takes_crop(self) -> bool {
+    pub fn accepts_crop(self) -> bool {
         match self {
             Self::Json => true,
             Self::Xml | Self::Zip | Self::Cutpaste | Self::Indesign => false,

@@ -167,16 +167,16 @@ impl MediaPath {
     pub fn with_operation(mut self, operation: PictureOperation) -> Result<Self, PathError> {
         match &mut self.target {
             MediaTarget::Item(crop) => match operation {
-                PictureOperation::Crop(_) if crop.is_some() => return Err(operation.repeated()),
+                PictureOperation::Crop(_) if crop.is_some() => return Err(operation.repeated_error()),
                 PictureOperation::Crop(spec) => *crop = Some(spec),
                 PictureOperation::Watermark => return Err(missing_extension(operation)),
             },
             MediaTarget::Pricelist => return Err(missing_extension(operation)),
-            MediaTarget::Rendition(file) if file.extension.takes_operations() => {
+            MediaTarget::Rendition(file) if file.extension.accepts_operations() => {
                 file.operations.push(operation)?;
             }
             MediaTarget::Rendition(file) => {
-                return Err(operation.not_taken(FileExtension::Rendition(file.extension)));
+                return Err(operation.not_allowed_error(FileExtension::Rendition(file.extension)));
             }
             MediaTarget::Document(file) => file.add(operation)?,
         }
@@ -202,13 +202,13 @@ impl DocumentFile {
     /// Adds a crop; no other operation, and only to a `.json`.
     fn add(&mut self, operation: PictureOperation) -> Result<(), PathError> {
         match operation {
-            PictureOperation::Crop(_) if self.crop.is_some() => Err(operation.repeated()),
-            PictureOperation::Crop(crop) if self.extension.takes_crop() => {
+            PictureOperation::Crop(_) if self.crop.is_some() => Err(operation.repeated_error()),
+            PictureOperation::Crop(crop) if self.extension.accepts_crop() => {
                 self.crop = Some(crop);
                 Ok(())
             }
             PictureOperation::Crop(_) | PictureOperation::Watermark => {
-                Err(operation.not_taken(FileExtension::Document(self.extension)))
+                Err(operation.not_allowed_error(FileExtension::Document(self.extension)))
             }
         }
     }

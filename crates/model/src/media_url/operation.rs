@@ -27,12 +27,12 @@ impl PictureOperation {
     }
 
     /// The refusal of this operation before an extension that does not take it.
-    pub(crate) fn not_taken(self, extension: FileExtension) -> PathError {
-        PathError::OperationNotTaken { operation: self.name(), extension }
+    pub(crate) fn not_allowed_error(self, extension: FileExtension) -> PathError {
+        PathError::OperationNotAllowed { operation: self.name(), extension }
     }
 
     /// The refusal of this operation when it is already there.
-    pub(crate) fn repeated(self) -> PathError {
+    pub(crate) fn repeated_error(self) -> PathError {
         PathError::RepeatedOperation { operation: self.name() }
     }
 }
@@ -61,7 +61,7 @@ impl OperationList {
     /// Fails with [`PathError::RepeatedOperation`].
     pub fn push(&mut self, operation: PictureOperation) -> Result<(), PathError> {
         if self.0.iter().any(|known| known.name() == operation.name()) {
-            return Err(operation.repeated());
+            return Err(operation.repeated_error());
         }
         self.0.push(operation);
         Ok(())

@@ -160,7 +160,7 @@ fn split_suffix(
     let extension = match extension {
         FileExtension::Rendition(extension) => extension,
         FileExtension::Document(_) => {
-            return Err(PathError::SuffixNotTaken { suffix: suffix.to_owned(), extension });
+            return Err(PathError::SuffixNotAllowed { suffix: suffix.to_owned(), extension });
         }
     };
     let name = RenditionName::find(suffix).or_else(|| lone_variant(suffix, extension));
@@ -170,7 +170,7 @@ fn split_suffix(
 
 /// The Hires that a variant without a usage means, where the extension allows it.
 fn lone_variant(suffix: &str, extension: RenditionExtension) -> Option<RenditionName> {
-    let allowed = token::is_lone_variant(suffix) && extension.takes_lone_variant();
+    let allowed = token::is_lone_variant(suffix) && extension.accepts_lone_variant();
     allowed.then_some(RenditionName::new(RenditionVariant::BlackAndWhite, RenditionUsage::Hires))
 }
 

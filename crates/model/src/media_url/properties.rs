@@ -106,7 +106,7 @@ fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
             let extension = file.extension();
             let suffix = match choose(2) {
                 1 if name == "NormalHires" && file.association().is_none() => String::new(),
-                1 if name == "BlackAndWhiteHires" && extension.takes_lone_variant() => {
+                1 if name == "BlackAndWhiteHires" && extension.accepts_lone_variant() => {
                     "_BlackAndWhite".to_owned()
                 }
                 1 => format!("_{}", name.replace("Watermark", "Watermarked")),

@@ -330,6 +330,6 @@ fn constructors_make_the_paths_of_links() {
     assert_eq!(item.with_operation(PictureOperation::Watermark), Err(missing));
     let document = MediaPath::document(key(MediaType::Text, "x"), DocumentExtension::Json);
     let extension = FileExtension::Document(DocumentExtension::Json);
-    let not_taken = PathError::OperationNotTaken { operation: "-watermark", extension };
+    let not_taken = PathError::OperationNotAllowed { operation: "-watermark", extension };
     assert_eq!(document.with_operation(PictureOperation::Watermark), Err(not_taken));
 }

@@ -44,7 +44,7 @@ const FIELDS: [CronField; 5] = [CronField::Minute, CronField::Hour, CronField::D
 /// The expression that a nickname stands for; what has no `@` in front stays as it is.
 ///
 /// Fails for a nickname that is none of ours, such as `@reboot`.
-pub(super) fn spell_out(cron: &str) -> Result<&str, ScheduleError> {
+pub(super) fn expand_nickname(cron: &str) -> Result<&str, ScheduleError> {
     let trimmed = cron.trim_matches(' ');
     if !trimmed.starts_with('@') {
         return Ok(cron);
@@ -59,7 +59,7 @@ pub(super) fn spell_out(cron: &str) -> Result<&str, ScheduleError> {
 }
 
 /// Fails for what is no expression of five fields.
-pub(super) fn expression(cron: &str) -> Result<(), ScheduleError> {
+pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
     let refused = |text: String| Err(ScheduleError::Cron(text));
     if cron.len() > SCHEDULE_CHARS_MAX {
         return refused(format!("the schedule is longer than {SCHEDULE_CHARS_MAX} characters"));
@@ -137,7 +137,7 @@ fn is_word(field: CronField, word: &str) -> bool {
 }
 
 /// What croner says, as we say it.
-pub(super) fn explain(error: CronError) -> ScheduleError {
+pub(super) fn convert_error(error: CronError) -> ScheduleError {
     ScheduleError::Cron(match error {
         CronError::EmptyPattern => "the schedule is empty".to_owned(),
         CronError::InvalidDate | CronError::InvalidTime | CronError::TimeSearchLimitExceeded => {
@@ -158,7 +158,7 @@ pub(super) fn explain(error: CronError) -> ScheduleError {
 ///
 /// The database that is compiled in says what is a name, so that no name is a path; the one of the
 /// system, if there is one, says what the zone does, since it may be newer.
-pub(super) fn zone(name: &str) -> Result<TimeZone, ScheduleError> {
+pub(super) fn find_zone(name: &str) -> Result<TimeZone, ScheduleError> {
     let refused = || {
         let shown = name.chars().filter(|c| !c.is_control()).take(TIME_ZONE_CHARS_MAX);
         ScheduleError::Zone(shown.collect())

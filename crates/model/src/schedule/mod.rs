@@ -61,7 +61,7 @@ struct OffsetPeriod {
 }
 
 /// A range of a fold (24 hours where a country crossed the date line) and some more.
-const LOOK_BACK: SignedDuration = SignedDuration::from_hours(48);
+const LOOKBACK: SignedDuration = SignedDuration::from_hours(48);
 
 impl Schedule {
     /// Reads a cron expression of 5 fields (minute, hour, day of month, month, day of week) in the
@@ -76,12 +76,12 @@ impl Schedule {
     /// Spec §4 Notifications; agreed: 5 fields. Spec is silent on nicknames: they mean what they mean
     /// to cron.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, ScheduleError> {
-        let cron = check::spell_out(cron)?;
-        check::expression(cron)?;
-        let zone = check::zone(zone)?;
+        let cron = check::expand_nickname(cron)?;
+        check::check_expression(cron)?;
+        let zone = check::find_zone(zone)?;
         let parser =
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let Cron { pattern } = parser.parse(cron).map_err(check::explain)?;
+        let Cron { pattern } = parser.parse(cron).map_err(check::convert_error)?;
         let small = |values: Vec<u16>| values.into_iter().flat_map(i8::try_from).collect();
         let hours: Vec<i8> = small(pattern.hours.values());
         let minutes: Vec<i8> = small(pattern.minutes.values());
@@ -98,7 +98,7 @@ impl Schedule {
     /// which ends in the year 9999. Costs microseconds, at most one look at each of these days.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
-        let since = after.checked_sub(LOOK_BACK).unwrap_or(Timestamp::MIN);
+        let since = after.checked_sub(LOOKBACK).unwrap_or(Timestamp::MIN);
         let until = after.checked_add(SignedDuration::from_hours(24 * SCHEDULE_DAYS_MAX));
         let until = until.unwrap_or(Timestamp::MAX);
         let mut changes = self.zone.following(since);
@@ -109,7 +109,7 @@ impl Schedule {
         loop {
             let change = changes.next();
             let end = change.as_ref().map_or(until, |change| change.timestamp().min(until));
-            let run = self.within(&OffsetPeriod { start, end, offset }, reached, after);
+            let run = self.next_in_period(&OffsetPeriod { start, end, offset }, reached, after);
             if run.is_some() || end >= until {
                 return run;
             }
@@ -120,26 +120,26 @@ impl Schedule {
     }
 
     /// The first run of a stretch that is after `after`.
-    fn within(&self, stretch: &OffsetPeriod, reached: DateTime, after: Timestamp) -> Option<Timestamp> {
+    fn next_in_period(&self, stretch: &OffsetPeriod, reached: DateTime, after: Timestamp) -> Option<Timestamp> {
         let first = stretch.offset.to_datetime(stretch.start);
         let every_hour = self.hours.len() == 24;
-        let skipped = !every_hour && stretch.start > after && self.find(reached, first).is_some();
+        let skipped = !every_hour && stretch.start > after && self.find_matching(reached, first).is_some();
         if skipped {
             return Some(stretch.start);
         }
         let from = if every_hour { first } else { first.max(reached) };
         // A run at `after` itself was the last one.
         let next = round_up(stretch.offset.to_datetime(after).checked_add(NANOSECOND).ok()?)?;
-        let run = self.find(from.max(next), stretch.offset.to_datetime(stretch.end))?;
+        let run = self.find_matching(from.max(next), stretch.offset.to_datetime(stretch.end))?;
         stretch.offset.to_timestamp(run).ok()
     }
 
     /// The first minute of the wall clock from `from` to before `end` that matches.
-    fn find(&self, from: DateTime, end: DateTime) -> Option<DateTime> {
+    fn find_matching(&self, from: DateTime, end: DateTime) -> Option<DateTime> {
         let from = round_up(from)?;
         let (mut day, mut time) = (from.date(), from.time());
         while day.at(0, 0, 0, 0) < end {
-            if let Some(time) = self.matches(day).then(|| self.time_from(time)).flatten() {
+            if let Some(time) = self.matches(day).then(|| self.next_time(time)).flatten() {
                 let found = day.to_datetime(time);
                 return (found < end).then_some(found);
             }
@@ -149,7 +149,7 @@ impl Schedule {
     }
 
     /// The first time of a day that matches, from `from` on.
-    fn time_from(&self, from: Time) -> Option<Time> {
+    fn next_time(&self, from: Time) -> Option<Time> {
         let next = |values: &[i8], from: i8| values.iter().copied().find(|&value| value >= from);
         let hour = next(&self.hours, from.hour())?;
         let minute = if hour > from.hour() { 0 } else { from.minute() };

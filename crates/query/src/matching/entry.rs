@@ -1,6 +1,6 @@
 //! An interest as numbers.
 
-use super::table::at;
+use super::table::index_of;
 
 /// Numbers that an entry holds in itself; most interests have no more, and with so many an entry
 /// is one line of the processor's cache.
@@ -18,8 +18,8 @@ pub(super) struct InterestEntry {
     /// The only media type it is about, as a number, or
     /// [`EVERY_TYPE`](super::leaf::EVERY_TYPE).
     pub(super) media_type: u8,
-    pub(super) under: IndexKeyKind,
-    pub(super) asks: CoverageRule,
+    pub(super) key_kind: IndexKeyKind,
+    pub(super) coverage_rule: CoverageRule,
 }
 
 /// What it is filed under, the place in the list of each, product codes, excluded ones,
@@ -86,8 +86,8 @@ impl InterestEntry {
             agreements: length(agreements.len()),
             keys: u16::try_from(filed.len()).expect("no more keys than the limit"),
             media_type,
-            under,
-            asks,
+            key_kind: under,
+            coverage_rule: asks,
         }
     }
 
@@ -99,7 +99,7 @@ impl InterestEntry {
     }
 
     /// What it is filed under, with the place in the list of each.
-    pub(super) fn filed(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub(super) fn index_keys(&self) -> impl Iterator<Item = (u32, u32)> {
         let (keys, rest) = self.data().split_at(usize::from(self.keys));
         keys.iter().copied().zip(rest.iter().copied())
     }
@@ -115,9 +115,9 @@ impl InterestEntry {
 
     pub(super) fn conditions(&self) -> EntryConditions<'_> {
         let data = &self.data()[2 * usize::from(self.keys)..];
-        let (products, rest) = data.split_at(at(self.products));
-        let (excluded, rest) = rest.split_at(at(self.excluded));
-        let (agreements, program) = rest.split_at(at(self.agreements));
+        let (products, rest) = data.split_at(index_of(self.products));
+        let (excluded, rest) = rest.split_at(index_of(self.excluded));
+        let (agreements, program) = rest.split_at(index_of(self.agreements));
         EntryConditions { products, excluded, agreements, program }
     }
 }

@@ -70,7 +70,7 @@ pub(super) struct TokenEntry {
     /// Where it stood there.
     columns: ColumnMask,
     /// Interests that need it.
-    pub(super) filed: Vec<InterestPosting>,
+    pub(super) postings: Vec<InterestPosting>,
 }
 
 /// What is known of a leaf.
@@ -100,7 +100,7 @@ pub(super) struct LeafTable {
 
 impl LeafTable {
     /// The number of a word, phrase or beginning, in use once more.
-    pub(super) fn take_words(&mut self, words: &WordPattern) -> u32 {
+    pub(super) fn intern_words(&mut self, words: &WordPattern) -> u32 {
         let columns = match words.place {
             TextField::Anywhere => HEADLINE | DESCRIPTION | BODY | REST,
             TextField::Headline => HEADLINE,
@@ -112,42 +112,42 @@ impl LeafTable {
         let count = tokens.phrase.len();
         let phrase = tokens.phrase.into_iter().enumerate().map(|(place, token)| {
             let begins = words.prefix && place + 1 == count;
-            self.take_token(token, begins)
+            self.intern_token(token, begins)
         });
         let phrase = phrase.collect();
-        let exact = tokens.exact.into_iter().map(|token| self.take_token(token, false)).collect();
-        self.take(QueryLeaf::Words { columns, phrase, prefix: words.prefix, exact })
+        let exact = tokens.exact.into_iter().map(|token| self.intern_token(token, false)).collect();
+        self.intern(QueryLeaf::Words { columns, phrase, prefix: words.prefix, exact })
     }
 
     /// The number of an id, in use once more.
-    pub(super) fn take_id(&mut self, id: &ItemId) -> u32 {
-        let phrase = [self.take_token(id_token(id), false)].into();
-        self.take(QueryLeaf::Words { columns: TAGS, phrase, prefix: false, exact: [].into() })
+    pub(super) fn intern_id(&mut self, id: &ItemId) -> u32 {
+        let phrase = [self.intern_token(id_token(id), false)].into();
+        self.intern(QueryLeaf::Words { columns: TAGS, phrase, prefix: false, exact: [].into() })
     }
 
     /// The number of a leaf, in use once more, whose tokens are in use for it.
-    pub(super) fn take(&mut self, leaf: QueryLeaf) -> u32 {
+    pub(super) fn intern(&mut self, leaf: QueryLeaf) -> u32 {
         let leaf = Arc::new(leaf);
-        let (number, is_new) = self.leaves.take(Arc::clone(&leaf));
+        let (number, is_new) = self.leaves.intern(Arc::clone(&leaf));
         if !is_new {
-            self.give_back_tokens(&leaf);
+            self.release_tokens(&leaf);
         }
         number
     }
 
     /// Gives a leaf back.
-    pub(super) fn give_back(&mut self, number: u32) {
-        if let Some(leaf) = self.leaves.give_back(number) {
-            self.give_back_tokens(&leaf);
+    pub(super) fn release(&mut self, number: u32) {
+        if let Some(leaf) = self.leaves.release(number) {
+            self.release_tokens(&leaf);
         }
     }
 
-    fn take_token(&mut self, mut token: String, begins: bool) -> u32 {
+    fn intern_token(&mut self, mut token: String, begins: bool) -> u32 {
         let length = token.len();
         if begins {
             token.push('*');
         }
-        let (number, is_new) = self.tokens.take(token.into());
+        let (number, is_new) = self.tokens.intern(token.into());
         if begins && is_new {
             match self.prefixes.binary_search_by_key(&length, |(length, _)| *length) {
                 Ok(place) => self.prefixes[place].1 += 1,
@@ -157,10 +157,10 @@ impl LeafTable {
         number
     }
 
-    fn give_back_tokens(&mut self, leaf: &QueryLeaf) {
+    fn release_tokens(&mut self, leaf: &QueryLeaf) {
         let QueryLeaf::Words { phrase, exact, .. } = leaf else { return };
         for number in phrase.iter().chain(exact) {
-            let Some(token) = self.tokens.give_back(*number) else { continue };
+            let Some(token) = self.tokens.release(*number) else { continue };
             let Some(beginning) = token.strip_suffix('*') else { continue };
             let places = &mut self.prefixes;
             let place = places.binary_search_by_key(&beginning.len(), |(length, _)| *length);
@@ -186,9 +186,9 @@ impl LeafTable {
             for token in text.split(' ') {
                 let known = self.tokens.find(token);
                 column.push(known.unwrap_or(UNKNOWN));
-                let again = known.is_some_and(|number| !self.see(number, 1 << place));
+                let again = known.is_some_and(|number| !self.mark_present(number, 1 << place));
                 if !again {
-                    self.see_beginnings(token, 1 << place);
+                    self.mark_prefixes(token, 1 << place);
                 }
             }
             self.columns[place] = column;
@@ -196,7 +196,7 @@ impl LeafTable {
     }
 
     /// Notes that a token stands in a column of the item; `false` if that was known.
-    fn see(&mut self, number: u32, column: ColumnMask) -> bool {
+    fn mark_present(&mut self, number: u32, column: ColumnMask) -> bool {
         let token = self.tokens.value_mut(number);
         if token.item != self.item {
             token.item = self.item;
@@ -208,7 +208,7 @@ impl LeafTable {
         is_new
     }
 
-    fn see_beginnings(&mut self, token: &str, column: ColumnMask) {
+    fn mark_prefixes(&mut self, token: &str, column: ColumnMask) {
         for place in 0..self.prefixes.len() {
             let (length, _) = self.prefixes[place];
             let Some(beginning) = token.get(..length) else {
@@ -221,7 +221,7 @@ impl LeafTable {
             self.spelled.push_str(beginning);
             self.spelled.push('*');
             if let Some(number) = self.tokens.find(self.spelled.as_str()) {
-                self.see(number, column);
+                self.mark_present(number, column);
             }
         }
     }
@@ -244,7 +244,7 @@ impl LeafTable {
             QueryLeaf::Present(place) => Query::Present(*place).matches(indexed),
             QueryLeaf::Words { columns, phrase, prefix, exact } => {
                 exact.iter().all(|token| self.columns_of(*token) & TAGS != 0)
-                    && self.stands(phrase, *columns, *prefix, indexed)
+                    && self.phrase_occurs(phrase, *columns, *prefix, indexed)
             }
         };
         *self.leaves.value_mut(number) = LeafState { item: self.item, holds };
@@ -252,7 +252,7 @@ impl LeafTable {
     }
 
     /// Whether tokens stand side by side in one of `columns`.
-    fn stands(&self, phrase: &[u32], columns: ColumnMask, prefix: bool, indexed: &IndexedDocument) -> bool {
+    fn phrase_occurs(&self, phrase: &[u32], columns: ColumnMask, prefix: bool, indexed: &IndexedDocument) -> bool {
         let Some((last, before)) = phrase.split_last() else { return false };
         let columns = phrase.iter().fold(columns, |left, token| left & self.columns_of(*token));
         if columns == 0 || before.is_empty() {
@@ -293,7 +293,7 @@ impl LeafTable {
     }
 
     /// Interests filed under a token.
-    pub(super) fn filed_mut(&mut self, number: u32) -> &mut Vec<InterestPosting> {
-        &mut self.tokens.value_mut(number).filed
+    pub(super) fn postings_mut(&mut self, number: u32) -> &mut Vec<InterestPosting> {
+        &mut self.tokens.value_mut(number).postings
     }
 }

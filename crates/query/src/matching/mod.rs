@@ -27,7 +27,7 @@ use leaf::{ANY, ColumnMask, EVERY_TYPE, InterestPosting, LeafTable};
 use model::MediaType;
 use model::account::AgreementId;
 use rarity::FrequencySketch;
-use table::{InternTable, at};
+use table::{InternTable, index_of};
 
 /// Many saved queries with an index over them, to find those that one item matches.
 ///
@@ -89,7 +89,7 @@ struct ConditionPostings {
     /// The last item that had it.
     item: u64,
     /// Interests that need it.
-    filed: Vec<InterestPosting>,
+    postings: Vec<InterestPosting>,
 }
 
 impl InterestMatcher {
@@ -120,19 +120,19 @@ impl InterestMatcher {
         self.remove(number);
         let mut program = Vec::new();
         program::compile(&interest.query, &mut self.leaves, &mut program);
-        let products = self.take_products(&interest.products);
-        let excluded = self.take_products(&interest.products_excluded);
+        let products = self.intern_products(&interest.products);
+        let excluded = self.intern_products(&interest.products_excluded);
         let agreements = match &interest.cover {
             InterestCoverage::Everything => None,
             InterestCoverage::Agreements(ids) => {
-                let mut ids: Vec<_> = ids.iter().map(|id| self.agreements.take(*id).0).collect();
-                give_back_twice(&mut ids, |id| {
-                    self.agreements.give_back(id);
+                let mut ids: Vec<_> = ids.iter().map(|id| self.agreements.intern(*id).0).collect();
+                release_duplicates(&mut ids, |id| {
+                    self.agreements.release(id);
                 });
                 Some(ids)
             }
         };
-        let (under, keys) = self.choose(&program, &products, agreements.as_deref());
+        let (under, keys) = self.choose_keys(&program, &products, agreements.as_deref());
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             length(self.entries.len() - 1)
@@ -140,7 +140,7 @@ impl InterestMatcher {
         let media_type = interest.media_type.map_or(EVERY_TYPE, |media_type| media_type as u8);
         let mut places = Vec::with_capacity(keys.len());
         for (which, (key, columns)) in (0..).zip(keys) {
-            let filed = self.filed_mut(under, key, media_type);
+            let filed = self.postings_mut(under, key, media_type);
             places.push((key, length(filed.len())));
             filed.push(InterestPosting { slot, which, media_type, columns });
         }
@@ -152,28 +152,28 @@ impl InterestMatcher {
             program: &program,
         };
         let entry = InterestEntry::new(number, media_type, under, &places, asks, conditions);
-        self.entries[at(slot)] = Some(entry);
+        self.entries[index_of(slot)] = Some(entry);
         self.numbers.insert(number, slot);
     }
 
-    fn take_products(&mut self, codes: &[String]) -> Vec<u32> {
-        let take = |code: &String| self.products.take(code.as_str().into()).0;
+    fn intern_products(&mut self, codes: &[String]) -> Vec<u32> {
+        let take = |code: &String| self.products.intern(code.as_str().into()).0;
         let mut numbers: Vec<_> = codes.iter().map(take).collect();
-        give_back_twice(&mut numbers, |number| {
-            self.products.give_back(number);
+        release_duplicates(&mut numbers, |number| {
+            self.products.release(number);
         });
         numbers
     }
 
     /// What an interest is filed under: keys of which an item has one if it meets the interest.
-    fn choose(
+    fn choose_keys(
         &self,
         program: &[u32],
         products: &[u32],
         agreements: Option<&[u32]>,
     ) -> (IndexKeyKind, Vec<(u32, ColumnMask)>) {
-        if let Some(keys) = program::keys(program, &self.leaves, &self.rarity) {
-            let under = if keys.decide { IndexKeyKind::DecidingTokens } else { IndexKeyKind::Tokens };
+        if let Some(keys) = program::required_tokens(program, &self.leaves, &self.rarity) {
+            let under = if keys.is_sufficient { IndexKeyKind::DecidingTokens } else { IndexKeyKind::Tokens };
             return (under, keys.tokens);
         }
         let fits = |keys: &&[u32]| keys.len() <= MATCHING_KEYS_MAX;
@@ -188,11 +188,11 @@ impl InterestMatcher {
     }
 
     /// The interests that are filed under a key.
-    fn filed_mut(&mut self, under: IndexKeyKind, key: u32, media_type: u8) -> &mut Vec<InterestPosting> {
+    fn postings_mut(&mut self, under: IndexKeyKind, key: u32, media_type: u8) -> &mut Vec<InterestPosting> {
         match under {
-            IndexKeyKind::Tokens | IndexKeyKind::DecidingTokens => self.leaves.filed_mut(key),
-            IndexKeyKind::Products => &mut self.products.value_mut(key).filed,
-            IndexKeyKind::Agreements => &mut self.agreements.value_mut(key).filed,
+            IndexKeyKind::Tokens | IndexKeyKind::DecidingTokens => self.leaves.postings_mut(key),
+            IndexKeyKind::Products => &mut self.products.value_mut(key).postings,
+            IndexKeyKind::Agreements => &mut self.agreements.value_mut(key).postings,
             IndexKeyKind::MediaType => match self.by_type.get_mut(usize::from(media_type)) {
                 Some(filed) => filed,
                 None => &mut self.of_every_type,
@@ -203,27 +203,27 @@ impl InterestMatcher {
     /// Removes an interest; `false` when there is none with that number.
     pub fn remove(&mut self, number: i64) -> bool {
         let Some(slot) = self.numbers.remove(&number) else { return false };
-        let entry = self.entries[at(slot)].take().expect("a number names an entry");
-        for (key, place) in entry.filed() {
-            let filed = self.filed_mut(entry.under, key, entry.media_type);
-            filed.swap_remove(at(place));
-            let moved = filed.get(at(place)).copied();
+        let entry = self.entries[index_of(slot)].take().expect("a number names an entry");
+        for (key, place) in entry.index_keys() {
+            let filed = self.postings_mut(entry.key_kind, key, entry.media_type);
+            filed.swap_remove(index_of(place));
+            let moved = filed.get(index_of(place)).copied();
             if filed.is_empty() {
                 *filed = Vec::new();
             }
             if let Some(moved) = moved {
-                let entry = self.entries[at(moved.slot)].as_mut();
+                let entry = self.entries[index_of(moved.slot)].as_mut();
                 entry.expect("what is filed is an entry").set_place(moved.which, place);
             }
         }
         let EntryConditions { products, excluded, agreements, program } = entry.conditions();
         for code in products.iter().chain(excluded) {
-            self.products.give_back(*code);
+            self.products.release(*code);
         }
         for id in agreements {
-            self.agreements.give_back(*id);
+            self.agreements.release(*id);
         }
-        program::give_back(program, &mut self.leaves);
+        program::release_leaves(program, &mut self.leaves);
         self.free.push(slot);
         if self.numbers.is_empty() {
             (self.numbers, self.entries, self.free) = Default::default();
@@ -277,23 +277,23 @@ impl InterestMatcher {
                     && one.columns & columns != 0
             };
             for one in filed.iter().filter(fits) {
-                candidates[at(one.slot) / BITS] |= 1 << (at(one.slot) % BITS);
+                candidates[index_of(one.slot) / BITS] |= 1 << (index_of(one.slot) % BITS);
             }
         };
         for token in &self.leaves.present {
-            add(&self.leaves.tokens.value(*token).filed, self.leaves.columns_of(*token));
+            add(&self.leaves.tokens.value(*token).postings, self.leaves.columns_of(*token));
         }
         for code in &item.indexed.facets[Facet::ProductCode.index()] {
             let Some(number) = self.products.find(code.as_str()) else { continue };
             let name = self.products.value_mut(number);
             name.item = self.item;
-            add(&name.filed, ANY);
+            add(&name.postings, ANY);
         }
         for id in item.agreements {
             let Some(number) = self.agreements.find(id) else { continue };
             let name = self.agreements.value_mut(number);
             name.item = self.item;
-            add(&name.filed, ANY);
+            add(&name.postings, ANY);
         }
         add(&self.by_type[usize::from(media_type)], ANY);
         add(&self.of_every_type, ANY);
@@ -307,8 +307,8 @@ impl InterestMatcher {
         let has_agreement = |id: &u32| self.agreements.value(*id).item == self.item;
         let meets = (products.is_empty() || products.iter().any(has_code))
             && !excluded.iter().any(has_code)
-            && (entry.asks == CoverageRule::Everything || agreements.iter().any(has_agreement))
-            && match entry.under {
+            && (entry.coverage_rule == CoverageRule::Everything || agreements.iter().any(has_agreement))
+            && match entry.key_kind {
                 IndexKeyKind::DecidingTokens => true,
                 IndexKeyKind::Tokens | IndexKeyKind::Products | IndexKeyKind::Agreements | IndexKeyKind::MediaType => {
                     program::holds(program, &mut self.leaves, indexed)
@@ -330,7 +330,7 @@ impl InterestMatcher {
 }
 
 /// Takes repetitions out of numbers that were taken from a table.
-fn give_back_twice(numbers: &mut Vec<u32>, mut give_back: impl FnMut(u32)) {
+fn release_duplicates(numbers: &mut Vec<u32>, mut give_back: impl FnMut(u32)) {
     numbers.sort_unstable();
     numbers.dedup_by(|one, other| {
         let same = one == other;

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use super::leaf::{ColumnMask, QueryLeaf, LeafTable, TAGS};
 use super::rarity::FrequencySketch;
-use super::table::at;
+use super::table::index_of;
 use crate::limits::MATCHING_KEYS_MAX;
 use crate::{IndexedDocument, Query};
 
@@ -27,11 +27,11 @@ fn operation(operation: u32, operand: usize) -> u32 {
 pub(super) fn compile(query: &Query, leaves: &mut LeafTable, program: &mut Vec<u32>) {
     match query {
         Query::All => program.push(operation(AND, 0)),
-        Query::Words(words) => push_leaf(leaves.take_words(words), program),
-        Query::Dates(dates) => push_leaf(leaves.take(QueryLeaf::Dates(*dates)), program),
-        Query::Numbers(numbers) => push_leaf(leaves.take(QueryLeaf::Numbers(*numbers)), program),
-        Query::Present(place) => push_leaf(leaves.take(QueryLeaf::Present(*place)), program),
-        Query::Item(id) => push_leaf(leaves.take_id(id), program),
+        Query::Words(words) => push_leaf(leaves.intern_words(words), program),
+        Query::Dates(dates) => push_leaf(leaves.intern(QueryLeaf::Dates(*dates)), program),
+        Query::Numbers(numbers) => push_leaf(leaves.intern(QueryLeaf::Numbers(*numbers)), program),
+        Query::Present(place) => push_leaf(leaves.intern(QueryLeaf::Present(*place)), program),
+        Query::Item(id) => push_leaf(leaves.intern_id(id), program),
         Query::And(parts) => compile_parts(AND, parts, leaves, program),
         Query::Or(parts) => compile_parts(OR, parts, leaves, program),
         Query::Not(part) => {
@@ -42,7 +42,7 @@ pub(super) fn compile(query: &Query, leaves: &mut LeafTable, program: &mut Vec<u
 }
 
 fn push_leaf(leaf: u32, program: &mut Vec<u32>) {
-    program.push(operation(LEAF, at(leaf)));
+    program.push(operation(LEAF, index_of(leaf)));
 }
 
 fn compile_parts(kind: u32, parts: &[Query], leaves: &mut LeafTable, program: &mut Vec<u32>) {
@@ -55,9 +55,9 @@ fn compile_parts(kind: u32, parts: &[Query], leaves: &mut LeafTable, program: &m
 }
 
 /// Gives back the leaves of a program.
-pub(super) fn give_back(program: &[u32], leaves: &mut LeafTable) {
+pub(super) fn release_leaves(program: &[u32], leaves: &mut LeafTable) {
     for number in program.iter().filter(|number| *number >> SHIFT == LEAF) {
-        leaves.give_back(*number);
+        leaves.release(*number);
     }
 }
 
@@ -67,7 +67,7 @@ fn parts(mut program: &[u32]) -> impl Iterator<Item = &[u32]> {
         // Behind a `NOT` stands what it negates.
         let first = program.iter().position(|number| number >> SHIFT != NOT)?;
         let behind = match program[first] >> SHIFT {
-            AND | OR => at(program[first] & OPERAND),
+            AND | OR => index_of(program[first] & OPERAND),
             _ => 0,
         };
         let (part, rest) = program.split_at(first + 1 + behind);
@@ -95,20 +95,20 @@ pub(super) struct RequiredTokens {
     /// Tokens, each once.
     pub(super) tokens: Vec<(u32, ColumnMask)>,
     /// Whether an item that has one of them matches.
-    pub(super) decide: bool,
+    pub(super) is_sufficient: bool,
 }
 
 impl RequiredTokens {
-    fn one(token: u32, columns: ColumnMask, leaves: &LeafTable, rarity: &FrequencySketch) -> Self {
+    fn of_token(token: u32, columns: ColumnMask, leaves: &LeafTable, rarity: &FrequencySketch) -> Self {
         let (text, begins) = leaves.spelling(token);
         let count = if begins { rarity.prefix_count() } else { rarity.count(text) };
         let cost = (count, 1, Reverse(text.len()));
-        Self { cost, tokens: vec![(token, columns)], decide: false }
+        Self { cost, tokens: vec![(token, columns)], is_sufficient: false }
     }
 
     /// None of the keys, which no item has.
     fn none() -> Self {
-        Self { cost: (0, 0, Reverse(usize::MAX)), tokens: Vec::new(), decide: true }
+        Self { cost: (0, 0, Reverse(usize::MAX)), tokens: Vec::new(), is_sufficient: true }
     }
 
     fn or(mut self, other: Self) -> Self {
@@ -120,7 +120,7 @@ impl RequiredTokens {
         }
         let (count, _, shortest) = self.cost;
         let (other_count, _, other_shortest) = other.cost;
-        self.decide &= other.decide;
+        self.is_sufficient &= other.is_sufficient;
         self.cost = (count + other_count, self.tokens.len(), shortest.max(other_shortest));
         self
     }
@@ -128,19 +128,19 @@ impl RequiredTokens {
 
 /// The rarest tokens of which every item for which `program` holds has one; nothing where items
 /// without any token may match, or where there are too many to choose from.
-pub(super) fn keys(program: &[u32], leaves: &LeafTable, rarity: &FrequencySketch) -> Option<RequiredTokens> {
+pub(super) fn required_tokens(program: &[u32], leaves: &LeafTable, rarity: &FrequencySketch) -> Option<RequiredTokens> {
     let (first, behind) = program.split_first().expect("a program has an operation");
     let best = |keys: &mut dyn Iterator<Item = RequiredTokens>| keys.min_by_key(|keys| keys.cost);
     match first >> SHIFT {
         NOT => None,
         AND => {
-            let keys = best(&mut parts(behind).filter_map(|part| keys(part, leaves, rarity)));
-            keys.map(|keys| RequiredTokens { decide: false, ..keys })
+            let keys = best(&mut parts(behind).filter_map(|part| required_tokens(part, leaves, rarity)));
+            keys.map(|keys| RequiredTokens { is_sufficient: false, ..keys })
         }
         OR => {
             let mut all = RequiredTokens::none();
             for part in parts(behind) {
-                all = all.or(keys(part, leaves, rarity)?);
+                all = all.or(required_tokens(part, leaves, rarity)?);
                 if all.tokens.len() > MATCHING_KEYS_MAX {
                     return None;
                 }
@@ -157,8 +157,8 @@ pub(super) fn keys(program: &[u32], leaves: &LeafTable, rarity: &FrequencySketch
             let decide = phrase.len() == 1 && exact.is_empty();
             let phrase = phrase.iter().map(|token| (*token, *columns));
             let exact = exact.iter().map(|token| (*token, TAGS));
-            let one = |(token, columns)| RequiredTokens::one(token, columns, leaves, rarity);
-            best(&mut phrase.chain(exact).map(one)).map(|keys| RequiredTokens { decide, ..keys })
+            let one = |(token, columns)| RequiredTokens::of_token(token, columns, leaves, rarity);
+            best(&mut phrase.chain(exact).map(one)).map(|keys| RequiredTokens { is_sufficient: decide, ..keys })
         }
     }
 }

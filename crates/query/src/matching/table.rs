@@ -28,15 +28,15 @@ impl<K, V> Default for InternTable<K, V> {
 
 impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
     /// The number of `key`, in use once more, and whether it is new.
-    pub(super) fn take(&mut self, key: K) -> (u32, bool) {
+    pub(super) fn intern(&mut self, key: K) -> (u32, bool) {
         if let Some(&number) = self.numbers.get(&key) {
-            self.slots[at(number)].uses += 1;
+            self.slots[index_of(number)].uses += 1;
             return (number, false);
         }
         let slot = InternSlot { key: Some(key.clone()), uses: 1, value: V::default() };
         let number = match self.free.pop() {
             Some(number) => {
-                self.slots[at(number)] = slot;
+                self.slots[index_of(number)] = slot;
                 number
             }
             None => {
@@ -50,8 +50,8 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
     }
 
     /// Gives a number back; returns the key when that was its last use.
-    pub(super) fn give_back(&mut self, number: u32) -> Option<K> {
-        let slot = &mut self.slots[at(number)];
+    pub(super) fn release(&mut self, number: u32) -> Option<K> {
+        let slot = &mut self.slots[index_of(number)];
         slot.uses -= 1;
         if slot.uses > 0 {
             return None;
@@ -76,15 +76,15 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
     }
 
     pub(super) fn key(&self, number: u32) -> &K {
-        self.slots[at(number)].key.as_ref().expect("a number in use has a key")
+        self.slots[index_of(number)].key.as_ref().expect("a number in use has a key")
     }
 
     pub(super) fn value(&self, number: u32) -> &V {
-        &self.slots[at(number)].value
+        &self.slots[index_of(number)].value
     }
 
     pub(super) fn value_mut(&mut self, number: u32) -> &mut V {
-        &mut self.slots[at(number)].value
+        &mut self.slots[index_of(number)].value
     }
 
     /// How many keys were in use at a time, at most.
@@ -101,6 +101,6 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
 }
 
 /// A number as a place in a list.
-pub(super) fn at(number: u32) -> usize {
+pub(super) fn index_of(number: u32) -> usize {
     usize::try_from(number).expect("32 bits fit")
 }

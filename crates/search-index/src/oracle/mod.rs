@@ -18,7 +18,7 @@ use query::{
 };
 use serde_json::{Map, Value, json};
 
-pub use queries::{SampleSearch, asks};
+pub use queries::{SampleSearch, searches};
 
 use crate::request::{Coverage, FacetCounts, SearchFilter, OrderPosition, SortOrder, SortDate};
 use crate::stems::StemLanguage;

@@ -142,7 +142,7 @@ fn numbers() -> impl Strategy<Value = String> {
 ///
 /// Never: what is drawn is a query.
 #[expect(clippy::expect_used, reason = "what is drawn is a query")]
-pub fn asks() -> impl Strategy<Value = SampleSearch> {
+pub fn searches() -> impl Strategy<Value = SampleSearch> {
     let codes = || proptest::collection::vec(select(&PRODUCTS[..]), 0..3);
     let names = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect::<Vec<_>>();
     // Some have more beginnings of words than one query may have.

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use self::arrivals::{Arrival, ArrivalKind};
 use super::beneath::{self, MissingFolder, open_folder};
-use super::{IngestFailure, IncomingPath, Ingest, IngestError, LinesEvent, take_in_all, take_in_lines};
+use super::{IngestFailure, IncomingPath, Ingest, IngestError, LinesEvent, ingest_all, ingest_lines};
 use crate::runtime::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
 use crate::runtime::modes;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
@@ -50,7 +50,7 @@ pub struct FolderWatch {
     /// look.
     stuck: HashMap<PathBuf, (Arrival, ArrivalOutcome)>,
     /// What is tried again, with the reason, which is logged once.
-    late: HashMap<PathBuf, String>,
+    postponed: HashMap<PathBuf, String>,
 }
 
 /// What makes a look possible to end early and tells the time.
@@ -67,7 +67,7 @@ enum ArrivalOutcome {
     /// With the things that are wrong, each with its place.
     Failed(String, Vec<Value>),
     /// The machine failed: it stays where it is and is tried again.
-    Later(String),
+    Postponed(String),
 }
 
 impl FolderWatch {
@@ -84,9 +84,9 @@ impl FolderWatch {
             })
         };
         let (done, failed) = (ended(DONE)?, ended(FAILED)?);
-        let ingest = ingest.within(dir);
+        let ingest = ingest.confined_to(dir);
         let (seen, stuck, late) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ok(Self { dir: dir.to_owned(), done, failed, ingest, workers, seen, stuck, late })
+        Ok(Self { dir: dir.to_owned(), done, failed, ingest, workers, seen, stuck, postponed: late })
     }
 
     /// What the folder is called: a name that was drawn when it was watched first and lies in it, so that
@@ -119,14 +119,14 @@ impl FolderWatch {
     /// Takes in what is finished.
     ///
     /// Fails when the folder cannot be read.
-    pub fn look(&mut self, watcher: &ScanContext<'_>) -> io::Result<()> {
+    pub fn scan(&mut self, watcher: &ScanContext<'_>) -> io::Result<()> {
         let arrivals = arrivals::list(&self.dir, &[DONE, FAILED])?;
         let is_finished = |arrival: &&Arrival| {
             let stuck = self.stuck.get(&arrival.path).map(|(stuck, _)| stuck);
             self.seen.get(&arrival.path) == Some(*arrival) && stuck != Some(*arrival)
         };
         let finished: Vec<Arrival> = arrivals.iter().filter(is_finished).cloned().collect();
-        self.late.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
+        self.postponed.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
         let seen = |arrival: Arrival| (arrival.path.clone(), arrival);
         self.seen = arrivals.into_iter().map(seen).collect();
         for (path, (arrival, end)) in std::mem::take(&mut self.stuck) {
@@ -142,14 +142,14 @@ impl FolderWatch {
             if (watcher.stops)() {
                 return Ok(());
             }
-            self.take_slice(slice, watcher);
+            self.ingest_slice(slice, watcher);
         }
         Ok(())
     }
 
     /// Takes in those of `slice` that nobody has touched since they were seen. What changes while it
     /// is taken in stays where it is and is taken in again.
-    fn take_slice(&mut self, slice: &[Arrival], watcher: &ScanContext<'_>) {
+    fn ingest_slice(&mut self, slice: &[Arrival], watcher: &ScanContext<'_>) {
         let slice: Vec<&Arrival> = slice.iter().filter(|one| one.is_unchanged()).collect();
         let is_same = |path: &Path| {
             slice.iter().find(|one| one.path == path).is_some_and(|one| one.is_unchanged())
@@ -169,7 +169,7 @@ impl FolderWatch {
             }
         }
         let taken = Mutex::new(ends);
-        take_in_all(&self.ingest, incoming, self.workers, watcher.now, &|incoming, outcome| {
+        ingest_all(&self.ingest, incoming, self.workers, watcher.now, &|incoming, outcome| {
             let outcome = outcome.as_ref().map(drop).map_err(|failure| &failure.error);
             let end = (incoming.path().to_owned(), end(outcome));
             taken.lock().push(end);
@@ -179,18 +179,18 @@ impl FolderWatch {
             self.finish(&path, end);
         }
         for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == ArrivalKind::Lines) {
-            if let Some(end) = self.take_lines(path, watcher).filter(|_| is_same(path)) {
+            if let Some(end) = self.ingest_lines(path, watcher).filter(|_| is_same(path)) {
                 self.finish(path, end);
             }
         }
     }
 
     /// Takes in a file of documents; nothing when the service stops in the middle.
-    fn take_lines(&self, path: &Path, watcher: &ScanContext<'_>) -> Option<ArrivalOutcome> {
+    fn ingest_lines(&self, path: &Path, watcher: &ScanContext<'_>) -> Option<ArrivalOutcome> {
         let (mut problems, mut ours) = (Vec::new(), None);
         let mut report = |event: LinesEvent<'_>| {
             if let LinesEvent::Failed(IngestFailure { line, error, .. }) = event {
-                if error.is_ours() {
+                if error.is_internal() {
                     ours.get_or_insert(error.to_string());
                 } else if problems.len() < WATCH_PROBLEMS_MAX {
                     problems.push(json!({ "line": line, "message": error.to_string() }));
@@ -198,15 +198,15 @@ impl FolderWatch {
             }
             if (watcher.stops)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let tally = take_in_lines(&self.ingest, path, self.workers, watcher.now, &mut report);
+        let tally = ingest_lines(&self.ingest, path, self.workers, watcher.now, &mut report);
         let (created, replaced) = (tally.created, tally.replaced);
         if created + replaced > 0 {
-            let event = audit::event(AuditAction::ItemStored).about(ObjectKind::Path, path.display());
-            self.ingest.record(event.with(format!("{created} created, {replaced} replaced")));
+            let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Path, path.display());
+            self.ingest.record(event.with_detail(format!("{created} created, {replaced} replaced")));
         }
         match (ours, tally.failed) {
             _ if tally.interrupted => None,
-            (Some(cause), _) => Some(ArrivalOutcome::Later(cause)),
+            (Some(cause), _) => Some(ArrivalOutcome::Postponed(cause)),
             (None, 0) => Some(ArrivalOutcome::Done),
             (None, failed) => {
                 let good = tally.created + tally.replaced;
@@ -223,15 +223,15 @@ impl FolderWatch {
             ArrivalOutcome::Failed(error, _) => {
                 tracing::warn!(file = %path.display(), "not taken in: {error}");
             }
-            ArrivalOutcome::Later(cause) => {
-                if self.late.get(path) != Some(cause) {
+            ArrivalOutcome::Postponed(cause) => {
+                if self.postponed.get(path) != Some(cause) {
                     tracing::error!(file = %path.display(), "tried again later: {cause}");
-                    self.late.insert(path.to_owned(), cause.clone());
+                    self.postponed.insert(path.to_owned(), cause.clone());
                 }
                 return;
             }
         }
-        self.late.remove(path);
+        self.postponed.remove(path);
         if let Err(cause) = self.move_away(path, &end) {
             tracing::error!(file = %path.display(), "cannot be moved away: {cause}");
             if let Some(arrival) = self.seen.get(path) {
@@ -248,7 +248,7 @@ impl FolderWatch {
                 let note = json!({ "file": name, "error": error, "problems": problems });
                 self.move_to(&self.failed, path, Some(&note))
             }
-            ArrivalOutcome::Later(_) => Ok(()),
+            ArrivalOutcome::Postponed(_) => Ok(()),
         }
     }
 
@@ -296,7 +296,7 @@ fn free_name(wanted: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
 fn end(outcome: Result<(), &IngestError>) -> ArrivalOutcome {
     match outcome {
         Ok(()) => ArrivalOutcome::Done,
-        Err(error) if error.is_ours() => ArrivalOutcome::Later(error.to_string()),
+        Err(error) if error.is_internal() => ArrivalOutcome::Postponed(error.to_string()),
         Err(error) => {
             let problems = error.problems().into_iter();
             let problems =

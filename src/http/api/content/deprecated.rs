@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     RequestContext,
-    parameters::{self, ContentParameters, by},
+    parameters::{self, ContentParameters, sort_by},
 };
 use crate::access::auth::{PresentedCredentials, Principal};
 use crate::access::users::Users;
@@ -19,7 +19,7 @@ use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiResult;
 use crate::http::api::credentials;
-use crate::http::protocol::deprecation::mark;
+use crate::http::protocol::deprecation::mark_deprecated;
 use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::search::{SortOrder, SortDate};
@@ -32,43 +32,43 @@ const TIMES: [(&str, RecentSpan); 4] =
 
 /// The values of `sort`; the latest come first.
 const SORTS: [(&str, SortOrder); 4] = [
-    ("asc", by(SortDate::VersionCreated, false)),
-    ("desc", by(SortDate::VersionCreated, true)),
-    ("stor", by(SortDate::VersionStored, true)),
+    ("asc", sort_by(SortDate::VersionCreated, false)),
+    ("desc", sort_by(SortDate::VersionCreated, true)),
+    ("stor", sort_by(SortDate::VersionStored, true)),
     ("rel", SortOrder::Relevance),
 ];
 
 /// `GET /api/search`.
 pub(super) async fn search(State(app): State<AppState>, request: Request) -> Response {
-    mark(list(&app, request).await.into_response(), "/content/v1/_all/search")
+    mark_deprecated(list(&app, request).await.into_response(), "/content/v1/_all/search")
 }
 
 async fn list(app: &AppState, request: Request) -> ApiResult {
     let visit = RequestContext::of(app, request);
-    let caller = key(app, &visit).await?;
+    let caller = require_api_key_caller(app, &visit).await?;
     let query = QueryParameters::of(&visit.uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
     let selection = parameters.selection();
     let period = parameters.period(&TIMES);
     let (size, skip) = parameters.page();
-    let sort = parameters.keep(|query| query.one_of("sort", &SORTS));
+    let sort = parameters.read(|query| query.one_of("sort", &SORTS));
     let given = || {
         let period = period?;
-        let mut wanted = parameters::wanted(selection?, Some(&caller), visit.now);
+        let mut wanted = parameters::search_request(selection?, Some(&caller), visit.now);
         (wanted.from, wanted.until) = period.bounds(visit.now, &app.shared.site.zone);
         (wanted.size, wanted.skip) = (size?, skip?);
-        wanted.sort = sort?.unwrap_or(by(SortDate::VersionCreated, true));
+        wanted.sort = sort?.unwrap_or(sort_by(SortDate::VersionCreated, true));
         Some(wanted)
     };
     let given = given();
-    let wanted = parameters.end(given)?;
+    let wanted = parameters.finish(given)?;
     let form = DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
     Ok(api::json_text(app.shared.archive.content.list(wanted, form, visit.now).await?))
 }
 
 /// `GET /api/search/agreements`.
 pub(super) async fn agreements(State(app): State<AppState>, request: Request) -> Response {
-    mark(list_agreements(&app, request).await.into_response(), "/user/v1/user")
+    mark_deprecated(list_agreements(&app, request).await.into_response(), "/user/v1/user")
 }
 
 /// A product of an agreement as this interface shows it.
@@ -95,7 +95,7 @@ impl From<&Product> for LegacyProduct {
 
 async fn list_agreements(app: &AppState, request: Request) -> ApiResult {
     let visit = RequestContext::of(app, request);
-    let caller = key(app, &visit).await?;
+    let caller = require_api_key_caller(app, &visit).await?;
     let products = |products: &[Product]| products.iter().map(LegacyProduct::from).collect();
     let agreements: BTreeMap<i64, Vec<LegacyProduct>> = Users::agreements(&caller, visit.now)
         .map(|agreement| (agreement.id.0, products(&agreement.products)))
@@ -104,7 +104,7 @@ async fn list_agreements(app: &AppState, request: Request) -> ApiResult {
 }
 
 /// The caller, by its application key; nothing else counts here.
-async fn key(app: &AppState, visit: &RequestContext) -> Result<Arc<Principal>> {
+async fn require_api_key_caller(app: &AppState, visit: &RequestContext) -> Result<Arc<Principal>> {
     let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let key = credentials::query_value(&visit.uri, "ak").ok_or_else(unknown)?;
     let found = app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), visit.now).await?;

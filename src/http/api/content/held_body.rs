@@ -17,7 +17,7 @@ type AcknowledgeFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 /// Where they cannot be taken off, the answer breaks off: no client takes it for whole.
 pub(super) struct AcknowledgingBody {
     head: Bytes,
-    settling: Option<AcknowledgeFuture>,
+    acknowledgement: Option<AcknowledgeFuture>,
     /// Whether the connection had its turn to send the head.
     flushed: bool,
     tail: Bytes,
@@ -27,7 +27,7 @@ impl AcknowledgingBody {
     pub(super) fn new(handed: StreamResponse) -> Self {
         let (mut head, settle) = handed.into_parts();
         let tail = head.split_off(head.len().saturating_sub(1));
-        Self { head, settling: Some(Box::pin(settle.settle())), flushed: false, tail }
+        Self { head, acknowledgement: Some(Box::pin(settle.acknowledge())), flushed: false, tail }
     }
 }
 
@@ -47,11 +47,11 @@ impl Body for AcknowledgingBody {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if let Some(settling) = &mut self.settling {
+        if let Some(settling) = &mut self.acknowledgement {
             let Poll::Ready(settled) = settling.as_mut().poll(context) else {
                 return Poll::Pending;
             };
-            self.settling = None;
+            self.acknowledgement = None;
             if let Err(cause) = settled {
                 self.tail = Bytes::new();
                 return Poll::Ready(Some(Err(std::io::Error::other(cause))));

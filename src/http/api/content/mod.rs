@@ -37,7 +37,7 @@ use crate::storage::audit;
 use crate::storage::search::{SearchCriteria as Wanted, SortOrder, SortDate};
 use model::MediaType;
 use model::account::Scope;
-use parameters::{ALL, ContentParameters};
+use parameters::{ANY_MEDIA_TYPE, ContentParameters};
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
@@ -54,12 +54,12 @@ pub(crate) fn routes() -> Router<AppState> {
 
 /// `GET /content/v1/{mediaType}/search`.
 async fn search(State(app): State<AppState>, media_type: Segment, request: Request) -> ApiResult {
-    let media_type = request::segment("mediaType", media_type)?;
+    let media_type = request::path_segment("mediaType", media_type)?;
     let visit = RequestContext::of(&app, request);
     let caller = visit.caller(&app, &media_type, BasicAuth::Accepted).await?;
     let query = QueryParameters::of(&visit.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
-    let (wanted, form) = read(parameters, &media_type, visit.now, &app)?;
+    let (wanted, form) = parse_search(parameters, &media_type, visit.now, &app)?;
     Ok(api::json_text(app.shared.archive.content.search(wanted, form, visit.now).await?))
 }
 
@@ -67,7 +67,7 @@ async fn search(State(app): State<AppState>, media_type: Segment, request: Reque
 ///
 /// Fails with everything that is wrong with it, or because the caller may not see what it asks
 /// for.
-fn read(
+fn parse_search(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
     now: Timestamp,
@@ -85,7 +85,7 @@ fn read(
     let (caller, zone) = (parameters.caller(), &app.shared.site.zone);
     let given = || {
         let (period, statuses) = (period?, statuses?);
-        let mut wanted = parameters::wanted(selection?, caller, now);
+        let mut wanted = parameters::search_request(selection?, caller, now);
         wanted.media_type = media_type?;
         (wanted.from, wanted.until) = period.bounds(now, zone);
         (wanted.size, wanted.skip) = (size?, skip?);
@@ -94,7 +94,7 @@ fn read(
         Some((wanted, DocumentForm { layout: layout?, links }))
     };
     let given = given();
-    let read = parameters.end(given)?;
+    let read = parameters.finish(given)?;
     parameters::check_statuses(caller, &read.0.statuses)?;
     Ok(read)
 }
@@ -119,7 +119,7 @@ struct RequestContext {
 
 impl RequestContext {
     fn of(app: &AppState, request: Request) -> Self {
-        let address = edge::client(&request, &app.shared.edge.tuned.get().trusted_proxies);
+        let address = edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
         let (parts, _body) = request.into_parts();
         Self { headers: parts.headers, uri: parts.uri, address, now: clock::now() }
     }
@@ -140,11 +140,11 @@ impl RequestContext {
             return Ok(Some(caller));
         }
         let presented = credentials::are_presented(&self.headers, &self.uri);
-        if !presented && media_type != ALL && MediaType::parse(media_type).is_err() {
+        if !presented && media_type != ANY_MEDIA_TYPE && MediaType::parse(media_type).is_err() {
             // There is nothing to protect; what reads the parameters says what is wrong.
             return Ok(None);
         }
-        if !presented && app.shared.edge.tuned.get().open_images && self.is_open(media_type)? {
+        if !presented && app.shared.edge.live_settings.get().open_images && self.is_open(media_type)? {
             return Ok(None);
         }
         let refusal = Error::new(ErrorKind::Unauthenticated, "Unauthorized");
@@ -160,7 +160,7 @@ impl RequestContext {
         audit::note_basic();
         let found =
             app.shared.access.auth.find_basic(&user_name, &password, address, self.now).await?;
-        found.iter().for_each(|caller| credentials::note(caller));
+        found.iter().for_each(|caller| credentials::record_caller(caller));
         Ok(found)
     }
 

@@ -68,11 +68,11 @@ pub(super) fn routes() -> Router<AppState> {
 }
 
 async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, media_type: Segment) -> ApiResult {
-    let text = request::segment("mediaType", media_type)?;
+    let text = request::path_segment("mediaType", media_type)?;
     let query = QueryParameters::parse("")?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
-    let media_type = parameters.media_type(&text, &parameters::STREAMED);
-    let media_type = parameters.end(media_type)?;
+    let media_type = parameters.media_type(&text, &parameters::STREAM_MEDIA_TYPES);
+    let media_type = parameters.finish(media_type)?;
     let found =
         app.shared.distribution.notifications.list(&caller, media_type, clock::now()).await?;
     api::json(&found.iter().map(NotificationView::from).collect::<Vec<_>>())
@@ -101,7 +101,7 @@ async fn create(
     uri: Uri,
     kind: NotificationKind,
 ) -> ApiResult {
-    let media_type = request::segment("mediaType", media_type)?;
+    let media_type = request::path_segment("mediaType", media_type)?;
     let draft = draft(&app, &caller, &media_type, &uri, kind, false)?;
     let made = app.shared.distribution.notifications.create(&caller, draft, clock::now()).await?;
     api::json(&NotificationView::from(&made))
@@ -130,7 +130,7 @@ async fn replace(
     uri: Uri,
     kind: NotificationKind,
 ) -> ApiResult {
-    let (media_type, id) = named(path)?;
+    let (media_type, id) = path_segments(path)?;
     let draft = draft(&app, &caller, &media_type, &uri, kind, true)?;
     let id = uuid(&id)?;
     let changed =
@@ -139,7 +139,7 @@ async fn replace(
 }
 
 async fn remove(State(app): State<AppState>, ApiCaller(caller): ApiCaller, path: NotificationPath) -> ApiResult {
-    let (media_type, id) = named(path)?;
+    let (media_type, id) = path_segments(path)?;
     check_media_type(&app, &media_type)?;
     app.shared.distribution.notifications.delete(&caller, uuid(&id)?).await?;
     api::text("OK")
@@ -152,12 +152,12 @@ async fn read_stream(
     uri: Uri,
 ) -> ApiResult {
     // Nothing of the request is kept while it waits: ten thousand may.
-    let StreamPoll { id, size, form, wait } = asked(&app, path, uri)?;
+    let StreamPoll { id, size, form, wait } = parse_stream_poll(&app, path, uri)?;
     let stop = app.shared.process.stopped();
     let notifications = &app.shared.distribution.notifications;
     Ok(match notifications.read_stream(&caller, id, size, &form, wait, stop).await? {
-        None => api::json_text(Content::nothing()),
-        Some(handed) => answer(AcknowledgingBody::new(handed)),
+        None => api::json_text(Content::empty_answer()),
+        Some(handed) => stream_response(AcknowledgingBody::new(handed)),
     })
 }
 
@@ -170,27 +170,27 @@ struct StreamPoll {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "what was read of it is given back at once")]
-fn asked(app: &AppState, path: NotificationPath, uri: Uri) -> Result<StreamPoll> {
-    let (media_type, id) = named(path)?;
+fn parse_stream_poll(app: &AppState, path: NotificationPath, uri: Uri) -> Result<StreamPoll> {
+    let (media_type, id) = path_segments(path)?;
     let query = QueryParameters::of(&uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
-    let known = parameters.media_type(&media_type, &parameters::STREAMED);
-    let size = parameters.keep(size);
+    let known = parameters.media_type(&media_type, &parameters::STREAM_MEDIA_TYPES);
+    let size = parameters.read(size);
     let layout = parameters.layout();
-    let wait = parameters.keep(|query| query.integer("wait", 1..=i64::from(STREAM_POLL_S)));
-    let id = parameters.keep(|_| uuid(&id));
+    let wait = parameters.read(|query| query.integer("wait", 1..=i64::from(STREAM_POLL_S)));
+    let id = parameters.read(|_| uuid(&id));
     let given = || {
         let wait = u64::try_from(wait?.unwrap_or(i64::from(STREAM_POLL_S))).ok()?;
         known?;
         Some((id?, size?, layout?, Duration::from_secs(wait)))
     };
     let given = given();
-    let (id, size, layout, wait) = parameters.end(given)?;
+    let (id, size, layout, wait) = parameters.finish(given)?;
     let form = DocumentForm { layout, links: app.shared.media.links().clone() };
     Ok(StreamPoll { id, size, form, wait })
 }
 
-fn answer(body: AcknowledgingBody) -> Response {
+fn stream_response(body: AcknowledgingBody) -> Response {
     let kind = axum::http::HeaderValue::from_static("application/json");
     let body = axum::body::Body::new(body);
     let mut response = respond::typed(axum::http::StatusCode::OK, kind, body);
@@ -205,7 +205,7 @@ fn size(query: &QueryParameters) -> Result<usize> {
     Ok(found.and_then(|found| usize::try_from(found).ok()).unwrap_or(HITS_DEFAULT))
 }
 
-fn named(path: NotificationPath) -> Result<(String, String)> {
+fn path_segments(path: NotificationPath) -> Result<(String, String)> {
     let wrong = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
     path.map(|Path(parts)| parts).map_err(wrong)
 }
@@ -218,8 +218,8 @@ fn uuid(text: &str) -> Result<Uuid> {
 fn check_media_type(app: &AppState, text: &str) -> Result<Option<MediaType>> {
     let query = QueryParameters::parse("")?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
-    let media_type = parameters.media_type(text, &parameters::STREAMED);
-    parameters.end(media_type)
+    let media_type = parameters.media_type(text, &parameters::STREAM_MEDIA_TYPES);
+    parameters.finish(media_type)
 }
 
 fn draft(
@@ -232,47 +232,47 @@ fn draft(
 ) -> Result<NotificationDraft> {
     let query = QueryParameters::of(uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(caller));
-    read(parameters, media_type, kind, replaces)
+    parse_draft(parameters, media_type, kind, replaces)
 }
 
 /// What a notification says.
 ///
 /// Spec §4 is silent on an empty `title` of a stream's `PUT`: it is refused like that of the others.
-fn read(
+fn parse_draft(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
     kind: NotificationKind,
     replaces: bool,
 ) -> Result<NotificationDraft> {
-    let media_type = parameters.media_type(media_type, &parameters::STREAMED);
-    let question = question(&mut parameters, kind, replaces);
+    let media_type = parameters.media_type(media_type, &parameters::STREAM_MEDIA_TYPES);
+    let question = parse_saved_query(&mut parameters, kind, replaces);
     let optional = kind == NotificationKind::Stream && !replaces;
-    let title = parameters.keep(|query| match optional {
+    let title = parameters.read(|query| match optional {
         true => Ok(line(query, "title")?.unwrap_or_default()),
-        false => query.required("title").and_then(|_| needed(query, "title")),
+        false => query.required("title").and_then(|_| required_text(query, "title")),
     });
     let way = match kind {
         NotificationKind::Mobile => Some(NotificationMethod::Mobile),
         NotificationKind::Stream => Some(NotificationMethod::Stream),
-        NotificationKind::Email => parameters.keep(email).map(|email| NotificationMethod::Email { email }),
-        NotificationKind::ScheduledEmail => scheduled(&mut parameters),
+        NotificationKind::Email => parameters.read(email).map(|email| NotificationMethod::Email { email }),
+        NotificationKind::ScheduledEmail => scheduled_email(&mut parameters),
     };
     let given = || {
         let (media_type, title) = (media_type?, title?);
         Some(NotificationDraft { media_type, title, question: question?, way: way? })
     };
     let given = given();
-    parameters.end(given)
+    parameters.finish(given)
 }
 
-fn question(
+fn parse_saved_query(
     parameters: &mut ContentParameters<'_>,
     kind: NotificationKind,
     replaces: bool,
 ) -> Option<SavedQuery> {
     let selection = parameters.selection();
-    let q = parameters.keep(|query| text(query, "q"));
-    let p = parameters.keep(products);
+    let q = parameters.read(|query| text(query, "q"));
+    let p = parameters.read(products);
     // Spec §4: only these two take `tr`.
     let takes_tr = match kind {
         NotificationKind::ScheduledEmail => true,
@@ -280,10 +280,10 @@ fn question(
         NotificationKind::Mobile | NotificationKind::Email => false,
     };
     let tr = match takes_tr {
-        true => parameters.keep(|query| query.one_of("tr", &RecentSpan::ALL)),
+        true => parameters.read(|query| query.one_of("tr", &RecentSpan::ALL)),
         false => Some(None),
     };
-    let agr = parameters.keep(|query| {
+    let agr = parameters.read(|query| {
         let agr = query.integers("agr")?;
         check_count("agr", agr.len()).map(|()| agr)
     });
@@ -317,7 +317,7 @@ fn line(query: &QueryParameters, name: &str) -> Result<Option<String>> {
     Ok(Some(found))
 }
 
-fn needed(query: &QueryParameters, name: &str) -> Result<String> {
+fn required_text(query: &QueryParameters, name: &str) -> Result<String> {
     query.required(name)?;
     Ok(line(query, name)?.unwrap_or_default())
 }
@@ -344,7 +344,7 @@ fn check_count(name: &str, count: usize) -> Result<()> {
 }
 
 fn email(query: &QueryParameters) -> Result<String> {
-    let found = needed(query, "email")?;
+    let found = required_text(query, "email")?;
     if is_email(&found) && MailAddress::parse(&found).is_some() {
         return Ok(found);
     }
@@ -352,13 +352,13 @@ fn email(query: &QueryParameters) -> Result<String> {
     Err(Error::invalid("query", "email", "format", message))
 }
 
-fn scheduled(parameters: &mut ContentParameters<'_>) -> Option<NotificationMethod> {
-    let email = parameters.keep(email);
-    let schedule = parameters.keep(|query| needed(query, "schedule"));
-    let timezone = parameters.keep(|query| line(query, "timezone"));
+fn scheduled_email(parameters: &mut ContentParameters<'_>) -> Option<NotificationMethod> {
+    let email = parameters.read(email);
+    let schedule = parameters.read(|query| required_text(query, "schedule"));
+    let timezone = parameters.read(|query| line(query, "timezone"));
     let (schedule, timezone) = (schedule?, timezone?);
     let timezone = timezone.unwrap_or_else(|| ZONE_DEFAULT.to_owned());
-    parameters.keep(|_| {
+    parameters.read(|_| {
         Schedule::parse(&schedule, &timezone).map(drop).map_err(|cause| {
             let name = match cause {
                 ScheduleError::Zone(_) => "timezone",

@@ -6,7 +6,7 @@ use super::SORT_DEFAULT;
 use crate::access::auth::Principal;
 use crate::archive::content;
 use crate::archive::content::{TimestampFilter, RecentSpan, ItemSelection};
-use crate::http::protocol::request::{ValidationErrors, QueryParameters, choose};
+use crate::http::protocol::request::{ValidationErrors, QueryParameters, parse_choice};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
 use crate::storage::search::{SearchCriteria as Wanted, SortOrder, SortDate};
@@ -16,10 +16,10 @@ use model::item::{DocumentLayout, PubStatus};
 use query::Facet;
 
 /// What stands for every media type.
-pub(super) const ALL: &str = "_all";
+pub(super) const ANY_MEDIA_TYPE: &str = "_all";
 
 /// The media types of streams and notifications: the same without `stockfoto`.
-pub(super) const STREAMED: [MediaType; 8] = [
+pub(super) const STREAM_MEDIA_TYPES: [MediaType; 8] = [
     MediaType::Image,
     MediaType::Video,
     MediaType::Graphic,
@@ -32,21 +32,21 @@ pub(super) const STREAMED: [MediaType; 8] = [
 
 /// The values of `sort`.
 const SORTS: [(&str, SortOrder); 9] = [
-    ("default:desc", by(SortDate::Order, true)),
-    ("default:asc", by(SortDate::Order, false)),
-    ("date:desc", by(SortDate::Date, true)),
-    ("date:asc", by(SortDate::Date, false)),
-    ("versioncreated:desc", by(SortDate::VersionCreated, true)),
-    ("versioncreated:asc", by(SortDate::VersionCreated, false)),
-    ("versionstored:desc", by(SortDate::VersionStored, true)),
-    ("versionstored:asc", by(SortDate::VersionStored, false)),
+    ("default:desc", sort_by(SortDate::Order, true)),
+    ("default:asc", sort_by(SortDate::Order, false)),
+    ("date:desc", sort_by(SortDate::Date, true)),
+    ("date:asc", sort_by(SortDate::Date, false)),
+    ("versioncreated:desc", sort_by(SortDate::VersionCreated, true)),
+    ("versioncreated:asc", sort_by(SortDate::VersionCreated, false)),
+    ("versionstored:desc", sort_by(SortDate::VersionStored, true)),
+    ("versionstored:asc", sort_by(SortDate::VersionStored, false)),
     ("relevance", SortOrder::Relevance),
 ];
 
 /// How `q` becomes a query.
 type QueryParseFn = fn(&str, &TimeZone) -> std::result::Result<query::Query, query::QueryError>;
 
-pub(super) const fn by(date: SortDate, descending: bool) -> SortOrder {
+pub(super) const fn sort_by(date: SortDate, descending: bool) -> SortOrder {
     SortOrder::By { date, descending }
 }
 
@@ -77,13 +77,13 @@ impl<'a> ContentParameters<'a> {
     /// What was read, if nothing is wrong with it.
     ///
     /// Fails with all that is. `read` is there when nothing was found wrong.
-    pub(super) fn end<T>(self, read: Option<T>) -> Result<T> {
-        self.problems.end(read)
+    pub(super) fn finish<T>(self, read: Option<T>) -> Result<T> {
+        self.problems.finish(read)
     }
 
     /// What `read` makes of the query, or nothing and a problem more.
-    pub(super) fn keep<T>(&mut self, read: impl FnOnce(&'a QueryParameters) -> Result<T>) -> Option<T> {
-        self.problems.keep(read(self.query))
+    pub(super) fn read<T>(&mut self, read: impl FnOnce(&'a QueryParameters) -> Result<T>) -> Option<T> {
+        self.problems.check(read(self.query))
     }
 
     /// The media type in the path: one of `choices`, or all of them.
@@ -92,10 +92,10 @@ impl<'a> ContentParameters<'a> {
         text: &str,
         choices: &[MediaType],
     ) -> Option<Option<MediaType>> {
-        let choices: Vec<_> = std::iter::once((ALL, None))
+        let choices: Vec<_> = std::iter::once((ANY_MEDIA_TYPE, None))
             .chain(choices.iter().map(|choice| (choice.as_str(), Some(*choice))))
             .collect();
-        self.problems.keep(choose("path", "mediaType", text, &choices))
+        self.problems.check(parse_choice("path", "mediaType", text, &choices))
     }
 
     /// `q`, `p` and `agr`; words of `q` match only as they are written.
@@ -106,7 +106,7 @@ impl<'a> ContentParameters<'a> {
     /// The same with `forms`, which says whether other forms of words match too.
     pub(super) fn selection_with_forms(&mut self) -> Option<ItemSelection> {
         let is_true = |text: &str| text.parse().ok();
-        let forms = self.keep(|query| query.parsed("forms", "type", "true or false", is_true));
+        let forms = self.read(|query| query.parsed("forms", "type", "true or false", is_true));
         let parse =
             if forms.flatten() == Some(true) { query::parse_with_forms } else { query::parse };
         let selection = self.parse_selection(parse);
@@ -115,19 +115,19 @@ impl<'a> ContentParameters<'a> {
 
     fn parse_selection(&mut self, parse: QueryParseFn) -> Option<ItemSelection> {
         let (query, codes, agreements) =
-            (self.q(parse), self.keep(|query| query.list("p")), self.agr());
+            (self.q(parse), self.read(|query| query.list("p")), self.agr());
         let (query, codes, agreements) = (query?, codes?, agreements?);
         let bare = || {
             let message = "p has a `-` without a product code behind it";
             Error::invalid("query", "p", "pattern", message)
         };
         let selection = ItemSelection::new(query, &codes, agreements);
-        self.problems.keep(selection.ok_or_else(bare))
+        self.problems.check(selection.ok_or_else(bare))
     }
 
     fn q(&mut self, parse: QueryParseFn) -> Option<query::Query> {
         let zone = self.zone;
-        self.keep(|query| {
+        self.read(|query| {
             let wrong = |cause: query::QueryError| {
                 Error::invalid("query", "q", "format", format!("q: {cause}"))
             };
@@ -137,7 +137,7 @@ impl<'a> ContentParameters<'a> {
 
     fn agr(&mut self) -> Option<Vec<AgreementId>> {
         let caller = self.caller;
-        self.keep(|query| {
+        self.read(|query| {
             let wanted: Vec<_> = query.integers("agr")?.into_iter().map(AgreementId).collect();
             match content::unknown_agreement(caller, &wanted) {
                 None => Ok(wanted),
@@ -154,9 +154,9 @@ impl<'a> ContentParameters<'a> {
         let day = |query: &QueryParameters, name| {
             query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
         };
-        let recent = self.keep(|query| query.one_of("tr", times));
-        let start = self.keep(|query| day(query, "trs"));
-        let end = self.keep(|query| day(query, "tre"));
+        let recent = self.read(|query| query.one_of("tr", times));
+        let start = self.read(|query| day(query, "trs"));
+        let end = self.read(|query| day(query, "tre"));
         Some(TimestampFilter { recent: recent?, start: start?, end: end? })
     }
 
@@ -165,7 +165,7 @@ impl<'a> ContentParameters<'a> {
         let status = |status: PubStatus| (status.as_str(), status);
         let choices =
             [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned].map(status);
-        let statuses = self.keep(|query| query.many_of("pubstatus", &choices))?;
+        let statuses = self.read(|query| query.list_of("pubstatus", &choices))?;
         Some(if statuses.is_empty() { vec![PubStatus::Usable] } else { statuses })
     }
 
@@ -177,20 +177,20 @@ impl<'a> ContentParameters<'a> {
     /// The number `name`, up to `max`.
     pub(super) fn count(&mut self, name: &str, default: usize, max: usize) -> Option<usize> {
         let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let found = self.keep(|query| query.integer(name, 0..=max))?;
+        let found = self.read(|query| query.integer(name, 0..=max))?;
         Some(found.map_or(default, |found| usize::try_from(found).unwrap_or(default)))
     }
 
     /// `sort`.
     pub(super) fn sort(&mut self) -> Option<SortOrder> {
-        let sort = self.keep(|query| query.one_of("sort", &SORTS))?;
+        let sort = self.read(|query| query.one_of("sort", &SORTS))?;
         Some(sort.unwrap_or(SORT_DEFAULT))
     }
 
     /// `facets`, each once.
     pub(super) fn facets(&mut self) -> Option<Vec<Facet>> {
         let choices = Facet::ALL.map(|facet| (facet.as_str(), facet));
-        let asked = self.keep(|query| query.many_of("facets", &choices))?;
+        let asked = self.read(|query| query.list_of("facets", &choices))?;
         let mut facets = Vec::new();
         for facet in asked {
             if !facets.contains(&facet) {
@@ -203,14 +203,14 @@ impl<'a> ContentParameters<'a> {
     /// `layout`.
     pub(super) fn layout(&mut self) -> Option<DocumentLayout> {
         let choices = [("full", DocumentLayout::Full), ("bare", DocumentLayout::Bare)];
-        let layout = self.keep(|query| query.one_of("layout", &choices))?;
+        let layout = self.read(|query| query.one_of("layout", &choices))?;
         Some(layout.unwrap_or_default())
     }
 }
 
 /// What `selection` asks for, as far as `caller` may see it at `now`: usable items of every media
 /// type and time, the latest first.
-pub(super) fn wanted(selection: ItemSelection, caller: Option<&Principal>, now: Timestamp) -> Wanted {
+pub(super) fn search_request(selection: ItemSelection, caller: Option<&Principal>, now: Timestamp) -> Wanted {
     let coverage = content::coverage(caller, &selection.agreements, now);
     let ItemSelection { query, products, products_excluded, agreements: _ } = selection;
     Wanted {
@@ -224,7 +224,7 @@ pub(super) fn wanted(selection: ItemSelection, caller: Option<&Principal>, now: 
         statuses: vec![PubStatus::Usable],
         sees_embargoed: caller.is_some_and(Principal::sees_embargoed),
         after: None,
-        unseen: None,
+        excluding_seen: None,
         sort: SORT_DEFAULT,
         skip: 0,
         size: HITS_DEFAULT,

@@ -34,14 +34,14 @@ pub(super) async fn stream(
     media_type: Segment,
     request: Request,
 ) -> Response {
-    let media_type = request::segment("mediaType", media_type);
+    let media_type = request::path_segment("mediaType", media_type);
     let successor = match &media_type {
         Ok(text) if text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_') => text,
         Ok(_) | Err(_) => "_all",
     };
     let successor = format!("/content/v1/{successor}/notification/stream");
     let answer = poll(&app, media_type, request).await.into_response();
-    deprecation::mark(answer, &successor)
+    deprecation::mark_deprecated(answer, &successor)
 }
 
 async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> ApiResult {
@@ -50,7 +50,7 @@ async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> A
     let caller = visit.caller(app, &media_type, BasicAuth::Refused).await?;
     let query = QueryParameters::of(&visit.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
-    let (wanted, form, wait) = read(parameters, &media_type, visit.now, app)?;
+    let (wanted, form, wait) = parse_poll(parameters, &media_type, visit.now, app)?;
     let holder = SlotHolder::of(caller.map(|caller| caller.user().id), visit.address);
     let poll = SearchPoll { holder, request: &wanted, form: &form };
     Ok(api::json_text(
@@ -65,29 +65,29 @@ async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> A
 /// What a poll asks for, and how long it waits.
 ///
 /// Spec §4 sets no least `wait`: with 0 it looks once.
-fn read(
+fn parse_poll(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
     now: Timestamp,
     app: &AppState,
 ) -> Result<(Wanted, DocumentForm<UrlLinks>, Duration)> {
-    let media_type = parameters.media_type(media_type, &parameters::STREAMED);
+    let media_type = parameters.media_type(media_type, &parameters::STREAM_MEDIA_TYPES);
     let selection = parameters.selection();
     let sort = parameters.sort();
     let layout = parameters.layout();
-    let after = parameters.keep(last);
-    let wait = parameters.keep(|query| query.integer("wait", 0..=i64::from(POLL_S_MAX)));
+    let after = parameters.read(last);
+    let wait = parameters.read(|query| query.integer("wait", 0..=i64::from(POLL_S_MAX)));
     let links = app.shared.media.links().clone();
     let caller = parameters.caller();
     let given = || {
-        let mut wanted = parameters::wanted(selection?, caller, now);
+        let mut wanted = parameters::search_request(selection?, caller, now);
         (wanted.media_type, wanted.after) = (media_type?, after?);
         (wanted.sort, wanted.size) = (sort?, 1);
         let wait = u64::try_from(wait?.unwrap_or(i64::from(POLL_S))).unwrap_or_default();
         Some((wanted, DocumentForm { layout: layout?, links }, Duration::from_secs(wait)))
     };
     let given = given();
-    parameters.end(given)
+    parameters.finish(given)
 }
 
 /// The item whose uri `last` is, on whichever host; nothing where there is no last item yet.

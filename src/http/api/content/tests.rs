@@ -17,7 +17,7 @@ fn read<T>(text: &str, read: impl FnOnce(&mut ContentParameters<'_>) -> Option<T
     let (query, zone) = (QueryParameters::parse(text)?, zone());
     let mut parameters = ContentParameters::new(&query, &zone, None);
     let read = read(&mut parameters);
-    parameters.end(read)
+    parameters.finish(read)
 }
 
 fn refused<T: std::fmt::Debug>(
@@ -45,7 +45,7 @@ fn ok_defaults_are_those_of_the_specification() {
         read("tr=&trs=&tre=", |it| it.period(&RecentSpan::ALL)).unwrap(),
         read("", |it| it.period(&RecentSpan::ALL)).unwrap()
     );
-    let wanted = parameters::wanted(selection, None, Timestamp::UNIX_EPOCH);
+    let wanted = parameters::search_request(selection, None, Timestamp::UNIX_EPOCH);
     assert_eq!((wanted.coverage, wanted.sees_embargoed), (Coverage::Everything, false));
     assert_eq!(wanted.statuses, [PubStatus::Usable]);
 }
@@ -109,7 +109,7 @@ fn ok_the_media_type_of_the_path_is_read() {
     assert_eq!(of("_all", &MediaType::ALL).unwrap(), None);
     for media_type in MediaType::ALL {
         assert_eq!(of(media_type.as_str(), &MediaType::ALL).unwrap(), Some(media_type));
-        let streamed = of(media_type.as_str(), &parameters::STREAMED);
+        let streamed = of(media_type.as_str(), &parameters::STREAM_MEDIA_TYPES);
         assert_eq!(streamed.is_ok(), media_type != MediaType::Stockfoto);
     }
     for text in ["", "images", "Image", "all", "*"] {

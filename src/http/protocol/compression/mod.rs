@@ -46,21 +46,21 @@ pub(crate) struct ImmutableResponse;
 /// What coding answers takes: places for those that are coded at a time, and what is coded once.
 #[derive(Clone, Debug)]
 pub struct Compressor {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Answers marked as [`ImmutableResponse`] by entity tag. Only files and texts that are part of the
     /// program are, so their number is that of the program's files.
-    unchanging: Arc<RwLock<HashMap<(HeaderValue, ContentCoding), Bytes>>>,
+    cache: Arc<RwLock<HashMap<(HeaderValue, ContentCoding), Bytes>>>,
 }
 
 impl Default for Compressor {
     fn default() -> Self {
         let places = available_parallelism().map_or(1, NonZero::get);
-        Self { places: Arc::new(Semaphore::new(places)), unchanging: Arc::default() }
+        Self { permits: Arc::new(Semaphore::new(places)), cache: Arc::default() }
     }
 }
 
 /// Codes the answers of the addresses that [`policy`] allows.
-pub(crate) async fn around(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn compress_response(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let is_allowed =
         route.is_some_and(|route| policy::is_allowed(&app, route.as_str(), request.headers()));
@@ -81,15 +81,15 @@ pub(crate) async fn around(State(app): State<AppState>, mut request: Request, ne
 pub(crate) struct CodingNegotiation {
     accepted: AcceptedCodings,
     /// The lines of its `If-None-Match`.
-    known: Vec<HeaderValue>,
+    if_none_match: Vec<HeaderValue>,
 }
 
 impl CodingNegotiation {
     /// That of a request with these headers; nothing where the operator has compression turned off.
     pub(crate) fn of(app: &AppState, headers: &HeaderMap) -> Option<Self> {
         let known = || headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
-        let is_on = app.shared.edge.tuned.get().compression;
-        is_on.then(|| Self { accepted: AcceptedCodings::of(headers), known: known() })
+        let is_on = app.shared.edge.live_settings.get().compression;
+        is_on.then(|| Self { accepted: AcceptedCodings::of(headers), if_none_match: known() })
     }
 
     /// The headers with the tag of the plain representation beside each tag of an accepted coding.
@@ -100,10 +100,10 @@ impl CodingNegotiation {
     /// The answer in the coding that the client likes best, if it is one that can be coded.
     pub(crate) async fn finish(&self, app: &AppState, mut response: Response) -> Response {
         match response.status() {
-            StatusCode::OK => self.code(&app.shared.edge.compressor, response).await,
+            StatusCode::OK => self.encode_response(&app.shared.edge.compressor, response).await,
             StatusCode::NOT_MODIFIED => {
                 vary(response.headers_mut());
-                tags::name_known(response.headers_mut(), &self.known, &self.accepted);
+                tags::restore_client_tag(response.headers_mut(), &self.if_none_match, &self.accepted);
                 response
             }
             StatusCode::PARTIAL_CONTENT => {
@@ -114,11 +114,11 @@ impl CodingNegotiation {
         }
     }
 
-    async fn code(&self, compressor: &Compressor, mut response: Response) -> Response {
+    async fn encode_response(&self, compressor: &Compressor, mut response: Response) -> Response {
         // A body of unknown length is one that is not in memory.
         let length = response.body().size_hint().exact();
         let is_long = length.is_some_and(|length| length >= COMPRESSED_BYTES_MIN);
-        if !is_long || !policy::is_text(response.headers()) {
+        if !is_long || !policy::is_compressible(response.headers()) {
             return response;
         }
         vary(response.headers_mut());
@@ -134,8 +134,8 @@ impl CodingNegotiation {
         };
         let tag = parts.extensions.get::<ImmutableResponse>().and(parts.headers.get(header::ETAG));
         let coded = match tag {
-            Some(tag) => compressor.once(tag.clone(), coding, body.clone()).await,
-            None => compressor.each(coding, body.clone()).await,
+            Some(tag) => compressor.encode_cached(tag.clone(), coding, body.clone()).await,
+            None => compressor.encode_fresh(coding, body.clone()).await,
         };
         // What does not get shorter stays as it is.
         let Some(coded) = coded.filter(|coded| coded.len() < body.len()) else {
@@ -148,31 +148,31 @@ impl CodingNegotiation {
 
 impl Compressor {
     /// The body in that coding; nothing when the machine is busy.
-    async fn each(&self, coding: ContentCoding, body: Bytes) -> Option<Bytes> {
+    async fn encode_fresh(&self, coding: ContentCoding, body: Bytes) -> Option<Bytes> {
         if body.len() <= COMPRESSED_AT_ONCE_BYTES_MAX {
             return encode(coding, CodingEffort::Each, &body).ok();
         }
-        self.beside(coding, CodingEffort::Each, body).await
+        self.encode_blocking(coding, CodingEffort::Each, body).await
     }
 
     /// The same for a body that is the same each time, under `tag`.
-    async fn once(&self, tag: HeaderValue, coding: ContentCoding, body: Bytes) -> Option<Bytes> {
+    async fn encode_cached(&self, tag: HeaderValue, coding: ContentCoding, body: Bytes) -> Option<Bytes> {
         let key = (tag, coding);
         if let Some(coded) = self.find(&key) {
             return Some(coded);
         }
-        let coded = self.beside(coding, CodingEffort::Once, body).await?;
-        let mut known = self.unchanging.write();
+        let coded = self.encode_blocking(coding, CodingEffort::Once, body).await?;
+        let mut known = self.cache.write();
         known.insert(key, coded.clone());
         Some(coded)
     }
 
     fn find(&self, key: &(HeaderValue, ContentCoding)) -> Option<Bytes> {
-        self.unchanging.read().get(key).cloned()
+        self.cache.read().get(key).cloned()
     }
 
-    async fn beside(&self, coding: ContentCoding, effort: CodingEffort, body: Bytes) -> Option<Bytes> {
-        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+    async fn encode_blocking(&self, coding: ContentCoding, effort: CodingEffort, body: Bytes) -> Option<Bytes> {
+        let place = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let work = tokio::task::spawn_blocking(move || {
             let coded = encode(coding, effort, &body);
             drop(place);
@@ -185,7 +185,7 @@ impl Compressor {
 /// Says in which coding the body is.
 fn describe(headers: &mut HeaderMap, coding: ContentCoding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
-    tags::mark(headers, coding);
+    tags::set_coded_tag(headers, coding);
     // That of the plain body; the length of this one is known to whoever sends it.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::ACCEPT_RANGES);
@@ -220,18 +220,18 @@ mod tests {
     #[tokio::test]
     async fn a_machine_that_is_busy_codes_nothing_large() {
         let compressor =
-            Compressor { places: Arc::new(Semaphore::new(0)), ..Compressor::default() };
+            Compressor { permits: Arc::new(Semaphore::new(0)), ..Compressor::default() };
         let body = |length: usize| Bytes::from("a".repeat(length));
         let large = body(COMPRESSED_AT_ONCE_BYTES_MAX + 1);
-        assert_eq!(compressor.each(ContentCoding::Gzip, large.clone()).await, None);
+        assert_eq!(compressor.encode_fresh(ContentCoding::Gzip, large.clone()).await, None);
         let tag = HeaderValue::from_static("\"x\"");
-        assert_eq!(compressor.once(tag.clone(), ContentCoding::Gzip, large.clone()).await, None);
-        assert!(compressor.each(ContentCoding::Gzip, body(2000)).await.unwrap().len() < 200);
+        assert_eq!(compressor.encode_cached(tag.clone(), ContentCoding::Gzip, large.clone()).await, None);
+        assert!(compressor.encode_fresh(ContentCoding::Gzip, body(2000)).await.unwrap().len() < 200);
         // What is known already needs no place.
-        compressor.places.add_permits(1);
-        let coded = compressor.once(tag.clone(), ContentCoding::Gzip, large.clone()).await.unwrap();
-        compressor.places.close();
-        assert_eq!(compressor.once(tag.clone(), ContentCoding::Gzip, large.clone()).await, Some(coded));
-        assert_eq!(compressor.once(tag, ContentCoding::Brotli, large).await, None);
+        compressor.permits.add_permits(1);
+        let coded = compressor.encode_cached(tag.clone(), ContentCoding::Gzip, large.clone()).await.unwrap();
+        compressor.permits.close();
+        assert_eq!(compressor.encode_cached(tag.clone(), ContentCoding::Gzip, large.clone()).await, Some(coded));
+        assert_eq!(compressor.encode_cached(tag, ContentCoding::Brotli, large).await, None);
     }
 }

@@ -18,12 +18,12 @@ enum CompressionRule {
     /// Nothing secret is in them.
     Coded,
     /// Only those to somebody who shows no session: others carry the token of forms.
-    CodedForStrangers,
+    CodedForAnonymous,
     /// There is something secret in them, or a reason of its own against it.
     Plain,
 }
 
-use CompressionRule::{Coded, CodedForStrangers, Plain};
+use CompressionRule::{Coded, CodedForAnonymous, Plain};
 
 /// The rules, by the beginning of the route; the longest that fits counts. An address that is not here is
 /// plain, and the test below asks for its line.
@@ -66,9 +66,9 @@ const RULES: [(&str, CompressionRule); 36] = [
     ("/unsubscribe/", Plain),
     ("/mail/", Plain),
     // Pages for everybody.
-    ("/", CodedForStrangers),
-    ("/item/", CodedForStrangers),
-    ("/docs", CodedForStrangers),
+    ("/", CodedForAnonymous),
+    ("/item/", CodedForAnonymous),
+    ("/docs", CodedForAnonymous),
     // Documents decide for themselves, pictures need no coding.
     ("/media/", Plain),
     ("/user/v1/", Plain),
@@ -78,7 +78,7 @@ const RULES: [(&str, CompressionRule); 36] = [
 pub(super) fn is_allowed(app: &AppState, route: &str, headers: &HeaderMap) -> bool {
     match rule(route) {
         Some(Coded) => true,
-        Some(CodedForStrangers) => !session::is_shown(app, headers),
+        Some(CodedForAnonymous) => !session::has_session_cookie(app, headers),
         Some(Plain) | None => false,
     }
 }
@@ -91,7 +91,7 @@ fn rule(route: &str) -> Option<CompressionRule> {
 }
 
 /// Whether an answer with these headers is text, is not coded yet and brings no cookie.
-pub(super) fn is_text(headers: &HeaderMap) -> bool {
+pub(super) fn is_compressible(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kinds = [&b"application/json"[..], b"text/", b"image/svg+xml"];
     kinds.iter().any(|known| kind.starts_with(known))
@@ -131,7 +131,7 @@ mod tests {
         }
         assert_eq!(rule("/nothing/that/there/is"), None);
         for route in ["/", "/item/{media_type}/{id}", "/docs/try/{operation}"] {
-            assert_eq!(rule(route), Some(CodedForStrangers), "{route}");
+            assert_eq!(rule(route), Some(CodedForAnonymous), "{route}");
         }
         for route in ["/content/v1/{media_type}/search", "/collection/v1/collection/{id}"] {
             assert_eq!(rule(route), Some(Coded), "{route}");
@@ -154,7 +154,7 @@ mod tests {
             "text/plain; charset=utf-8",
             "image/svg+xml",
         ] {
-            assert!(is_text(&of(kind)), "{kind}");
+            assert!(is_compressible(&of(kind)), "{kind}");
         }
         for kind in [
             "image/jpeg",
@@ -165,12 +165,12 @@ mod tests {
             "font/woff2",
             "multipart/byteranges; boundary=x",
         ] {
-            assert!(!is_text(&of(kind)), "{kind}");
+            assert!(!is_compressible(&of(kind)), "{kind}");
         }
         for (name, value) in [(header::SET_COOKIE, "a=b"), (header::CONTENT_ENCODING, "br")] {
             let mut headers = of("text/html");
             headers.insert(name, HeaderValue::from_static(value));
-            assert!(!is_text(&headers), "{value}");
+            assert!(!is_compressible(&headers), "{value}");
         }
     }
 }

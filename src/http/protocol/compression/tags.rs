@@ -33,7 +33,7 @@ fn plain(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<HeaderVal
 }
 
 /// Turns the tag into that of the coding.
-pub(super) fn mark(headers: &mut HeaderMap, coding: ContentCoding) {
+pub(super) fn set_coded_tag(headers: &mut HeaderMap, coding: ContentCoding) {
     if let Some(tag) = headers.get(header::ETAG).and_then(|tag| coded(tag, coding)) {
         headers.insert(header::ETAG, tag);
     }
@@ -45,7 +45,7 @@ fn coded(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
 }
 
 /// Makes the tag of a 304 the one that the client has, by the lines `known` of its `If-None-Match`.
-pub(super) fn name_known(headers: &mut HeaderMap, known: &[HeaderValue], accepted: &AcceptedCodings) {
+pub(super) fn restore_client_tag(headers: &mut HeaderMap, known: &[HeaderValue], accepted: &AcceptedCodings) {
     let Some(plain) = headers.get(header::ETAG).cloned() else { return };
     let is_known = |tag: &HeaderValue| {
         let opaque = tags(tag.as_bytes()).next().map(|tag| tag.opaque.to_owned());
@@ -101,7 +101,7 @@ mod tests {
         let check = |known: &'static str, accepted, expected: &str| {
             let mut answer = headers(&[(header::ETAG, "\"a\"")]);
             let known = [HeaderValue::from_static(known)];
-            name_known(&mut answer, &known, &accepting(accepted));
+            restore_client_tag(&mut answer, &known, &accepting(accepted));
             assert_eq!(answer[header::ETAG], expected, "{known:?} {accepted}");
         };
         check("\"a\"", "br, gzip", "\"a\"");
@@ -111,14 +111,14 @@ mod tests {
         check("\"a+br\", \"a+gzip\"", "gzip", "\"a+gzip\"");
         check("*", "br", "\"a\"");
         let mut without = HeaderMap::new();
-        name_known(&mut without, &[], &accepting("br"));
+        restore_client_tag(&mut without, &[], &accepting("br"));
         assert!(without.is_empty());
     }
 
     #[test]
     fn a_coded_tag_is_strong_and_ends_in_its_coding() {
         let mut answer = headers(&[(header::ETAG, "\"a\"")]);
-        mark(&mut answer, ContentCoding::Gzip);
+        set_coded_tag(&mut answer, ContentCoding::Gzip);
         assert_eq!(answer[header::ETAG], "\"a+gzip\"");
     }
 }

@@ -35,7 +35,7 @@ async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
     let (mut bytes, mut beyond) = (Vec::new(), 0_usize);
     while let Some(chunk) = stream.next().await {
         let broken =
-            |cause| Error::invalid("body", "", "format", "the body broke off").because(cause);
+            |cause| Error::invalid("body", "", "format", "the body broke off").with_source(cause);
         let chunk = chunk.map_err(broken)?;
         if beyond > 0 || chunk.len() > bytes_max - bytes.len() {
             beyond = beyond.saturating_add(chunk.len());

@@ -14,9 +14,9 @@ pub(in crate::http) mod tests;
 use axum::extract::{Path, rejection::PathRejection};
 
 pub use body::{json, parse_json};
-pub use object::{PropertyValue, TextFormat, PropertyReader, Presence, TextRule, is_email, object, objects};
+pub use object::{PropertyValue, TextFormat, PropertyReader, Presence, TextRule, is_email, read_object, read_objects};
 pub use query::QueryParameters;
-pub(in crate::http) use query::{choose, elements};
+pub(in crate::http) use query::{parse_choice, elements};
 
 use crate::runtime::error::{ErrorDetail, Error, Result};
 
@@ -34,7 +34,7 @@ impl ValidationErrors {
     /// The value, or nothing and one more problem.
     ///
     /// Every error must be a failed validation.
-    pub fn keep<T>(&mut self, outcome: Result<T>) -> Option<T> {
+    pub fn check<T>(&mut self, outcome: Result<T>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
@@ -47,7 +47,7 @@ impl ValidationErrors {
     /// What was read, if there is no problem.
     ///
     /// Fails with all of them. `read` is there when nothing was reported.
-    pub fn end<T>(self, read: Option<T>) -> Result<T> {
+    pub fn finish<T>(self, read: Option<T>) -> Result<T> {
         match read {
             Some(read) if self.0.is_empty() => Ok(read),
             _ => Err(Error::invalid_parts(self.0)),
@@ -65,7 +65,7 @@ pub fn count(query: &QueryParameters, name: &str, max: usize) -> Result<Option<u
 /// The decoded segment `name` of the path.
 ///
 /// Fails when it is not UTF-8.
-pub fn segment(name: &str, path: Result<Path<String>, PathRejection>) -> Result<String> {
+pub fn path_segment(name: &str, path: Result<Path<String>, PathRejection>) -> Result<String> {
     match path {
         Ok(Path(text)) => Ok(text),
         Err(_) => Err(Error::invalid("path", name, "format", format!("{name} is not UTF-8"))),
@@ -73,7 +73,7 @@ pub fn segment(name: &str, path: Result<Path<String>, PathRejection>) -> Result<
 }
 
 /// The segment `name` of the path as an integer.
-pub fn integer_segment(name: &str, path: Result<Path<String>, PathRejection>) -> Result<i64> {
+pub fn path_integer(name: &str, path: Result<Path<String>, PathRejection>) -> Result<i64> {
     let wrong = || Error::invalid("path", name, "type", format!("{name} is not an integer"));
-    segment(name, path)?.parse().map_err(|_| wrong())
+    path_segment(name, path)?.parse().map_err(|_| wrong())
 }

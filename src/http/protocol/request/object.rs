@@ -34,14 +34,14 @@ pub enum PropertyValue<T> {
     /// There as `null`.
     Null,
     /// There with a value.
-    Given(T),
+    Present(T),
 }
 
 impl<T> PropertyValue<T> {
     /// The value, if there is one.
-    pub fn given(self) -> Option<T> {
+    pub fn value(self) -> Option<T> {
         match self {
-            Self::Given(value) => Some(value),
+            Self::Present(value) => Some(value),
             Self::Absent | Self::Null => None,
         }
     }
@@ -49,16 +49,16 @@ impl<T> PropertyValue<T> {
     /// What `next` makes of the value; absent where it makes nothing of it.
     fn and_then<U>(self, next: impl FnOnce(T) -> Option<U>) -> PropertyValue<U> {
         match self {
-            Self::Given(value) => next(value).map_or(PropertyValue::Absent, PropertyValue::Given),
+            Self::Present(value) => next(value).map_or(PropertyValue::Absent, PropertyValue::Present),
             Self::Null => PropertyValue::Null,
             Self::Absent => PropertyValue::Absent,
         }
     }
 
     /// Writes the value to `target`, or empties it for `null`; leaves it alone otherwise.
-    pub fn change(self, target: &mut Option<T>) {
+    pub fn apply_to(self, target: &mut Option<T>) {
         match self {
-            Self::Given(value) => *target = Some(value),
+            Self::Present(value) => *target = Some(value),
             Self::Null => *target = None,
             Self::Absent => {}
         }
@@ -129,21 +129,21 @@ impl TextRule {
 #[derive(Debug)]
 pub struct PropertyReader<'a> {
     reader: ObjectReader<'a>,
-    others_allowed: bool,
+    allows_unknown: bool,
     problems: Vec<ErrorDetail>,
 }
 
 /// Reads the body `value`, an object, with `read`.
 ///
 /// Fails with all that `read` found wrong and with the properties that it did not ask for.
-pub fn object<T>(value: &Value, read: impl FnOnce(&mut PropertyReader<'_>) -> T) -> Result<T> {
+pub fn read_object<T>(value: &Value, read: impl FnOnce(&mut PropertyReader<'_>) -> T) -> Result<T> {
     let Value::Object(members) = value else {
         let message = format!("the body is {}, expected an object", kind_of(value));
         return Err(Error::invalid("body", "", "type", message));
     };
     let mut object = PropertyReader::new(ObjectReader::new("", members));
     let outcome = read(&mut object);
-    let problems = object.close();
+    let problems = object.finish();
     if problems.is_empty() { Ok(outcome) } else { Err(Error::invalid_parts(problems)) }
 }
 
@@ -151,7 +151,7 @@ pub fn object<T>(value: &Value, read: impl FnOnce(&mut PropertyReader<'_>) -> T)
 ///
 /// Fails with all that `read` found wrong, up to a number of elements that a person would look
 /// at. Paths begin with the place of their element, `3.uri`.
-pub fn objects<T>(
+pub fn read_objects<T>(
     value: &Value,
     max: usize,
     mut read: impl FnMut(&mut PropertyReader<'_>) -> T,
@@ -177,7 +177,7 @@ pub fn objects<T>(
         };
         let mut object = PropertyReader::new(ObjectReader::new(format!("{place}."), members));
         outcomes.push(read(&mut object));
-        problems.extend(object.close());
+        problems.extend(object.finish());
     }
     if problems.is_empty() { Ok(outcomes) } else { Err(Error::invalid_parts(problems)) }
 }
@@ -193,12 +193,12 @@ fn check_length(path: &str, length: usize, max: usize) -> Result<()> {
 
 impl<'a> PropertyReader<'a> {
     fn new(reader: ObjectReader<'a>) -> Self {
-        Self { reader, others_allowed: false, problems: Vec::new() }
+        Self { reader, allows_unknown: false, problems: Vec::new() }
     }
 
     /// Lets properties pass that nobody asks for.
-    pub fn allow_others(&mut self) {
-        self.others_allowed = true;
+    pub fn allow_unknown(&mut self) {
+        self.allows_unknown = true;
     }
 
     /// Notes that the property `name` breaks a rule that has an `errorCode` of its own.
@@ -210,7 +210,7 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// Notes that the property `name` breaks `rule` of the contract.
-    pub fn break_rule(&mut self, name: &str, rule: &str, message: &str) {
+    pub fn report_rule(&mut self, name: &str, rule: &str, message: &str) {
         let path = self.reader.path(name);
         let message = format!("{path} {message}");
         self.problems.push(ErrorDetail::of_rule(rule, "body", path, message));
@@ -224,7 +224,7 @@ impl<'a> PropertyReader<'a> {
 
     /// The text `name`, which must be there; empty when it is not, which is reported.
     pub fn required(&mut self, name: &'static str, text: TextRule) -> String {
-        self.text(name, Presence::Required, text).given().unwrap_or_default()
+        self.text(name, Presence::Required, text).value().unwrap_or_default()
     }
 
     /// The text `name`, one of `choices`.
@@ -238,7 +238,7 @@ impl<'a> PropertyReader<'a> {
             let found = choices.iter().find(|(choice, _)| *choice == text);
             if found.is_none() {
                 let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-                self.break_rule(name, "enum", &format!("must be one of {}", names.join(", ")));
+                self.report_rule(name, "enum", &format!("must be one of {}", names.join(", ")));
             }
             found.map(|(_, choice)| *choice)
         })
@@ -288,7 +288,7 @@ impl<'a> PropertyReader<'a> {
         self.read(name, presence, "an object", Value::as_object).and_then(|members| {
             let mut nested = PropertyReader::new(self.reader.within(name, members));
             let outcome = read(&mut nested);
-            self.problems.extend(nested.close());
+            self.problems.extend(nested.finish());
             Some(outcome)
         })
     }
@@ -310,14 +310,14 @@ impl<'a> PropertyReader<'a> {
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> PropertyValue<T> {
         match (self.reader.find(name), presence) {
-            (None, Presence::Required) => self.break_rule(name, "required", "is missing"),
+            (None, Presence::Required) => self.report_rule(name, "required", "is missing"),
             (None, Presence::NotNull | Presence::Optional) => {}
             (Some(Value::Null), Presence::Required | Presence::NotNull) => {
-                self.break_rule(name, "type", "must not be null");
+                self.report_rule(name, "type", "must not be null");
             }
             (Some(Value::Null), Presence::Optional) => return PropertyValue::Null,
             (Some(value), _) => match read(value) {
-                Some(read) => return PropertyValue::Given(read),
+                Some(read) => return PropertyValue::Present(read),
                 None => self.wrong_type(name, value, expected),
             },
         }
@@ -327,22 +327,22 @@ impl<'a> PropertyReader<'a> {
     /// The text `found` of the property `name`, if it keeps to `text`.
     fn check(&mut self, name: &str, text: TextRule, found: &str) -> Option<String> {
         let Some((rule, message)) = text.check(found) else { return Some(found.to_owned()) };
-        self.break_rule(name, rule, &message);
+        self.report_rule(name, rule, &message);
         None
     }
 
     fn wrong_type(&mut self, name: &str, value: &Value, expected: &str) {
         let message = format!("is {}, expected {expected}", kind_of(value));
-        self.break_rule(name, "type", &message);
+        self.report_rule(name, "type", &message);
     }
 
-    fn close(mut self) -> Vec<ErrorDetail> {
-        if !self.others_allowed {
+    fn finish(mut self) -> Vec<ErrorDetail> {
+        if !self.allows_unknown {
             let others: Vec<_> = self.reader.unknown().take(ADDITIONAL_NAMED_MAX).collect();
             for (name, _) in others {
                 let name: String = name.chars().take(ECHO_CHARS_MAX).collect();
                 let message = "is not a property that may be here";
-                self.break_rule(&name, "additionalProperties", message);
+                self.report_rule(&name, "additionalProperties", message);
             }
         }
         self.problems

@@ -77,7 +77,7 @@ impl QueryParameters {
             let message = format!("{name} is there more than once");
             return Err(Error::invalid("query", name, "type", message));
         }
-        first.map(|(_, value)| known(name, value)).transpose()
+        first.map(|(_, value)| decoded_text(name, value)).transpose()
     }
 
     /// The parameter `name`, which must be there and not be empty.
@@ -104,7 +104,7 @@ impl QueryParameters {
 
     /// The parameter `name`, one of `choices`.
     pub fn one_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
-        self.text(name)?.map(|text| choose("query", name, text, choices)).transpose()
+        self.text(name)?.map(|text| parse_choice("query", name, text, choices)).transpose()
     }
 
     /// The parameter `name` as an integer in `range`.
@@ -126,7 +126,7 @@ impl QueryParameters {
     pub fn list(&self, name: &str) -> Result<Vec<&str>> {
         let bracketed = |key: &str| key.strip_suffix("[]") == Some(name);
         let values = self.pairs.iter().filter(|(key, _)| key == name || bracketed(key));
-        let values = values.map(|(_, value)| known(name, value)).collect::<Result<Vec<_>>>()?;
+        let values = values.map(|(_, value)| decoded_text(name, value)).collect::<Result<Vec<_>>>()?;
         let elements = values.into_iter().flat_map(elements);
         let elements: Vec<&str> = elements.take(QUERY_VALUES_MAX + 1).collect();
         if elements.len() > QUERY_VALUES_MAX {
@@ -142,7 +142,7 @@ impl QueryParameters {
     pub fn all(&self, name: &str) -> Result<Vec<&str>> {
         let values =
             self.pairs.iter().filter(|(key, value)| key == name && value.as_deref() != Some(""));
-        values.map(|(_, value)| known(name, value)).collect()
+        values.map(|(_, value)| decoded_text(name, value)).collect()
     }
 
     /// The list `name` of integers.
@@ -151,8 +151,8 @@ impl QueryParameters {
     }
 
     /// The list `name`, each element one of `choices`.
-    pub fn many_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
-        self.list(name)?.into_iter().map(|text| choose("query", name, text, choices)).collect()
+    pub fn list_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
+        self.list(name)?.into_iter().map(|text| parse_choice("query", name, text, choices)).collect()
     }
 }
 
@@ -179,7 +179,7 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
-fn known<'a>(name: &str, value: &'a DecodedValue) -> Result<&'a str> {
+fn decoded_text<'a>(name: &str, value: &'a DecodedValue) -> Result<&'a str> {
     let wrong = || Error::invalid("query", name, "format", format!("{name} is not UTF-8"));
     value.as_deref().ok_or_else(wrong)
 }
@@ -189,7 +189,7 @@ fn missing(name: &str) -> Error {
 }
 
 /// One of `choices`, which the part `name` at `location` says in `text`.
-pub(in crate::http) fn choose<T: Copy>(
+pub(in crate::http) fn parse_choice<T: Copy>(
     location: &'static str,
     name: &str,
     text: &str,

@@ -58,7 +58,7 @@ fn ok_a_list_is_the_same_in_every_form() {
     assert!(query("q=1").list("p").unwrap().is_empty());
     assert_eq!(query("agr=1,-2&agr[]=+3").integers("agr").unwrap(), [1, -2, 3]);
     let choices = [("usable", 1), ("replaced", 2)];
-    assert_eq!(query("s=replaced,usable").many_of("s", &choices).unwrap(), [2, 1]);
+    assert_eq!(query("s=replaced,usable").list_of("s", &choices).unwrap(), [2, 1]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn err_a_parameter_is_named_with_the_rule_that_it_breaks() {
     check_refused(query("a=").required("a"), "required", "a");
     check_refused(query("b=1").required("a"), "required", "a");
     check_refused(query("a=ASC").one_of("a", &choices), "enum", "a");
-    check_refused(query("a=asc,up").many_of("a", &choices), "enum", "a");
+    check_refused(query("a=asc,up").list_of("a", &choices), "enum", "a");
     check_refused(query("a=1,x").integers("a"), "type", "a");
     for text in [
         "x", "1.5", "1.", ".0", "1.00x", "1.0.0", "1e3", "%2B", "-", "--1", "0x1", "1%00",
@@ -104,7 +104,7 @@ fn ok_a_parameter_without_a_value_is_absent() {
         assert_eq!(query.integer(name, 1..=9).unwrap(), None);
         assert_eq!(query.one_of(name, &choices).unwrap(), None);
         assert_eq!(query.parsed(name, "format", "x", |_| None::<u8>).unwrap(), None);
-        assert!(query.many_of(name, &choices).unwrap().is_empty());
+        assert!(query.list_of(name, &choices).unwrap().is_empty());
         check_refused(query.required(name), "required", name);
         assert_eq!(query.field(name).unwrap(), Some(""));
     }
@@ -151,13 +151,13 @@ fn err_a_query_without_end_is_refused() {
 fn all_problems_are_told_at_once() {
     let query = query("size=x");
     let mut problems_found = ValidationErrors::new();
-    let model = problems_found.keep(query.required("model"));
-    let size = problems_found.keep(query.integer("size", 0..=9));
+    let model = problems_found.check(query.required("model"));
+    let size = problems_found.check(query.integer("size", 0..=9));
     assert!(model.is_none() && size.is_none());
-    let error = problems_found.end(model).unwrap_err();
+    let error = problems_found.finish(model).unwrap_err();
     let expected = [("required", "model"), ("type", "size")];
     assert_eq!(problems(&error), expected.map(|(rule, path)| (rule.to_owned(), path.to_owned())));
-    assert_eq!(ValidationErrors::new().end(Some(1)).unwrap(), 1);
+    assert_eq!(ValidationErrors::new().finish(Some(1)).unwrap(), 1);
 }
 
 /// The properties of a made-up body, as they were found.
@@ -170,7 +170,7 @@ struct Sample {
 }
 
 fn sample(body: &Value) -> Result<Sample> {
-    object(body, |sample| Sample {
+    read_object(body, |sample| Sample {
         email: sample.required("email", TextRule::EMAIL),
         note: sample.text("note", Presence::Optional, TextRule::line(3)),
         inner: sample.object("inner", Presence::NotNull, |inner| {
@@ -191,14 +191,14 @@ fn ok_properties_are_read_as_absent_null_or_given() {
         "kind": "b" });
     let given = Sample {
         note: PropertyValue::Null,
-        inner: PropertyValue::Given(PropertyValue::Given(false)),
-        kind: PropertyValue::Given(2),
+        inner: PropertyValue::Present(PropertyValue::Present(false)),
+        kind: PropertyValue::Present(2),
         ..absent
     };
     assert_eq!(sample(&body).unwrap(), given);
     let note = |text: &str| sample(&json!({ "email": "a@b.example", "note": text })).unwrap().note;
-    assert_eq!(note("åäö"), PropertyValue::Given("åäö".to_owned()));
-    assert_eq!(note(""), PropertyValue::Given(String::new()));
+    assert_eq!(note("åäö"), PropertyValue::Present("åäö".to_owned()));
+    assert_eq!(note(""), PropertyValue::Present(String::new()));
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_uri_has_a_scheme_and_only_characters_of_uris() {
 }
 
 fn uris(body: &Value) -> Result<Vec<String>> {
-    objects(body, 3, |element| element.required("uri", TextRule::URI))
+    read_objects(body, 3, |element| element.required("uri", TextRule::URI))
 }
 
 #[test]

@@ -13,21 +13,21 @@ enum SettingKind {
     /// A port.
     Number,
     /// On or off.
-    Tick,
+    Checkbox,
     /// One line that is never shown again.
     Secret,
     /// Several lines that are never shown again.
-    LongSecret,
+    SecretLines,
     /// One line, shown again as far as its host: what follows often is a secret.
     Address,
     /// Several lines.
-    Long,
+    Lines,
     /// A list, an element a line.
     List,
     /// One of these; nothing is the first.
     Choice(&'static [&'static str]),
     /// On, off, or not said.
-    Maybe,
+    OptionalFlag,
 }
 
 /// A setting of a method. Texts are English, as templates say them.
@@ -55,7 +55,7 @@ impl ChannelSetting {
     }
 
     fn is_secret(&self) -> bool {
-        matches!(self.kind, SettingKind::Secret | SettingKind::LongSecret)
+        matches!(self.kind, SettingKind::Secret | SettingKind::SecretLines)
     }
 
     /// The name of its field. What begins with `secret.` is not shown where a form is kept.
@@ -70,9 +70,9 @@ const HOST: ChannelSetting = ChannelSetting::needed("host", "Host", SettingKind:
 const USER: ChannelSetting = ChannelSetting::needed("username", "User name", SettingKind::Text);
 const PASSWORD: ChannelSetting = ChannelSetting::needed("password", "Password", SettingKind::Secret);
 const FOLDER: ChannelSetting = ChannelSetting::optional("path", "Folder", SettingKind::Text);
-const PLAIN: ChannelSetting = ChannelSetting::optional("allowHttp", "Allow http without TLS", SettingKind::Tick);
+const PLAIN: ChannelSetting = ChannelSetting::optional("allowHttp", "Allow http without TLS", SettingKind::Checkbox);
 const AUTHORITY: ChannelSetting =
-    ChannelSetting::optional("ca", "Certificates of the server's own authority (PEM)", SettingKind::Long)
+    ChannelSetting::optional("ca", "Certificates of the server's own authority (PEM)", SettingKind::Lines)
         .hint("Only for servers that no public authority vouches for.");
 
 const FTP: [ChannelSetting; 5] =
@@ -80,7 +80,7 @@ const FTP: [ChannelSetting; 5] =
 const FTPS: [ChannelSetting; 7] = [
     HOST,
     ChannelSetting::optional("port", "Port", SettingKind::Number),
-    ChannelSetting::optional("implicit", "Implicit TLS (port 990)", SettingKind::Tick),
+    ChannelSetting::optional("implicit", "Implicit TLS (port 990)", SettingKind::Checkbox),
     USER,
     PASSWORD,
     FOLDER,
@@ -93,7 +93,7 @@ const SFTP: [ChannelSetting; 8] = [
         .hint("Its fingerprint, SHA256:…, or a line such as ssh-ed25519 AAAA…"),
     USER,
     ChannelSetting::optional("password", "Password", SettingKind::Secret).hint("Or a private key below."),
-    ChannelSetting::optional("privateKey", "Private key (OpenSSH)", SettingKind::LongSecret),
+    ChannelSetting::optional("privateKey", "Private key (OpenSSH)", SettingKind::SecretLines),
     ChannelSetting::optional("passphrase", "Passphrase of the private key", SettingKind::Secret),
     FOLDER,
 ];
@@ -105,7 +105,7 @@ const S3: [ChannelSetting; 9] = [
     ChannelSetting::needed("secretAccessKey", "Secret access key", SettingKind::Secret),
     ChannelSetting::optional("endpoint", "Endpoint", SettingKind::Text)
         .hint("Only for storage that is not Amazon's: https://…"),
-    ChannelSetting::optional("pathStyle", "Bucket in the path", SettingKind::Maybe),
+    ChannelSetting::optional("pathStyle", "Bucket in the path", SettingKind::OptionalFlag),
     PLAIN,
     AUTHORITY,
 ];
@@ -122,7 +122,7 @@ const EMAIL: [ChannelSetting; 1] =
 const DIRECTORY: [ChannelSetting; 1] = [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
 
 /// The methods that users make channels of.
-const OFFERED: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
+const OFFERED_METHODS: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
 
 /// Formats that are ticked; others are written.
 const FORMATS: [(&str, &str); 11] = [
@@ -141,7 +141,7 @@ const FORMATS: [(&str, &str); 11] = [
 
 /// The methods that are offered.
 pub(super) fn offered() -> Vec<&'static str> {
-    OFFERED.to_vec()
+    OFFERED_METHODS.to_vec()
 }
 
 /// The settings of a method; nothing for one that no form knows.
@@ -171,10 +171,10 @@ pub struct ChannelForm {
     pub(super) method: String,
     pub(super) is_active: bool,
     /// Whether it takes the place of a channel.
-    pub(super) is_there: bool,
+    pub(super) replaces_existing: bool,
     formats: Vec<String>,
     /// Field names and what is typed into them.
-    typed: Vec<(String, String)>,
+    entered: Vec<(String, String)>,
 }
 
 impl ChannelForm {
@@ -182,7 +182,7 @@ impl ChannelForm {
     pub(super) fn empty(method: &str) -> Self {
         let formats = ["_NormalHires.jpg", ".json"].map(str::to_owned).to_vec();
         let (name, method) = (String::new(), method.to_owned());
-        Self { name, method, is_active: true, is_there: false, formats, typed: Vec::new() }
+        Self { name, method, is_active: true, replaces_existing: false, formats, entered: Vec::new() }
     }
 
     /// A channel that an API lists.
@@ -196,17 +196,17 @@ impl ChannelForm {
         let formats = channel["formats"].as_array().into_iter().flatten();
         Self {
             name: text("name"),
-            typed: typed.collect(),
+            entered: typed.collect(),
             method,
             is_active: channel["active"] == true,
-            is_there: true,
+            replaces_existing: true,
             formats: formats.filter_map(Value::as_str).map(str::to_owned).collect(),
         }
     }
 
     /// What somebody typed.
     #[must_use]
-    pub fn typed(form: &FormFields) -> Self {
+    pub fn from_form(form: &FormFields) -> Self {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
         let mut formats: Vec<String> = form.all("format").map(str::to_owned).collect();
         formats.extend(
@@ -216,14 +216,14 @@ impl ChannelForm {
             name: text("name"),
             method: text("method"),
             is_active: form.is_ticked("active"),
-            is_there: form.is_ticked("there"),
+            replaces_existing: form.is_ticked("there"),
             formats,
-            typed: form.0.clone(),
+            entered: form.0.clone(),
         }
     }
 
     fn text(&self, field: &str) -> Option<&str> {
-        let found = self.typed.iter().find(|(name, _)| name == field);
+        let found = self.entered.iter().find(|(name, _)| name == field);
         found.map(|(_, text)| text.trim()).filter(|text| !text.is_empty())
     }
 
@@ -235,7 +235,7 @@ impl ChannelForm {
             let value = match self.text(&setting.field()) {
                 Some(text) => setting_value(setting.kind, text),
                 // What was there and is not shown whole would stay if nothing were said of it.
-                None if self.is_there && !setting.is_secret() => Value::Null,
+                None if self.replaces_existing && !setting.is_secret() => Value::Null,
                 None => return None,
             };
             Some((setting.name.to_owned(), value))
@@ -249,7 +249,7 @@ impl ChannelForm {
 
     /// The same without secrets, for whoever wants to see it as code.
     #[must_use]
-    pub fn told(&self) -> Value {
+    pub fn body_without_secrets(&self) -> Value {
         let mut body = self.body();
         for setting in settings_of(&self.method).unwrap_or_default() {
             let value = body["settings"].get_mut(setting.name);
@@ -257,7 +257,7 @@ impl ChannelForm {
             if setting.is_secret() {
                 *value = json!("***");
             } else if setting.kind == SettingKind::Address {
-                *value = json!(place_of(value.as_str().unwrap_or_default()));
+                *value = json!(redacted_address(value.as_str().unwrap_or_default()));
             }
         }
         body
@@ -269,20 +269,20 @@ impl ChannelForm {
         let settings = settings_of(&self.method).unwrap_or_default();
         let field = |setting: &ChannelSetting| {
             let field = setting.field();
-            let (kind, choices) = shown_kind(setting.kind);
+            let (kind, choices) = template_kind(setting.kind);
             let value = self.text(&field).filter(|_| !setting.is_secret());
             json!({
                 "name": field, "path": format!("settings.{}", setting.name),
                 "label": setting.label, "hint": setting.hint, "kind": kind, "choices": choices,
                 "value": value, "needed": setting.is_needed,
-                "stays": setting.is_secret() && self.is_there,
+                "stays": setting.is_secret() && self.replaces_existing,
             })
         };
         settings.iter().map(field).collect()
     }
 
     /// The formats to be ticked, and whether they are.
-    pub(super) fn ticks(&self) -> Value {
+    pub(super) fn format_choices(&self) -> Value {
         let tick = |(format, label): &(&str, &str)| {
             let ticked = self.formats.iter().any(|own| own == format);
             json!({ "format": format, "label": label, "ticked": ticked })
@@ -298,16 +298,16 @@ impl ChannelForm {
 }
 
 /// The word and the choices by which a template draws a field.
-fn shown_kind(kind: SettingKind) -> (&'static str, &'static [&'static str]) {
+fn template_kind(kind: SettingKind) -> (&'static str, &'static [&'static str]) {
     match kind {
         SettingKind::Text | SettingKind::Address => ("text", &[]),
         SettingKind::Number => ("number", &[]),
-        SettingKind::Tick => ("tick", &[]),
+        SettingKind::Checkbox => ("tick", &[]),
         SettingKind::Secret => ("secret", &[]),
-        SettingKind::LongSecret => ("long-secret", &[]),
-        SettingKind::Long | SettingKind::List => ("long", &[]),
+        SettingKind::SecretLines => ("long-secret", &[]),
+        SettingKind::Lines | SettingKind::List => ("long", &[]),
         SettingKind::Choice(choices) => ("choice", choices),
-        SettingKind::Maybe => ("choice", &["", "true", "false"]),
+        SettingKind::OptionalFlag => ("choice", &["", "true", "false"]),
     }
 }
 
@@ -316,11 +316,11 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
     match kind {
         SettingKind::Text | SettingKind::Address | SettingKind::Secret | SettingKind::Choice(_) => json!(text),
         // Forms end lines as mails do.
-        SettingKind::Long => json!(text.replace("\r\n", "\n")),
-        SettingKind::LongSecret => json!(format!("{}\n", text.replace("\r\n", "\n"))),
+        SettingKind::Lines => json!(text.replace("\r\n", "\n")),
+        SettingKind::SecretLines => json!(format!("{}\n", text.replace("\r\n", "\n"))),
         SettingKind::Number => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
-        SettingKind::Tick => json!(true),
-        SettingKind::Maybe => json!(text == "true"),
+        SettingKind::Checkbox => json!(true),
+        SettingKind::OptionalFlag => json!(text == "true"),
         SettingKind::List => {
             let parts = text.split(['\n', ',', ';']).map(str::trim);
             parts.filter(|part| !part.is_empty()).collect()
@@ -329,7 +329,7 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
 }
 
 /// Where an address leads, without what follows the host.
-fn place_of(address: &str) -> String {
+fn redacted_address(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return "***".to_owned() };
     let host = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     fn drafted(form: &str) -> ChannelForm {
-        ChannelForm::typed(&FormFields::parse(form).unwrap())
+        ChannelForm::from_form(&FormFields::parse(form).unwrap())
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
         let expected = json!([".json", ".xml", "_NormalPreview.mp4", ".eps"]);
         assert_eq!(draft.body()["formats"], expected);
         assert_eq!(draft.others(), ".eps");
-        let ticks = draft.ticks();
+        let ticks = draft.format_choices();
         let ticked = ticks.as_array().unwrap().iter().filter(|tick| tick["ticked"] == true);
         assert_eq!(ticked.count(), 3);
     }
@@ -410,7 +410,7 @@ mod tests {
         let sent = json!({ "url": "https://a:8/T0/B1?k=2", "secret": "abc" });
         assert_eq!(draft.body()["settings"], sent);
         let told = json!({ "url": "https://a:8/***", "secret": "***" });
-        assert_eq!(draft.told()["settings"], told);
+        assert_eq!(draft.body_without_secrets()["settings"], told);
         let shown = draft.fields().to_string();
         assert!(!shown.contains("abc"), "{shown}");
         for (address, place) in [
@@ -419,7 +419,7 @@ mod tests {
             ("https://h/***", "https://h/***"),
             ("https:h/x", "***"),
         ] {
-            assert_eq!(place_of(address), place);
+            assert_eq!(redacted_address(address), place);
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::channel_form::{ChannelForm, is_known, offered};
 use super::{
     ApiCall, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, ApiRefusal, SiteRequest, api, elements,
-    mistakes, none, of_form, shown, status_of,
+    form_errors, not_found, of_form, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 
@@ -26,7 +26,7 @@ async fn page(site: &SiteRequest, status: StatusCode, tested: PageValue) -> Page
         channel["known"] = json!(is_known(method));
     }
     let context =
-        context! { channels => shown(Value::Array(channels)), methods => offered(), tested };
+        context! { channels => template_value(Value::Array(channels)), methods => offered(), tested };
     site.page_with(status, "account/channels.html", context)
 }
 
@@ -40,11 +40,11 @@ async fn find(site: &SiteRequest, name: &str) -> Result<Option<Value>, ApiRefusa
 }
 
 fn missing() -> PageError {
-    none("You have no such channel.")
+    not_found("You have no such channel.")
 }
 
 fn address(name: &str) -> String {
-    format!("{CHANNELS}/{}", api::segment(name))
+    format!("{CHANNELS}/{}", api::encode_segment(name))
 }
 
 /// `GET /account/channels/edit`: `?name=` changes a channel, `?method=` makes one.
@@ -66,29 +66,29 @@ fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -
         name => draft.name.clone(),
         method => draft.method.clone(),
         active => draft.is_active,
-        there => draft.is_there,
-        fields => shown(draft.fields()),
-        ticks => shown(draft.ticks()),
+        there => draft.replaces_existing,
+        fields => template_value(draft.fields()),
+        ticks => template_value(draft.format_choices()),
         others => draft.others(),
-        mistakes => mistakes(refusal),
+        mistakes => form_errors(refusal),
     };
     site.page_with(status_of(refusal), "account/channel.html", context)
 }
 
 /// `POST /account/channels/edit`.
 pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
-    let draft = ChannelForm::typed(&posted.form);
+    let draft = ChannelForm::from_form(&posted.form);
     if !is_known(&draft.method) {
-        return Err(none("There is no such method."));
+        return Err(not_found("There is no such method."));
     }
-    if let Some(refusal) = refuse(&posted, &draft).await? {
+    if let Some(refusal) = validate(&posted, &draft).await? {
         return form(&posted, &draft, Some(&refusal));
     }
     let call = ApiCall::put(address(&draft.name));
-    match posted.ask(&call.clone().json(draft.body())).await {
+    match posted.call(&call.clone().json(draft.body())).await {
         Ok(_) => {
-            posted.note(call.json(draft.told()));
-            let done = if draft.is_there { "saved" } else { "created" };
+            posted.record_call(call.json(draft.body_without_secrets()));
+            let done = if draft.replaces_existing { "saved" } else { "created" };
             Ok(see_other(&format!("/account/channels?done={done}")))
         }
         Err(refusal) => form(&posted, &draft, Some(&of_form(refusal)?)),
@@ -97,7 +97,7 @@ pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
 
 /// What the API would not notice: a name is missing, or a new channel would take the place of
 /// another one.
-async fn refuse(site: &SiteRequest, draft: &ChannelForm) -> Result<Option<ApiRefusal>, PageError> {
+async fn validate(site: &SiteRequest, draft: &ChannelForm) -> Result<Option<ApiRefusal>, PageError> {
     let refusal = |status, code: &str, message: &str| ApiRefusal {
         status,
         message: message.to_owned(),
@@ -111,7 +111,7 @@ async fn refuse(site: &SiteRequest, draft: &ChannelForm) -> Result<Option<ApiRef
         let message = "The channel has no name.";
         return Ok(Some(refusal(StatusCode::BAD_REQUEST, "required", message)));
     }
-    if !draft.is_there && find(site, &draft.name).await?.is_some() {
+    if !draft.replaces_existing && find(site, &draft.name).await?.is_some() {
         let message = "You have a channel of this name already.";
         return Ok(Some(refusal(StatusCode::CONFLICT, "channel_exists", message)));
     }
@@ -122,25 +122,25 @@ async fn refuse(site: &SiteRequest, draft: &ChannelForm) -> Result<Option<ApiRef
 pub(super) async fn confirm(member: MemberRequest) -> PageResult {
     let name = member.parameter("name")?.unwrap_or_default();
     let channel = find(&member, name).await?.ok_or_else(missing)?;
-    member.page("account/channel_remove.html", context! { channel => shown(channel) })
+    member.page("account/channel_remove.html", context! { channel => template_value(channel) })
 }
 
 /// `POST /account/channels/remove`.
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
-    posted.send(ApiCall::delete(address(name))).await?;
+    posted.call_and_record(ApiCall::delete(address(name))).await?;
     Ok(see_other("/account/channels?done=removed"))
 }
 
 /// `GET /account/channels/test`: where a form was sent to.
-pub(super) async fn tested(_member: MemberRequest) -> PageResult {
+pub(super) async fn redirect_to_list(_member: MemberRequest) -> PageResult {
     Ok(see_other("/account/channels"))
 }
 
 /// `POST /account/channels/test`: sends a small file now, and says what happened.
 pub(super) async fn test(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
-    let outcome = posted.send(ApiCall::post(format!("{}/test", address(name)))).await;
+    let outcome = posted.call_and_record(ApiCall::post(format!("{}/test", address(name)))).await;
     let (status, ok, message) = match outcome {
         Ok(answer) => {
             let message = answer["message"].as_str().unwrap_or_default().to_owned();

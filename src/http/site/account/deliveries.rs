@@ -3,21 +3,21 @@
 use minijinja::context;
 use serde_json::Value;
 
-use super::{MemberRequest, PageResult, ListPage, elements, places, shown};
+use super::{MemberRequest, PageResult, ListPage, elements, item_links, template_value};
 use crate::runtime::limits::DELIVERIES_SIZE_DEFAULT;
 use model::account::DeliveryState;
 
 /// `GET /account/deliveries`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let part = ListPage::of(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
-    let answer = member.ask(&part.call("/user/v1/delivery")).await?;
+    let answer = member.call(&part.call("/user/v1/delivery")).await?;
     let mut deliveries = elements(answer, "deliveries");
-    let pager = part.cut(&mut deliveries);
+    let pager = part.paginate(&mut deliveries);
     for delivery in &mut deliveries {
-        delivery["places"] = places(delivery["item"].as_str().unwrap_or_default());
+        delivery["places"] = item_links(delivery["item"].as_str().unwrap_or_default());
     }
     let context = context! {
-        deliveries => shown(Value::Array(deliveries)),
+        deliveries => template_value(Value::Array(deliveries)),
         states => DeliveryState::ALL.map(DeliveryState::as_str).to_vec(),
         state => part.choice.1,
         start => part.start,

@@ -3,7 +3,7 @@
 use minijinja::context;
 use serde_json::Value;
 
-use super::{ApiCall, MemberRequest, PageResult, MemberForm, api, elements, none, shown};
+use super::{ApiCall, MemberRequest, PageResult, MemberForm, api, elements, not_found, template_value};
 use crate::http::site::form::see_other;
 
 const DEVICES: &str = "/user/v1/device";
@@ -11,7 +11,7 @@ const DEVICES: &str = "/user/v1/device";
 /// `GET /account/devices`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let devices = elements(member.get(DEVICES).await?, "devices");
-    member.page("account/devices.html", context! { devices => shown(Value::Array(devices)) })
+    member.page("account/devices.html", context! { devices => template_value(Value::Array(devices)) })
 }
 
 /// `GET /account/devices/remove?token=`: asks whether it is meant.
@@ -19,13 +19,13 @@ pub(super) async fn confirm(member: MemberRequest) -> PageResult {
     let token = member.parameter("token")?.unwrap_or_default();
     let devices = elements(member.get(DEVICES).await?, "devices");
     let device = devices.into_iter().find(|device| device["token"] == token);
-    let device = device.ok_or_else(|| none("You have no such device."))?;
-    member.page("account/device_remove.html", context! { device => shown(device) })
+    let device = device.ok_or_else(|| not_found("You have no such device."))?;
+    member.page("account/device_remove.html", context! { device => template_value(device) })
 }
 
 /// `POST /account/devices/remove`.
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let token = posted.form.find("token").unwrap_or_default();
-    posted.send(ApiCall::delete(format!("{DEVICES}/{}", api::segment(token)))).await?;
+    posted.call_and_record(ApiCall::delete(format!("{DEVICES}/{}", api::encode_segment(token)))).await?;
     Ok(see_other("/account/devices?done=removed"))
 }

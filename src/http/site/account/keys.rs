@@ -5,8 +5,8 @@ use minijinja::context;
 use serde_json::{Map, Value};
 
 use super::{
-    ApiCall, FormFields, FreshMemberForm, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, api, elements, mistakes, none,
-    of_form, shown, status_of,
+    ApiCall, FormFields, FreshMemberForm, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, api, elements, form_errors, not_found,
+    of_form, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 
@@ -21,9 +21,9 @@ async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> P
     let keys = elements(site.get(KEYS).await?, "keys");
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
-        keys => shown(Value::Array(keys)),
-        again => typed.as_ref().map(|(_, form)| form.again()),
-        mistakes => mistakes(refusal),
+        keys => template_value(Value::Array(keys)),
+        again => typed.as_ref().map(|(_, form)| form.template_value()),
+        mistakes => form_errors(refusal),
     };
     site.page_with(status_of(refusal), "account/keys.html", context)
 }
@@ -32,10 +32,10 @@ async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> P
 pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
     let name = posted.form.find("name").map(|name| ("name".to_owned(), Value::from(name)));
     let body = Value::Object(Map::from_iter(name));
-    match posted.send(ApiCall::post(KEYS).json(body)).await {
+    match posted.call_and_record(ApiCall::post(KEYS).json(body)).await {
         Ok(made) => {
             let context =
-                context! { made => shown(made), base => posted.app.shared.site.url.clone() };
+                context! { made => template_value(made), base => posted.app.shared.site.url.clone() };
             posted.page("account/key.html", context)
         }
         Err(refusal) => page(&posted, Some((of_form(refusal)?, &posted.form))).await,
@@ -46,12 +46,12 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
 pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let keys = elements(member.get(KEYS).await?, "keys");
     let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));
-    let key = key.ok_or_else(|| none("You have no such key."))?;
-    member.page("account/key_revoke.html", context! { key => shown(key) })
+    let key = key.ok_or_else(|| not_found("You have no such key."))?;
+    member.page("account/key_revoke.html", context! { key => template_value(key) })
 }
 
 /// `POST /account/keys/{id}/revoke`.
 pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    posted.send(ApiCall::delete(format!("{KEYS}/{}", api::segment(&id)))).await?;
+    posted.call_and_record(ApiCall::delete(format!("{KEYS}/{}", api::encode_segment(&id)))).await?;
     Ok(see_other("/account/keys?done=removed"))
 }

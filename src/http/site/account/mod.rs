@@ -40,31 +40,31 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/account/channels", get(channels::list))
         .route("/account/channels/edit", get(channels::edit).post(channels::save))
         .route("/account/channels/remove", get(channels::confirm).post(channels::remove))
-        .route("/account/channels/test", get(channels::tested).post(channels::test))
+        .route("/account/channels/test", get(channels::redirect_to_list).post(channels::test))
         .route("/account/security", get(security::show))
         .route("/account/security/password", post(security::change))
         .route("/account/security/sessions/{id}/end", post(security::end_session))
         .route("/account/security/applications/end", post(security::end_application))
         .route("/account/users", get(users::list))
-        .route("/account/users/new", get(users::start).post(users::create))
+        .route("/account/users/new", get(users::show_new).post(users::create))
         .route("/account/users/{id}", get(users::show).post(users::update))
         .route("/account/users/{id}/access", post(user_access::change))
 }
 
 /// JSON as templates take it.
-fn shown(value: Value) -> PageValue {
+fn template_value(value: Value) -> PageValue {
     PageValue::from(Serde(value))
 }
 
 /// What is wrong with a form that is shown again; nothing of one that nobody sent yet.
-fn mistakes(refusal: Option<&ApiRefusal>) -> PageValue {
+fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     let Some(refusal) = refusal else { return PageValue::from(()) };
     let errors = match refusal.errors.as_slice() {
         [] => json!([{ "errorCode": "", "path": "", "message": refusal.message }]),
         errors => json!(errors),
     };
     let paths: Vec<String> = refusal.errors.iter().map(|wrong| wrong.path.clone()).collect();
-    context! { errors => shown(errors), paths }
+    context! { errors => template_value(errors), paths }
 }
 
 /// The status of a page whose form came back.
@@ -78,7 +78,7 @@ fn of_form(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
 }
 
 /// What an API gives; nothing where it has nothing for this caller.
-async fn optional(site: &SiteRequest, target: &str) -> Result<Option<Value>, ApiRefusal> {
+async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>, ApiRefusal> {
     match site.get(target).await {
         Ok(value) => Ok(Some(value)),
         Err(refusal) if refusal.is_mistake() => Ok(None),
@@ -88,7 +88,7 @@ async fn optional(site: &SiteRequest, target: &str) -> Result<Option<Value>, Api
 
 /// Where the pages are about an item of that URI: its page, and its picture if everybody may see
 /// it.
-fn places(uri: &str) -> Value {
+fn item_links(uri: &str) -> Value {
     let mut parts = uri.rsplit('/');
     let (Some(id), Some(media_type)) = (parts.next(), parts.next()) else { return Value::Null };
     json!({
@@ -126,7 +126,7 @@ impl<'a> ListPage<'a> {
     }
 
     /// Takes that one element off; gives the addresses of the parts beside this one.
-    fn cut(&self, listed: &mut Vec<Value>) -> PageValue {
+    fn paginate(&self, listed: &mut Vec<Value>) -> PageValue {
         let at = |start: usize| {
             let start = (start > 0).then(|| start.to_string());
             ApiCall::get(self.path).query([self.choice, ("start", start.as_deref())]).target
@@ -152,7 +152,7 @@ fn elements(mut answer: Value, name: &str) -> Vec<Value> {
 }
 
 /// What a page says that is about nothing.
-fn none(what: &str) -> PageError {
+fn not_found(what: &str) -> PageError {
     Error::new(ErrorKind::NotFound, what).into()
 }
 
@@ -162,12 +162,12 @@ mod tests {
 
     #[test]
     fn an_item_has_a_page_and_a_photograph_a_picture() {
-        let found = places("https://media.example/media/image/a-b");
+        let found = item_links("https://media.example/media/image/a-b");
         assert_eq!(found["page"], "/item/image/a-b");
         let thumbnail = "https://media.example/media/image/a-b_NormalThumbnail.jpg";
         assert_eq!(found["thumbnail"], thumbnail);
         assert_eq!(found["pricelist"], "/media/image/a-b/pricelist");
-        let found = places("https://media.example/media/text/a");
+        let found = item_links("https://media.example/media/text/a");
         assert_eq!((&found["page"], &found["thumbnail"]), (&json!("/item/text/a"), &Value::Null));
     }
 
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(part(2).call("/list").target, "/list?start=2&size=3&state=a%26b");
         let check = |start, count, newer: Option<&str>, older: Option<&str>| {
             let mut listed = vec![Value::Null; count];
-            let found = part(start).cut(&mut listed);
+            let found = part(start).paginate(&mut listed);
             assert_eq!(found.get_attr("newer").unwrap().as_str(), newer, "{start} {count}");
             assert_eq!(found.get_attr("older").unwrap().as_str(), older, "{start} {count}");
             assert!(listed.len() <= 2);

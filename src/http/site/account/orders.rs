@@ -5,8 +5,8 @@ use minijinja::context;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiCall, FormFields, MemberRequest, PageResult, ListPage, MemberForm, PageError, ApiRefusal, SiteRequest, api, elements, mistakes, none,
-    of_form, optional, places, shown, status_of,
+    ApiCall, FormFields, MemberRequest, PageResult, ListPage, MemberForm, PageError, ApiRefusal, SiteRequest, api, elements, form_errors, not_found,
+    of_form, find_optional, item_links, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
@@ -16,11 +16,11 @@ const ORDERS: &str = "/user/v1/order";
 /// `GET /account/orders`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let part = ListPage::of(&member, "status", ORDERS_SIZE_DEFAULT)?;
-    let mut orders = elements(member.ask(&part.call(ORDERS)).await?, "orders");
-    let pager = part.cut(&mut orders);
-    orders.iter_mut().for_each(place);
+    let mut orders = elements(member.call(&part.call(ORDERS)).await?, "orders");
+    let pager = part.paginate(&mut orders);
+    orders.iter_mut().for_each(add_item_links);
     let context = context! {
-        orders => shown(Value::Array(orders)),
+        orders => template_value(Value::Array(orders)),
         status => part.choice.1.unwrap_or("all"),
         start => part.start,
         pager,
@@ -29,8 +29,8 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
 }
 
 /// Says where an order's item is.
-fn place(order: &mut Value) {
-    order["places"] = places(order["item"]["uri"].as_str().unwrap_or_default());
+fn add_item_links(order: &mut Value) {
+    order["places"] = item_links(order["item"]["uri"].as_str().unwrap_or_default());
 }
 
 /// `GET /account/orders/{id}`.
@@ -40,8 +40,8 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
 
 /// `POST /account/orders/{id}`: reports its use.
 pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let call = ApiCall::put(format!("{ORDERS}/{}", api::segment(&id))).json(body(&posted.form));
-    match posted.send(call).await {
+    let call = ApiCall::put(format!("{ORDERS}/{}", api::encode_segment(&id))).json(body(&posted.form));
+    match posted.call_and_record(call).await {
         Ok(_) => Ok(see_other("/account/orders?done=reported")),
         Err(refusal) => page(&posted, &id, Some((of_form(refusal)?, &posted.form))).await,
     }
@@ -66,28 +66,28 @@ fn body(form: &FormFields) -> Value {
 
 async fn page(site: &SiteRequest, id: &str, typed: Option<(ApiRefusal, &FormFields)>) -> PageResult {
     let mut order = find(site, id).await?;
-    place(&mut order);
+    add_item_links(&mut order);
     let pricelist = order["places"]["pricelist"].as_str().unwrap_or_default();
     // An item that is gone, or that no agreement covers any more, has no pricelist.
     let pricelist = match order["reported"].is_null() {
-        true => optional(site, pricelist).await?,
+        true => find_optional(site, pricelist).await?,
         false => None,
     };
-    let organization = optional(site, "/user/v1/organization").await?.unwrap_or_default();
+    let organization = find_optional(site, "/user/v1/organization").await?.unwrap_or_default();
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
-        order => shown(order),
+        order => template_value(order),
         currency => organization["currency"].as_str(),
-        licenses => shown(Value::Array(elements(pricelist.unwrap_or_default(), "licenses"))),
-        again => typed.as_ref().map(|(_, form)| form.again()),
-        mistakes => mistakes(refusal),
+        licenses => template_value(Value::Array(elements(pricelist.unwrap_or_default(), "licenses"))),
+        again => typed.as_ref().map(|(_, form)| form.template_value()),
+        mistakes => form_errors(refusal),
     };
     site.page_with(status_of(refusal), "account/order.html", context)
 }
 
 /// The order of that number. What is no number is that of none.
 async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
-    let missing = || none("There is no such order.");
+    let missing = || not_found("There is no such order.");
     let id: i64 = id.parse().map_err(|_| missing())?;
     match site.get(format!("{ORDERS}/{id}")).await {
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(missing()),

@@ -5,7 +5,7 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{
-    ApiCall, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, mistakes, of_form, optional, shown, status_of,
+    ApiCall, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, form_errors, of_form, find_optional, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 
@@ -27,7 +27,7 @@ struct ProfileForm<'a> {
     text: Option<&'a str>,
     refusal: Option<ApiRefusal>,
     /// Line and column of what is no JSON.
-    place: Option<(usize, usize)>,
+    position: Option<(usize, usize)>,
 }
 
 /// `POST /account/profile`: replaces the profile.
@@ -42,35 +42,35 @@ pub(super) async fn save(posted: MemberForm) -> PageResult {
                 message: error.to_string(),
                 errors: Vec::new(),
             };
-            let typed = ProfileForm { text: Some(text), refusal: Some(refusal), place };
+            let typed = ProfileForm { text: Some(text), refusal: Some(refusal), position: place };
             return page(&posted, &typed).await;
         }
     };
-    match posted.send(ApiCall::put(PROFILE).json(profile)).await {
+    match posted.call_and_record(ApiCall::put(PROFILE).json(profile)).await {
         Ok(_) => Ok(see_other("/account?done=saved")),
         Err(refusal) => {
             let refusal = Some(of_form(refusal)?);
-            page(&posted, &ProfileForm { text: Some(text), refusal, place: None }).await
+            page(&posted, &ProfileForm { text: Some(text), refusal, position: None }).await
         }
     }
 }
 
 async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, super::PageError> {
     // Programs that log in have no user, and some users have no organization.
-    let user = optional(site, "/user/v1/user").await?;
-    let organization = optional(site, "/user/v1/organization").await?;
+    let user = find_optional(site, "/user/v1/user").await?;
+    let organization = find_optional(site, "/user/v1/organization").await?;
     let profile = match typed.text {
         Some(text) => text.to_owned(),
         None => format!("{:#}", site.get(PROFILE).await?),
     };
     let refusal = typed.refusal.as_ref();
     let context = context! {
-        person => shown(user.unwrap_or_default()),
-        organization => shown(organization.unwrap_or_default()),
+        person => template_value(user.unwrap_or_default()),
+        organization => template_value(organization.unwrap_or_default()),
         profile,
-        mistakes => mistakes(refusal),
-        line => typed.place.map(|(line, _)| line),
-        column => typed.place.map(|(_, column)| column),
+        mistakes => form_errors(refusal),
+        line => typed.position.map(|(line, _)| line),
+        column => typed.position.map(|(_, column)| column),
     };
     site.page_with(status_of(refusal), "account/overview.html", context)
 }

@@ -7,11 +7,11 @@ use axum::{
 use minijinja::context;
 use serde_json::{Value, json};
 
-use super::{ApiCall, MemberRequest, PageResult, MemberForm, SiteRequest, api, elements, shown};
+use super::{ApiCall, MemberRequest, PageResult, MemberForm, SiteRequest, api, elements, template_value};
 use crate::access::users::{PasswordChange, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::site::form::see_other;
-use crate::http::site::passwords::DIFFERENT;
+use crate::http::site::passwords::PASSWORDS_DIFFER;
 use crate::http::site::passwords::LOGIN_AFTER;
 use crate::http::site::passwords::client_address;
 use crate::runtime::clock;
@@ -45,9 +45,9 @@ async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) ->
     let status = mistake.as_ref().map_or(StatusCode::OK, |mistake| mistake.status);
     let context = context! {
         others => sessions.len() > 1,
-        sessions => shown(Value::Array(sessions)),
-        applications => shown(Value::Array(applications)),
-        keys => shown(Value::Array(keys)),
+        sessions => template_value(Value::Array(sessions)),
+        applications => template_value(Value::Array(applications)),
+        keys => template_value(Value::Array(keys)),
         error => mistake.map(|mistake| mistake.text.to_owned()),
     };
     site.page_with(status, "account/security.html", context)
@@ -65,7 +65,7 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     };
     let wrong = async |status, text| page(&posted, Some(PasswordFormError { status, text })).await;
     if field("password") != field("repeated") {
-        return wrong(StatusCode::BAD_REQUEST, DIFFERENT).await;
+        return wrong(StatusCode::BAD_REQUEST, PASSWORDS_DIFFER).await;
     }
     let change = PasswordChange {
         old: field("old"),
@@ -103,7 +103,7 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
         _ => vec![id],
     };
     for name in &ended {
-        posted.send(ApiCall::delete(format!("{SESSIONS}/{}", api::segment(name)))).await?;
+        posted.call_and_record(ApiCall::delete(format!("{SESSIONS}/{}", api::encode_segment(name)))).await?;
     }
     Ok(see_other("/account/security?done=ended"))
 }
@@ -111,6 +111,6 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
 /// `POST /account/security/applications/end`.
 pub(super) async fn end_application(posted: MemberForm) -> PageResult {
     let id = posted.form.find("application").unwrap_or_default();
-    posted.send(ApiCall::delete(format!("{APPLICATIONS}/{}", api::segment(id)))).await?;
+    posted.call_and_record(ApiCall::delete(format!("{APPLICATIONS}/{}", api::encode_segment(id)))).await?;
     Ok(see_other("/account/security?done=ended"))
 }

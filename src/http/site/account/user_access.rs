@@ -9,7 +9,7 @@ use crate::runtime::error::{Error, ErrorKind};
 
 /// `POST /account/users/{id}/access`: does what the button says that was pressed.
 pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
-    let user = format!("{}/{}", users::USERS, api::segment(&id));
+    let user = format!("{}/{}", users::USERS, api::encode_segment(&id));
     let target = |part: &str| format!("{user}/{part}");
     let active = |active: bool| ApiCall::put(target("access")).json(json!({ "active": active }));
     let wanted = posted.form.find("do").unwrap_or_default();
@@ -22,13 +22,13 @@ pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> P
         "revoke" => ApiCall::delete(target("key")),
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
-    match posted.send(call).await {
+    match posted.call_and_record(call).await {
         // A link that nobody was mailed is shown on this page alone.
         Ok(made) if made["url"].is_string() => users::link_page(&posted, &id, made).await,
-        Ok(_) => Ok(see_other(&format!("/account/users/{}?done={wanted}", api::segment(&id)))),
+        Ok(_) => Ok(see_other(&format!("/account/users/{}?done={wanted}", api::encode_segment(&id)))),
         Err(refusal) => {
             let refusal: ApiRefusal = of_form(refusal)?;
-            users::show_again(&posted, &id, Some(&refusal)).await
+            users::show_with_refusal(&posted, &id, Some(&refusal)).await
         }
     }
 }

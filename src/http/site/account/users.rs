@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ApiCall, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, PageError, ApiRefusal, SiteRequest, api, elements,
-    mistakes, of_form, shown, status_of,
+    form_errors, of_form, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 
@@ -16,7 +16,7 @@ const PENDING: &str = "/user/v1/organization/pending-user";
 
 /// `GET /account/users`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
-    let users = allowed(&member, member.get(USERS).await)?;
+    let users = explain_forbidden(&member, member.get(USERS).await)?;
     let pending = elements(member.get(PENDING).await?, "users");
     let mut users = elements(users, "users");
     for user in &mut users {
@@ -24,23 +24,23 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
         user["pending"] = json!(found.is_some());
         user["invited"] = json!(found.is_some_and(|one| one["invited"] == true));
     }
-    member.page("account/users.html", context! { users => shown(Value::Array(users)) })
+    member.page("account/users.html", context! { users => template_value(Value::Array(users)) })
 }
 
 /// `GET /account/users/new`.
-pub(super) async fn start(member: FreshMember) -> PageResult {
-    allowed(&member, member.get(USERS).await)?;
+pub(super) async fn show_new(member: FreshMember) -> PageResult {
+    explain_forbidden(&member, member.get(USERS).await)?;
     page(&member, UserForm::new_user(PageValue::from(())), None)
 }
 
 /// `POST /account/users/new`: makes a user.
 pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
-    let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::LeftOut));
-    match posted.send(call).await {
+    let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::Omitted));
+    match posted.call_and_record(call).await {
         Ok(user) => created(&posted, &user).await,
         Err(refusal) => {
-            let refusal = mistake(&posted, refusal)?;
-            page(&posted, UserForm::new_user(posted.form.again()), Some(&refusal))
+            let refusal = check_form_refusal(&posted, refusal)?;
+            page(&posted, UserForm::new_user(posted.form.template_value()), Some(&refusal))
         }
     }
 }
@@ -51,29 +51,29 @@ async fn created(posted: &FreshMemberForm, user: &Value) -> PageResult {
         return Ok(see_other("/account/users?done=invited"));
     }
     let id = user["id"].to_string();
-    let link = posted.send(ApiCall::post(format!("{USERS}/{id}/password-link"))).await?;
+    let link = posted.call_and_record(ApiCall::post(format!("{USERS}/{id}/password-link"))).await?;
     link_page(posted, &id, link).await
 }
 
 /// The page that shows a link, once.
 pub(super) async fn link_page(site: &SiteRequest, id: &str, link: Value) -> PageResult {
-    let user = site.get(format!("{USERS}/{}", api::segment(id))).await?;
-    let context = context! { link => shown(link), of => shown(user) };
+    let user = site.get(format!("{USERS}/{}", api::encode_segment(id))).await?;
+    let context = context! { link => template_value(link), of => template_value(user) };
     site.page("account/user_link.html", context)
 }
 
 /// `GET /account/users/{id}`.
 pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
-    show_again(&member, &id, None).await
+    show_with_refusal(&member, &id, None).await
 }
 
 /// The page of a user as it is stored, with what went wrong.
-pub(super) async fn show_again(site: &SiteRequest, id: &str, refusal: Option<&ApiRefusal>) -> PageResult {
-    let id = api::segment(id);
-    let user = allowed(site, site.get(format!("{USERS}/{id}")).await)?;
+pub(super) async fn show_with_refusal(site: &SiteRequest, id: &str, refusal: Option<&ApiRefusal>) -> PageResult {
+    let id = api::encode_segment(id);
+    let user = explain_forbidden(site, site.get(format!("{USERS}/{id}")).await)?;
     let fields = UserForm {
         action: &format!("/account/users/{id}"),
-        again: fields(&user),
+        values: fields(&user),
         access: access(site, &id).await?,
     };
     page(site, fields, refusal)
@@ -83,33 +83,33 @@ pub(super) async fn show_again(site: &SiteRequest, id: &str, refusal: Option<&Ap
 async fn access(site: &SiteRequest, id: &str) -> Result<PageValue, PageError> {
     let access = site.get(format!("{USERS}/{id}/access")).await?;
     let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.to_string());
-    Ok(context! { is_own => own.as_deref() == Some(id), ..shown(access) })
+    Ok(context! { is_own => own.as_deref() == Some(id), ..template_value(access) })
 }
 
 /// `POST /account/users/{id}`: changes a user.
 pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
-    let target = format!("{USERS}/{}", api::segment(&id));
-    let call = ApiCall::put(target).json(body(&posted.form, EmptyField::Emptied));
-    match posted.send(call).await {
+    let target = format!("{USERS}/{}", api::encode_segment(&id));
+    let call = ApiCall::put(target).json(body(&posted.form, EmptyField::Null));
+    match posted.call_and_record(call).await {
         Ok(_) => Ok(see_other("/account/users?done=saved")),
         Err(refusal) => {
-            let refusal = mistake(&posted, refusal)?;
-            let access = access(&posted, &api::segment(&id)).await?;
-            let fields = UserForm { action: posted.path(), again: posted.form.again(), access };
+            let refusal = check_form_refusal(&posted, refusal)?;
+            let access = access(&posted, &api::encode_segment(&id)).await?;
+            let fields = UserForm { action: posted.path(), values: posted.form.template_value(), access };
             page(&posted, fields, Some(&refusal))
         }
     }
 }
 
 /// Whoever may not do it gets a page that says who may.
-fn allowed(site: &SiteRequest, outcome: Result<Value, ApiRefusal>) -> Result<Value, PageError> {
+fn explain_forbidden(site: &SiteRequest, outcome: Result<Value, ApiRefusal>) -> Result<Value, PageError> {
     outcome.map_err(|refusal| match refusal.status {
         StatusCode::FORBIDDEN => forbidden(site),
         _ => refusal.into(),
     })
 }
 
-fn mistake(site: &SiteRequest, refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
+fn check_form_refusal(site: &SiteRequest, refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     match refusal.status {
         StatusCode::FORBIDDEN => Err(forbidden(site)),
         _ => of_form(refusal),
@@ -124,14 +124,14 @@ fn forbidden(site: &SiteRequest) -> PageError {
 /// The form of a user: where it goes, and what its fields hold.
 struct UserForm<'a> {
     action: &'a str,
-    again: PageValue,
+    values: PageValue,
     /// How the user gets in; nothing of a new one.
     access: PageValue,
 }
 
 impl UserForm<'_> {
     fn new_user(again: PageValue) -> Self {
-        Self { action: "/account/users/new", again, access: PageValue::from(()) }
+        Self { action: "/account/users/new", values: again, access: PageValue::from(()) }
     }
 }
 
@@ -139,10 +139,10 @@ fn page(site: &SiteRequest, fields: UserForm<'_>, refusal: Option<&ApiRefusal>) 
     let context = context! {
         action => fields.action,
         is_new => fields.action.ends_with("/new"),
-        again => fields.again,
+        again => fields.values,
         access => fields.access,
         sends_mails => site.app.shared.access.users.sends_mails(),
-        mistakes => mistakes(refusal),
+        mistakes => form_errors(refusal),
     };
     site.page_with(status_of(refusal), "account/user.html", context)
 }
@@ -169,16 +169,16 @@ fn fields(user: &Value) -> PageValue {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EmptyField {
     /// Nothing is said.
-    LeftOut,
+    Omitted,
     /// What was there goes.
-    Emptied,
+    Null,
 }
 
 /// The body that a form states. What may not be empty is refused then: of a new user it is missing,
 /// of another one it is `null`.
 fn body(form: &FormFields, empty: EmptyField) -> Value {
     let put = |body: &mut Map<String, Value>, name: &str| {
-        let emptied = (empty == EmptyField::Emptied).then_some(Value::Null);
+        let emptied = (empty == EmptyField::Null).then_some(Value::Null);
         if let Some(value) = form.find(name).map(Value::from).or(emptied) {
             body.insert(name.to_owned(), value);
         }
@@ -213,11 +213,11 @@ mod tests {
             "emailAddress": "a@b.example", "lastName": "B",
             "phoneNumber": { "direct": "1234" }, "access": access,
         });
-        assert_eq!(body(&form, EmptyField::LeftOut), expected);
+        assert_eq!(body(&form, EmptyField::Omitted), expected);
         let expected = json!({
             "emailAddress": "a@b.example", "firstName": null, "lastName": "B", "department": null,
             "phoneNumber": { "direct": "1234", "mobile": null }, "access": access,
         });
-        assert_eq!(body(&form, EmptyField::Emptied), expected);
+        assert_eq!(body(&form, EmptyField::Null), expected);
     }
 }

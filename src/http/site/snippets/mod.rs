@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::api::segment;
+use super::api::encode_segment;
 
 /// A call that is written down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -195,7 +195,7 @@ pub(super) fn target(
         let (name, behind) = after.split_once('}').unwrap_or((after, ""));
         let value = values.iter().find(|(own, value)| own == name && !value.is_empty());
         target.push_str(before);
-        target.push_str(&value.map_or_else(|| format!("{{{name}}}"), |(_, value)| segment(value)));
+        target.push_str(&value.map_or_else(|| format!("{{{name}}}"), |(_, value)| encode_segment(value)));
         rest = behind;
     }
     target.push_str(rest);

@@ -41,7 +41,7 @@ use wanted::CropForm;
 
 /// What a crop may be for: what the address says, and the width that it needs, pixels. Prints are
 /// at 300 dots per inch.
-const USES: [(&str, &str, u32); 6] = [
+const CROP_USES: [(&str, &str, u32); 6] = [
     ("web-800", "Web, in the text: 800 px", 800),
     ("web-1600", "Web, full width: 1600 px", 1600),
     ("web-2560", "Web, large screens: 2560 px", 2560),
@@ -103,7 +103,7 @@ impl CropPictures {
     fn find(document: &Value, is_marked: bool) -> Result<Self, PageError> {
         let find = |usage| {
             let found = RenditionLink::find(document, usage);
-            found.map(|one| one.marked(is_marked)).ok_or_else(nothing)
+            found.map(|one| one.marked(is_marked)).ok_or_else(no_photograph)
         };
         Ok(Self {
             hires: find("Hires")?,
@@ -113,7 +113,7 @@ impl CropPictures {
     }
 }
 
-fn nothing() -> PageError {
+fn no_photograph() -> PageError {
     Error::new(ErrorKind::NotFound, "There is no photograph to crop here.").into()
 }
 
@@ -126,9 +126,9 @@ struct StudioPhoto {
 
 impl StudioPhoto {
     async fn load(site: &SiteRequest, media_type: &str, id: &str) -> Result<Self, PageError> {
-        let key: ItemKey = format!("{media_type}/{id}").parse().map_err(|_| nothing())?;
+        let key: ItemKey = format!("{media_type}/{id}").parse().map_err(|_| no_photograph())?;
         if !has_picture(key.media_type) {
-            return Err(nothing());
+            return Err(no_photograph());
         }
         let document = site.get(format!("/media/{key}.json")).await?;
         let pictures = CropPictures::find(&document, false)?;
@@ -144,9 +144,9 @@ impl StudioPhoto {
         let sizes = CropSizes { hires: self.hires(), preview: self.pictures.preview.size() };
         let (operator, rect) = wanted.operator(sizes)?;
         let call = ApiCall::get(format!("/media/{}{operator}.json", self.key));
-        let document = match wanted.is_cut() {
-            true => site.send(call).await?,
-            false => site.ask(&call).await?,
+        let document = match wanted.is_cropped() {
+            true => site.call_and_record(call).await?,
+            false => site.call(&call).await?,
         };
         Ok((document, rect.unwrap_or(Rect::new(0, 0, self.hires()))))
     }
@@ -156,7 +156,7 @@ impl StudioPhoto {
 async fn show(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
     let wanted = CropForm::read(|name| site.parameter(name))?;
-    studio(&site, &photo, &wanted, None).await
+    studio_page(&site, &photo, &wanted, None).await
 }
 
 /// `POST /item/<mediaType>/<id>/crop/download`: the crop of the Hires, with its purchase. With
@@ -169,7 +169,7 @@ async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: Me
         Ok(_) if posted.form.find("show").is_some() => {
             let back = BackLink::of(&posted, &photo.key)?.query;
             let studio = format!("/item/{}/crop{back}", photo.key);
-            return Ok(see_other(&wanted.on(&studio)));
+            return Ok(see_other(&wanted.url_on(&studio)));
         }
         Ok(response) => return Ok(response),
         Err(error) if matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::InvalidArgument) => error,
@@ -177,9 +177,9 @@ async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: Me
     };
     // Whatever leads back to the page, leads to the studio.
     let page = format!("/item/{}/crop", photo.key);
-    posted.member.site.shown_at.clone_from(&page);
-    posted.member.site.here = page;
-    studio(&posted, &photo, &wanted, Some(&refusal)).await
+    posted.member.site.reopen_at.clone_from(&page);
+    posted.member.site.path_and_query = page;
+    studio_page(&posted, &photo, &wanted, Some(&refusal)).await
 }
 
 async fn buy(
@@ -196,12 +196,12 @@ async fn buy(
     let principal = posted.visitor.principal(&posted.app).await?;
     let caller = MediaCaller { principal: principal.as_deref(), agr };
     let response = media::download(&posted.app, &path, caller).await?;
-    posted.note(ApiCall::get(format!("/media/{path}")).query([("agr", chosen)]));
-    Ok(named(response, &photo.key, &path))
+    posted.record_call(ApiCall::get(format!("/media/{path}")).query([("agr", chosen)]));
+    Ok(with_file_name(response, &photo.key, &path))
 }
 
 /// The response with a file name that tells several crops of one picture apart.
-fn named(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
+fn with_file_name(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
     if let Some(name) = disposition::attachment(&file_name(key, path)) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
     }
@@ -235,7 +235,7 @@ fn hires_path(
 }
 
 /// The page. `refusal` is what became of a download.
-async fn studio(site: &SiteRequest, photo: &StudioPhoto, wanted: &CropForm, refusal: Option<&Error>) -> PageResult {
+async fn studio_page(site: &SiteRequest, photo: &StudioPhoto, wanted: &CropForm, refusal: Option<&Error>) -> PageResult {
     let outcome = photo.cut(site, wanted).await;
     let (cut, mistake) = match outcome {
         Ok((document, rect)) => (Some((CropPictures::find(&document, wanted.watermark)?, rect)), None),
@@ -268,12 +268,12 @@ async fn studio(site: &SiteRequest, photo: &StudioPhoto, wanted: &CropForm, refu
         proof => proof.map(|proof| PageValue::from(Serde(proof))),
         proof_url => is_bought.then(|| proof::address(&photo.key)),
         proof_px_max => STUDIO_PROOF_PX_MAX,
-        ..shown(photo, wanted, cut, mistake.as_ref())
+        ..crop_context(photo, wanted, cut, mistake.as_ref())
     };
     site.page_with(status, "studio.html", context)
 }
 
-fn shown(
+fn crop_context(
     photo: &StudioPhoto,
     wanted: &CropForm,
     cut: Option<(CropPictures, Rect)>,
@@ -294,7 +294,7 @@ fn shown(
     }
     let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark);
     let file = path.map(|path| file_name(&photo.key, &path)).unwrap_or_default();
-    let needed = USES.iter().find(|(name, _, _)| *name == wanted.output).map(|(_, _, px)| *px);
+    let needed = CROP_USES.iter().find(|(name, _, _)| *name == wanted.output).map(|(_, _, px)| *px);
     let text = |name: &str| photo.document[name].as_str().unwrap_or_default();
     let uri = text("uri");
     context! {
@@ -316,7 +316,7 @@ fn shown(
         is_cut,
         fields => PageValue::from(Serde(fields)),
         presets => shape::PRESETS.map(|(name, _)| name).to_vec(),
-        uses => PageValue::from(Serde(USES)),
+        uses => PageValue::from(Serde(CROP_USES)),
         needed,
         mistakes => mistake.map(ApiRefusal::sentences),
         wrong => mistake.map(wrong_fields),

@@ -98,7 +98,7 @@ fn has_ratio(size: Size, ratio: (u32, u32)) -> bool {
 /// to which no whole numbers of its width, or of its height, come closer stays as it is.
 ///
 /// `rect` is not empty and lies in the Hires.
-pub(super) fn shaped(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rect {
+pub(super) fn with_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rect {
     let (a, b) = ratio;
     let image = sizes.hires;
     if has_ratio(rect.size(), ratio) {
@@ -168,7 +168,7 @@ mod tests {
     fn the_cut_of_the_preview_has_the_ratio_too() {
         let check = |hires: Size, ratio, expected: &str, cut: &str| {
             let sizes = CropSizes { hires, preview: hires.fit_within(1024) };
-            let found = shaped(Rect::new(0, 0, hires), ratio, sizes);
+            let found = with_ratio(Rect::new(0, 0, hires), ratio, sizes);
             assert_eq!(found.to_string(), expected, "{hires:?} {ratio:?}");
             let on_preview = scale_crop(found, hires, sizes.preview).unwrap();
             assert_eq!(on_preview.to_string(), cut, "{hires:?} {ratio:?}");
@@ -182,10 +182,10 @@ mod tests {
     fn a_preset_gives_whole_numbers_in_the_picture() {
         let whole = Rect::new(0, 0, IMAGE);
         let check = |rect: Rect, ratio, expected: &str| {
-            let found = shaped(rect, ratio, SIZES);
+            let found = with_ratio(rect, ratio, SIZES);
             assert_eq!(found.to_string(), expected, "{rect} {ratio:?}");
-            assert!(found.inside(IMAGE), "{found}");
-            assert_eq!(shaped(found, ratio, SIZES), found, "{found} {ratio:?} stays");
+            assert!(found.is_inside(IMAGE), "{found}");
+            assert_eq!(with_ratio(found, ratio, SIZES), found, "{found} {ratio:?} stays");
         };
         check(whole, (1, 1), "4000x4000+1000+0");
         check(whole, (16, 9), "6000x3375+0+312");

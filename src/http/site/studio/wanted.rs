@@ -43,7 +43,7 @@ impl CropForm {
     }
 
     /// The address `page` with what is asked for in its query.
-    pub(super) fn on(&self, page: &str) -> String {
+    pub(super) fn url_on(&self, page: &str) -> String {
         let watermark = if self.watermark { "1" } else { "" };
         let pairs = [
             ("x", self.x.as_str()),
@@ -59,7 +59,7 @@ impl CropForm {
     }
 
     /// Whether anything is asked for but the picture as it is.
-    pub(super) fn is_cut(&self) -> bool {
+    pub(super) fn is_cropped(&self) -> bool {
         !self.parameters().is_empty() || !matches!(self.aspect.as_str(), "" | "free")
     }
 
@@ -96,13 +96,13 @@ impl CropForm {
         let image = sizes.hires;
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
         if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(fits)) {
-            return Err(refused(CropFormError::Number(path)));
+            return Err(invalid_form(CropFormError::Number(path)));
         }
-        let ratio = shape::parse(&self.aspect, &self.ratio, image).map_err(refused)?;
+        let ratio = shape::parse(&self.aspect, &self.ratio, image).map_err(invalid_form)?;
         let Some(rect) = self.rect(image) else {
             return Ok((format!("-crop{}", self.parameters()), None));
         };
-        let rect = ratio.map_or(rect, |ratio| shape::shaped(rect, ratio, sizes));
+        let rect = ratio.map_or(rect, |ratio| shape::with_ratio(rect, ratio, sizes));
         Ok((operator(rect), Some(rect)))
     }
 }
@@ -112,7 +112,7 @@ fn operator(rect: Rect) -> String {
     CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
 }
 
-fn refused(unknown: CropFormError) -> ApiRefusal {
+fn invalid_form(unknown: CropFormError) -> ApiRefusal {
     let (path, message) = match unknown {
         CropFormError::Number(path) => (path, "A crop is given in whole numbers of pixels."),
         CropFormError::Preset => ("aspect", "There is no such aspect."),
@@ -158,7 +158,7 @@ mod tests {
         refuses(&[("aspect", "custom")], "ratio");
         refuses(&[("x", "a/b")], "crop.x");
         refuses(&[("height", "1_x5")], "crop.h");
-        assert!(!wanted(&[("watermark", "1"), ("aspect", "free")]).is_cut());
-        assert!(wanted(&[("y", "0")]).is_cut() && wanted(&[("aspect", "1:1")]).is_cut());
+        assert!(!wanted(&[("watermark", "1"), ("aspect", "free")]).is_cropped());
+        assert!(wanted(&[("y", "0")]).is_cropped() && wanted(&[("aspect", "1:1")]).is_cropped());
     }
 }

@@ -38,19 +38,19 @@ use super::s3::{self, BucketSettings};
 use super::{StoreError, upload::PartUpload};
 use crate::runtime::clock;
 use crate::runtime::limits::{
-    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_ONCE_MAX, BUCKET_OPEN_BYTES,
-    BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
+    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_SINGLE_ATTEMPT_TIME, BUCKET_OPEN_BYTES,
+    BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_CACHE_TTL, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
 };
 use model::ContentHash;
 
 /// Threads that speak to a bucket: they wait and sign.
 const THREADS: usize = 2;
 /// What no key begins with, behind the prefix.
-const NOWHERE: &str = "nothing";
+const EMPTY_PREFIX: &str = "nothing";
 /// What keys of small objects begin with that are there for a moment, behind the prefix.
-const PROBES: &str = "probe";
+const PROBE_PREFIX: &str = "probe";
 /// Such an object.
-const PROBE: &[u8] = b"Wirephoto writes this to see whether it may, and removes it.\n";
+const PROBE_CONTENT: &[u8] = b"Wirephoto writes this to see whether it may, and removes it.\n";
 
 /// A bucket; cheap to clone.
 #[derive(Clone)]
@@ -68,8 +68,8 @@ struct BucketInner {
     place: String,
     prefix: Path,
     give_up: Duration,
-    turns: Arc<Semaphore>,
-    opened: Cache<Path, Arc<ObjectHead>>,
+    permits: Arc<Semaphore>,
+    heads: Cache<Path, Arc<ObjectHead>>,
     /// There until this is dropped.
     runtime: Option<Runtime>,
 }
@@ -93,7 +93,7 @@ impl fmt::Debug for Bucket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartPolicy {
     /// It is an error.
-    None,
+    Fail,
     /// It is left alone until it answers, and what needs it fails until then.
     Serve,
 }
@@ -113,7 +113,7 @@ pub(super) enum BucketFailure {
     /// The bucket refused, or failed.
     Bucket(object_store::Error),
     /// It did not answer in time, or our own threads are gone.
-    Time(io::Error),
+    TimedOut(io::Error),
 }
 
 /// An answer that is waited for.
@@ -124,7 +124,7 @@ pub(super) struct PendingReply<T> {
 impl<T> PendingReply<T> {
     /// Blocks until it is there, or the time for it is over.
     pub(super) fn wait(self) -> Result<T, BucketFailure> {
-        let gone = || BucketFailure::Time(io::Error::other("the threads for the bucket have ended"));
+        let gone = || BucketFailure::TimedOut(io::Error::other("the threads for the bucket have ended"));
         self.receiver.recv().unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -138,21 +138,21 @@ impl Bucket {
         let first = Arc::default();
         let objects = ObjectClients {
             all: settings.open(&breaker, &first, BUCKET_RETRIES_MAX, None)?,
-            once: settings.open(&breaker, &first, 0, Some(BUCKET_ONCE_MAX))?,
+            once: settings.open(&breaker, &first, 0, Some(BUCKET_SINGLE_ATTEMPT_TIME))?,
             breaker,
             settings: Some(settings.clone()),
         };
         let prefix = Path::from(settings.prefix.as_str());
         let name = format!("s3://{}", settings.bucket);
         let bucket = Self::over(objects, name, prefix, settings.give_up, settings.requests)?;
-        match bucket.look_around() {
+        match bucket.check_access() {
             Ok(()) => Ok(bucket),
             Err(failure) if patience == StartPolicy::Serve && failure.is_slow() => {
-                bucket.inner.breaker.leave_alone(&failure.words());
+                bucket.inner.breaker.open_circuit(&failure.words());
                 Ok(bucket)
             }
-            Err(BucketFailure::Bucket(error)) => Err(settings.blame("", &error)),
-            Err(BucketFailure::Time(cause)) => {
+            Err(BucketFailure::Bucket(error)) => Err(settings.setting_error("", &error)),
+            Err(BucketFailure::TimedOut(cause)) => {
                 let why = format!("{}: {cause}", settings.place());
                 Err(StoreError::Setting { setting: "store.endpoint", why })
             }
@@ -180,11 +180,11 @@ impl Bucket {
         let opened = Cache::builder()
             .max_capacity(BUCKET_OPEN_CACHE_BYTES)
             .weigher(weigh)
-            .time_to_live(BUCKET_OPEN_KEPT)
+            .time_to_live(BUCKET_OPEN_CACHE_TTL)
             .build();
         let ObjectClients { all: objects, once, breaker, settings } = objects;
-        let nowhere = prefix.clone().join(NOWHERE);
-        runtime.spawn(find_out(Arc::clone(&once), Arc::clone(&breaker), nowhere, give_up));
+        let nowhere = prefix.clone().join(EMPTY_PREFIX);
+        runtime.spawn(probe_until_closed(Arc::clone(&once), Arc::clone(&breaker), nowhere, give_up));
         let turns = Arc::new(Semaphore::new(requests));
         let runtime = Some(runtime);
         let inner = BucketInner {
@@ -195,8 +195,8 @@ impl Bucket {
             place,
             prefix,
             give_up,
-            turns,
-            opened,
+            permits: turns,
+            heads: opened,
             runtime,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -209,27 +209,27 @@ impl Bucket {
 
     /// Begins a request that moves `bytes` bytes; it takes its turn. Nothing is asked of a bucket that
     /// is left alone.
-    pub(super) fn ask<T: Send + 'static>(
+    pub(super) fn request<T: Send + 'static>(
         &self,
         bytes: u64,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> PendingReply<T> {
-        self.begin(self.time_for(bytes), self.in_turn(work))
+        self.begin(self.time_for(bytes), self.with_permit(work))
     }
 
     /// The same for what should be tried whatever is known of the bucket.
-    pub(super) fn ask_anyway<T: Send + 'static>(
+    pub(super) fn request_through_open_circuit<T: Send + 'static>(
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> PendingReply<T> {
-        self.spawn(self.time_for(0), false, self.in_turn(work))
+        self.spawn(self.time_for(0), false, self.with_permit(work))
     }
 
-    fn in_turn<T: Send + 'static>(
+    fn with_permit<T: Send + 'static>(
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> impl Future<Output = object_store::Result<T>> + Send + 'static {
-        let turns = Arc::clone(&self.inner.turns);
+        let turns = Arc::clone(&self.inner.permits);
         async move {
             // Nobody closes it.
             let _turn = turns.acquire().await;
@@ -247,15 +247,15 @@ impl Bucket {
         limit: Duration,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> PendingReply<T> {
-        let Some(refusal) = self.inner.breaker.refusal() else {
+        let Some(refusal) = self.inner.breaker.open_error() else {
             return self.spawn(limit, true, work);
         };
-        if self.inner.breaker.takes_trial() {
+        if self.inner.breaker.take_probe() {
             return self.spawn(limit, false, work);
         }
         let (sender, receiver) = mpsc::sync_channel(1);
         // There is room for it.
-        drop(sender.send(Err(BucketFailure::Time(refusal))));
+        drop(sender.send(Err(BucketFailure::TimedOut(refusal))));
         PendingReply { receiver }
     }
 
@@ -274,8 +274,8 @@ impl Bucket {
             let done = tokio::select! {
                 done = tokio::time::timeout(limit, work) => done,
                 // Others found out that it only fails.
-                said = breaker.leaving(), if ends => {
-                    drop(sender.send(Err(BucketFailure::Time(said))));
+                said = breaker.abort_error(), if ends => {
+                    drop(sender.send(Err(BucketFailure::TimedOut(said))));
                     return;
                 }
             };
@@ -284,8 +284,8 @@ impl Bucket {
                 Err(_) => {
                     let said = format!("the bucket did not answer within {limit:?}");
                     // The try that was under way comes to no end of its own.
-                    breaker.failed(began, BucketFault::Silent, &said);
-                    Err(BucketFailure::Time(io::Error::new(io::ErrorKind::TimedOut, said)))
+                    breaker.record_failure(began, BucketFault::NoAnswer, &said);
+                    Err(BucketFailure::TimedOut(io::Error::new(io::ErrorKind::TimedOut, said)))
                 }
             };
             // Whoever asked may have left.
@@ -299,9 +299,9 @@ impl Bucket {
     }
 
     /// Whether the bucket answers, and lets us list.
-    fn look_around(&self) -> Result<(), BucketFailure> {
-        let nowhere = self.inner.prefix.clone().join(NOWHERE);
-        self.ask(0, look_at(self.objects(), nowhere)).wait()
+    fn check_access(&self) -> Result<(), BucketFailure> {
+        let nowhere = self.inner.prefix.clone().join(EMPTY_PREFIX);
+        self.request(0, probe(self.objects(), nowhere)).wait()
     }
 
     /// Writes to the metrics whether it is left alone.
@@ -328,7 +328,7 @@ impl Bucket {
     ) -> Result<Option<Bytes>, StoreError> {
         let key = self.inner.prefix.clone().join(name);
         let found = match limit {
-            None => self.ask(bytes_max, get(self.objects(), key.clone(), 0..bytes_max, None)),
+            None => self.request(bytes_max, get(self.objects(), key.clone(), 0..bytes_max, None)),
             Some(limit) => {
                 let once = Arc::clone(&self.inner.once);
                 let look = get(once, key.clone(), 0..bytes_max, None);
@@ -359,7 +359,7 @@ impl Bucket {
         let key = self.inner.prefix.clone().join(folder);
         let (objects, prefix) = (self.objects(), key.clone());
         let look = async move { objects.list(Some(&prefix)).try_next().await };
-        let first = self.ask(0, look).wait().map_err(|failure| self.away(&key, failure))?;
+        let first = self.request(0, look).wait().map_err(|failure| self.away(&key, failure))?;
         Ok(first.is_none())
     }
 
@@ -368,33 +368,33 @@ impl Bucket {
         let key = self.inner.prefix.clone().join(name);
         let (objects, to) = (self.objects(), key.clone());
         let put = async move { objects.put(&to, PutPayload::from_bytes(bytes)).await.map(drop) };
-        self.ask(0, put).wait().map_err(|failure| self.away(&key, failure))
+        self.request(0, put).wait().map_err(|failure| self.away(&key, failure))
     }
 
     fn away(&self, key: &Path, failure: BucketFailure) -> StoreError {
         let place = format!("{}/{key}", self.inner.place);
         let cause = match failure {
-            BucketFailure::Time(cause) => cause,
+            BucketFailure::TimedOut(cause) => cause,
             BucketFailure::Bucket(error) => io::Error::other(s3::words(&error)),
         };
-        StoreError::Away { place, cause }
+        StoreError::Unavailable { place, cause }
     }
 
     /// Writes a small object, reads it and removes it.
     ///
     /// Fails with [`StoreError::ChannelSetting`] when the bucket refuses one of these, and with
     /// [`StoreError::Away`] when it does not answer in time.
-    pub(super) fn prove(&self) -> Result<(), StoreError> {
-        let key = self.inner.prefix.clone().join(PROBES).join(Uuid::now_v7().to_string());
+    pub(super) fn check_writable(&self) -> Result<(), StoreError> {
+        let key = self.inner.prefix.clone().join(PROBE_PREFIX).join(Uuid::now_v7().to_string());
         let objects = || (self.objects(), key.clone());
         let (to_put, to_get, to_remove) = (objects(), objects(), objects());
         let put = async move {
-            let bytes = PutPayload::from_static(PROBE);
+            let bytes = PutPayload::from_static(PROBE_CONTENT);
             to_put.0.put(&to_put.1, bytes).await.map(drop)
         };
-        self.ask(0, put).wait().map_err(self.unproven("a small object cannot be written: "))?;
-        let got = self.ask(0, get(to_get.0, to_get.1, 0..PROBE.len() as u64, None)).wait();
-        let removed = self.ask(0, async move { to_remove.0.delete(&to_remove.1).await }).wait();
+        self.request(0, put).wait().map_err(self.unproven("a small object cannot be written: "))?;
+        let got = self.request(0, get(to_get.0, to_get.1, 0..PROBE_CONTENT.len() as u64, None)).wait();
+        let removed = self.request(0, async move { to_remove.0.delete(&to_remove.1).await }).wait();
         got.map_err(self.unproven("a small object cannot be read: "))?;
         removed.map_err(self.unproven("a small object cannot be removed: "))
     }
@@ -404,11 +404,11 @@ impl Bucket {
         let (place, settings) = (self.inner.place.clone(), self.inner.settings.clone());
         move |failure| match (failure, &settings) {
             (BucketFailure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
-                settings.blame(what, &error)
+                settings.setting_error(what, &error)
             }
             (failure, _) => {
                 let cause = io::Error::other(format!("{what}{}", failure.words()));
-                StoreError::Away { place: place.clone(), cause }
+                StoreError::Unavailable { place: place.clone(), cause }
             }
         }
     }
@@ -418,10 +418,10 @@ impl Bucket {
         let place = format!("{}/{key}", self.inner.place);
         let (bucket, key) = (self.clone(), key.clone());
         move |failure| {
-            bucket.inner.opened.invalidate(&key);
-            let away = |cause| StoreError::Away { place: place.clone(), cause };
+            bucket.inner.heads.invalidate(&key);
+            let away = |cause| StoreError::Unavailable { place: place.clone(), cause };
             match failure {
-                BucketFailure::Time(cause) => away(cause),
+                BucketFailure::TimedOut(cause) => away(cause),
                 BucketFailure::Bucket(error) if s3::is_without_bucket(&error) => {
                     away(io::Error::new(io::ErrorKind::NotFound, s3::words(&error)))
                 }
@@ -435,13 +435,13 @@ impl Bucket {
     }
 
     /// Lets the next look at an object go to the bucket.
-    pub(super) fn forget(&self, key: &Path) {
-        self.inner.opened.invalidate(key);
+    pub(super) fn invalidate(&self, key: &Path) {
+        self.inner.heads.invalidate(key);
     }
 
     fn head(&self, key: &Path) -> Result<ObjectMeta, BucketFailure> {
         let (objects, key) = (self.objects(), key.clone());
-        self.ask(0, async move { objects.head(&key).await }).wait()
+        self.request(0, async move { objects.head(&key).await }).wait()
     }
 
     /// The facts of an object; `None` if there is none.
@@ -467,17 +467,17 @@ impl Bucket {
     }
 
     /// Looks at the object that has `length` bytes, and reads its start.
-    pub(super) fn look(&self, key: Path, hash: ContentHash, length: u64) -> Result<BucketObject, StoreError> {
-        let opened = self.opened(&key, hash, length)?;
+    pub(super) fn open_object(&self, key: Path, hash: ContentHash, length: u64) -> Result<BucketObject, StoreError> {
+        let opened = self.object_head(&key, hash, length)?;
         if opened.length != length {
             return Err(StoreError::Length { hash, found: opened.length, expected: length });
         }
-        Ok(BucketObject { bucket: self.clone(), key, hash, opened })
+        Ok(BucketObject { bucket: self.clone(), key, hash, head: opened })
     }
 
     /// What a look at an object finds, or found a moment ago; `bytes_max` of its start are wanted.
-    fn opened(&self, key: &Path, hash: ContentHash, bytes_max: u64) -> Result<Arc<ObjectHead>, StoreError> {
-        if let Some(opened) = self.inner.opened.get(key) {
+    fn object_head(&self, key: &Path, hash: ContentHash, bytes_max: u64) -> Result<Arc<ObjectHead>, StoreError> {
+        if let Some(opened) = self.inner.heads.get(key) {
             return Ok(opened);
         }
         let wanted = bytes_max.min(BUCKET_OPEN_BYTES);
@@ -485,7 +485,7 @@ impl Bucket {
             // A range of no bytes cannot be asked for.
             0 => self.head(key).map(|facts| (facts, Bytes::new())),
             _ => {
-                match self.ask(wanted, get(self.objects(), key.clone(), 0..wanted, None)).wait() {
+                match self.request(wanted, get(self.objects(), key.clone(), 0..wanted, None)).wait() {
                     Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
                         self.head(key).map(|facts| (facts, Bytes::new()))
                     }
@@ -496,7 +496,7 @@ impl Bucket {
         let (facts, start) = found.map_err(self.failed(key, hash))?;
         let stamp = stamp(&facts);
         let opened = Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start });
-        self.inner.opened.insert(key.clone(), Arc::clone(&opened));
+        self.inner.heads.insert(key.clone(), Arc::clone(&opened));
         Ok(opened)
     }
 
@@ -507,13 +507,13 @@ impl Bucket {
         hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let opened = match self.opened(&key, hash, bytes_max) {
+        let opened = match self.object_head(&key, hash, bytes_max) {
             Ok(opened) if opened.length <= bytes_max => opened,
             Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
             Err(other) => return Err(other),
         };
         let length = opened.length;
-        let object = BucketObject { bucket: self.clone(), key, hash, opened };
+        let object = BucketObject { bucket: self.clone(), key, hash, head: opened };
         object.read(0..length).map(Some)
     }
 
@@ -531,9 +531,9 @@ impl Bucket {
         next: &mut dyn FnMut(Range<u64>) -> Option<Bytes>,
     ) -> Result<bool, StoreError> {
         let failed = self.failed(key, hash);
-        self.inner.opened.invalidate(key);
+        self.inner.heads.invalidate(key);
         let part = BUCKET_PART_BYTES as u64;
-        let mut found = ContentHash::begin();
+        let mut found = ContentHash::hasher();
         let mut sum = |bytes: &Bytes| {
             if expected.is_some() {
                 found.update(bytes);
@@ -547,7 +547,7 @@ impl Bucket {
             }
             let (objects, key) = (self.objects(), key.clone());
             let put = async move { objects.put(&key, PutPayload::from_bytes(bytes)).await };
-            self.ask(length, put).wait().map_err(failed)?;
+            self.request(length, put).wait().map_err(failed)?;
             return Ok(true);
         }
         let mut upload = PartUpload::begin(self, key).map_err(&failed)?;
@@ -574,14 +574,14 @@ impl Bucket {
         key: &Path,
     ) -> Result<Box<dyn object_store::MultipartUpload>, BucketFailure> {
         let (objects, key) = (self.objects(), key.clone());
-        self.ask(0, async move { objects.put_multipart(&key).await }).wait()
+        self.request(0, async move { objects.put_multipart(&key).await }).wait()
     }
 
     /// Removes an object, if it is there.
     pub(super) fn remove(&self, key: &Path, hash: ContentHash) -> Result<(), StoreError> {
-        self.inner.opened.invalidate(key);
+        self.inner.heads.invalidate(key);
         let (objects, gone) = (self.objects(), key.clone());
-        let removed = self.ask(0, async move { objects.delete(&gone).await }).wait();
+        let removed = self.request(0, async move { objects.delete(&gone).await }).wait();
         match removed.map_err(self.failed(key, hash)) {
             Ok(()) | Err(StoreError::Missing(_)) => Ok(()),
             Err(other) => Err(other),
@@ -615,39 +615,39 @@ impl BucketFailure {
     /// Whether nobody refused, and the time was over.
     fn is_slow(&self) -> bool {
         match self {
-            Self::Time(_) => true,
+            Self::TimedOut(_) => true,
             Self::Bucket(error) => s3::is_slow(error),
         }
     }
 
     fn words(&self) -> String {
         match self {
-            Self::Time(cause) => cause.to_string(),
+            Self::TimedOut(cause) => cause.to_string(),
             Self::Bucket(error) => s3::words(error),
         }
     }
 }
 
 /// Asks for a list of nothing: the least that a bucket can be asked.
-async fn look_at(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::Result<()> {
+async fn probe(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::Result<()> {
     objects.list(Some(&nowhere)).try_next().await.map(drop)
 }
 
 /// Finds out when a bucket that is left alone answers again: with one request at a time, one a second
 /// at most; one that somebody has for each of ours that is refused ([`CircuitBreaker::refused_to_say`]).
-async fn find_out(
+async fn probe_until_closed(
     objects: Arc<dyn ObjectStore>,
     breaker: Arc<CircuitBreaker>,
     nowhere: Path,
     limit: Duration,
 ) {
     loop {
-        breaker.left_alone().await;
-        tokio::time::sleep(breaker::ASK_AGAIN).await;
-        let look = look_at(Arc::clone(&objects), nowhere.clone());
+        breaker.wait_until_open().await;
+        tokio::time::sleep(breaker::PROBE_INTERVAL).await;
+        let look = probe(Arc::clone(&objects), nowhere.clone());
         match tokio::time::timeout(limit, look).await {
-            Ok(Ok(())) => breaker.answered(),
-            Ok(Err(error)) if s3::is_refusal(&error) => breaker.refused_to_say(),
+            Ok(Ok(())) => breaker.record_success(),
+            Ok(Err(error)) if s3::is_refusal(&error) => breaker.record_probe_refusal(),
             Ok(Err(_)) | Err(_) => {}
         }
     }

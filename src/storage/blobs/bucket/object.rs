@@ -25,7 +25,7 @@ pub(in crate::storage::blobs) struct BucketObject {
     pub(super) bucket: Bucket,
     pub(super) key: Path,
     pub(super) hash: ContentHash,
-    pub(super) opened: Arc<ObjectHead>,
+    pub(super) head: Arc<ObjectHead>,
 }
 
 impl fmt::Debug for BucketObject {
@@ -66,7 +66,7 @@ pub(super) async fn get(
 
 impl BucketObject {
     pub(in crate::storage::blobs) fn stamp(&self) -> u64 {
-        self.opened.stamp
+        self.head.stamp
     }
 
     /// Reads the bytes `range`, which lie inside the object.
@@ -84,7 +84,7 @@ impl BucketObject {
         &self,
         ranges: &[Range<u64>],
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let here = self.opened.start.len() as u64;
+        let here = self.head.start.len() as u64;
         let mut wanted = Vec::new();
         for range in ranges {
             let mut at = range.start.max(here);
@@ -99,7 +99,7 @@ impl BucketObject {
         let join = |range: &Range<u64>| {
             let (from, to) = (range.start.min(here), range.end.min(here));
             let mut bytes = Vec::with_capacity(index(range.end.saturating_sub(range.start)));
-            bytes.extend_from_slice(&self.opened.start[index(from)..index(to)]);
+            bytes.extend_from_slice(&self.head.start[index(from)..index(to)]);
             while (bytes.len() as u64) < range.end.saturating_sub(range.start) {
                 let Some(piece) = pieces.next() else { break };
                 bytes.extend_from_slice(&piece);
@@ -115,8 +115,8 @@ impl BucketObject {
             return Ok(Vec::new());
         }
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-        let (objects, turns) = (self.bucket.objects(), Arc::clone(&self.bucket.inner.turns));
-        let (key, etag) = (self.key.clone(), self.opened.etag.clone());
+        let (objects, turns) = (self.bucket.objects(), Arc::clone(&self.bucket.inner.permits));
+        let (key, etag) = (self.key.clone(), self.head.etag.clone());
         let one = move |range: Range<u64>| {
             let (objects, turns) = (Arc::clone(&objects), Arc::clone(&turns));
             let (key, etag) = (key.clone(), etag.clone());

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::error::{ends_session, unreachable};
 use super::migrations;
 use super::server::PostgresServer;
-use super::session::{ServerSession, aside};
+use super::session::{ServerSession, run_blocking};
 use super::transaction::ServerTransaction;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
@@ -13,21 +13,21 @@ use crate::storage::database::engine::{DatabaseEngine, EngineConnection, Connect
 use crate::storage::database::error::DbError;
 
 /// Says that something was written, with the end of the transaction.
-const TELL: &str = "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
+const BUMP_VERSION: &str = "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
 /// What was written so far.
 const VERSION: &str = "SELECT version FROM writer";
 
 impl DatabaseEngine for PostgresServer {
     fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> Result<Box<dyn EngineConnection>, DbError> {
         let (session, lost, seen) = (None, None, None);
-        Ok(Box::new(ServerConnection { server: self, purpose, session, lost, seen, sessions: 0 }))
+        Ok(Box::new(ServerConnection { server: self, purpose, session, lost, last_version: seen, sessions: 0 }))
     }
 
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         true
     }
 
-    fn in_clear_text(&self) -> Vec<String> {
+    fn hosts_without_tls(&self) -> Vec<String> {
         Self::hosts_in_clear_text(self)
     }
 }
@@ -40,7 +40,7 @@ struct ServerConnection {
     /// Why there is no session.
     lost: Option<LostConnection>,
     /// `writer.version` as it was last seen, and when.
-    seen: Option<(Stopwatch, i64)>,
+    last_version: Option<(Stopwatch, i64)>,
     /// Sessions that were made.
     sessions: i64,
 }
@@ -48,7 +48,7 @@ struct ServerConnection {
 /// A connection that could not be made.
 struct LostConnection {
     since: Stopwatch,
-    rest: Duration,
+    backoff: Duration,
     why: String,
 }
 
@@ -61,10 +61,10 @@ impl ServerConnection {
         if self.session.as_ref().is_some_and(|session| !session.is_alive()) {
             self.session = None;
         }
-        let Self { session, lost, seen, .. } = self;
+        let Self { session, lost, last_version: seen, .. } = self;
         if session.is_none() {
             if let Some(lost) = lost
-                && lost.since.elapsed() < lost.rest
+                && lost.since.elapsed() < lost.backoff
             {
                 return Err(unreachable(lost.why.clone()).into());
             }
@@ -74,9 +74,9 @@ impl ServerConnection {
                     self.sessions = self.sessions.wrapping_add(1);
                 }
                 Err(cause) => {
-                    let rest = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.rest * 2);
+                    let rest = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.backoff * 2);
                     let (since, why) = (Stopwatch::start(), cause.to_string());
-                    *lost = Some(LostConnection { since, rest: rest.min(DB_RETRY_MAX), why });
+                    *lost = Some(LostConnection { since, backoff: rest.min(DB_RETRY_MAX), why });
                     return Err(cause);
                 }
             }
@@ -123,8 +123,8 @@ impl EngineConnection for ServerConnection {
         read(Err(failed));
     }
 
-    fn look(&mut self, look: Work<'_>) -> Result<(), DbError> {
-        aside(|| {
+    fn query(&mut self, look: Work<'_>) -> Result<(), DbError> {
+        run_blocking(|| {
             let transaction = self.session().and_then(ServerTransaction::snapshot);
             let outcome = transaction.and_then(|tx| tx.run(|tx| look(tx)));
             self.check(&outcome);
@@ -137,9 +137,9 @@ impl EngineConnection for ServerConnection {
     fn write(&mut self, _mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
         let server = Arc::clone(&self.server);
         self.transact(|tx| {
-            migrations::expect(&server, tx.lock_schema()?)?;
+            migrations::expect_current(&server, tx.lock_schema()?)?;
             write(tx)?;
-            if tx.wrote() { tx.batch(TELL) } else { Ok(()) }
+            if tx.wrote() { tx.batch(BUMP_VERSION) } else { Ok(()) }
         })
     }
 
@@ -150,18 +150,18 @@ impl EngineConnection for ServerConnection {
     /// The number of what was written so far, as far as it is known here, with that of the session: another
     /// server that took over may have come to the same number by other writes.
     fn data_version(&mut self) -> Result<i64, DbError> {
-        aside(|| {
-            let heard = self.session()?.driver.hears();
-            if let Some((since, version)) = &self.seen
+        run_blocking(|| {
+            let heard = self.session()?.driver.take_notified();
+            if let Some((since, version)) = &self.last_version
                 && !heard
-                && since.elapsed() < self.server.look()
+                && since.elapsed() < self.server.poll_interval()
             {
                 return Ok(*version);
             }
             let found = self.session()?.number(VERSION);
             self.check(&found);
             let version = found?.wrapping_add(self.sessions << 40);
-            self.seen = Some((Stopwatch::start(), version));
+            self.last_version = Some((Stopwatch::start(), version));
             Ok(version)
         })
     }

@@ -27,7 +27,7 @@ const CLASSES: [(&str, ErrorClass); 12] = [
 
 /// Those behind which a connection is of no use any more: a server that only reads is not the one
 /// that writes.
-const ENDING: [&str; 5] = ["08", "57P0", "25P03", "25006", "0A000"];
+const SESSION_ENDING_CODES: [&str; 5] = ["08", "57P0", "25P03", "25006", "0A000"];
 
 fn class_of(code: &str) -> ErrorClass {
     let known = CLASSES.iter().find(|(start, _)| code.starts_with(start));
@@ -48,7 +48,7 @@ pub(super) fn wrong_value(text: String) -> EngineError {
 pub(super) fn ends_session(error: &DbError) -> bool {
     let DbError::Engine(error) = error else { return false };
     match &error.code {
-        Some(code) => ENDING.iter().any(|known| code.starts_with(known)),
+        Some(code) => SESSION_ENDING_CODES.iter().any(|known| code.starts_with(known)),
         None => error.class == ErrorClass::Unreachable,
     }
 }

@@ -18,7 +18,7 @@ use super::server::PostgresServer;
 use super::session::ServerSession;
 use super::transaction::ServerTransaction;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{NODE_BEAT, NODE_BEATS_MIN, NODE_STILL};
+use crate::runtime::limits::{NODE_HEARTBEAT_INTERVAL, NODE_HEARTBEATS_MIN, NODE_HEARTBEAT_EXPIRY};
 use crate::storage::database::engine::{EngineTransaction, params};
 use crate::storage::database::error::DbError;
 
@@ -31,29 +31,29 @@ const ROLE: &str = "upgrade";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeartbeatTimes {
     /// A life whose beat stands still for that long is over.
-    pub(super) still: Duration,
+    pub(super) expiry: Duration,
     /// Time between two looks.
-    pub(super) look: Duration,
+    pub(super) interval: Duration,
 }
 
 impl Default for HeartbeatTimes {
     fn default() -> Self {
-        Self { still: NODE_STILL, look: NODE_BEAT }
+        Self { expiry: NODE_HEARTBEAT_EXPIRY, interval: NODE_HEARTBEAT_INTERVAL }
     }
 }
 
 /// A row of `nodes`.
 struct NodeIncarnation {
-    life: String,
+    id: String,
     node: String,
     role: String,
-    beat: i64,
+    heartbeat: i64,
 }
 
 /// The lives of nodes that are over, as far as that was seen.
 pub(super) struct IncarnationWatch {
     /// The life by which this process shows itself.
-    ours: Uuid,
+    own_id: Uuid,
     schema: i64,
     /// The beat of each life when it was looked at first.
     seen: HashMap<String, i64>,
@@ -64,16 +64,16 @@ impl IncarnationWatch {
     /// not at all where there are none.
     ///
     /// Fails with [`DbError::InUse`] when one goes on.
-    pub(super) fn watch(
+    pub(super) fn wait_until_expired(
         session: &mut ServerSession,
         server: &PostgresServer,
         schema: i64,
         span: HeartbeatTimes,
     ) -> Result<Self, DbError> {
-        let mut lives = Self { ours: Uuid::new_v4(), schema, seen: HashMap::new() };
+        let mut lives = Self { own_id: Uuid::new_v4(), schema, seen: HashMap::new() };
         let outcome = lives.see_still(session, server, span);
         if outcome.is_err() {
-            lives.leave(session);
+            lives.unregister(session);
         }
         outcome.map(|()| lives)
     }
@@ -87,7 +87,7 @@ impl IncarnationWatch {
         if self.schema < NODES_SINCE {
             return Ok(());
         }
-        let first = self.look(session)?.unwrap_or_default();
+        let first = self.observe(session)?.unwrap_or_default();
         if first.is_empty() {
             return Ok(());
         }
@@ -95,15 +95,15 @@ impl IncarnationWatch {
             nodes = first.len(),
             "the schema is to be brought up to date: looking whether nodes of an earlier version run"
         );
-        self.seen = first.into_iter().map(|one| (one.life, one.beat)).collect();
+        self.seen = first.into_iter().map(|one| (one.id, one.heartbeat)).collect();
         let (since, mut looks) = (Stopwatch::start(), 0);
         let (_open, never) = mpsc::channel::<()>();
-        while since.elapsed() < span.still || looks < NODE_BEATS_MIN {
-            match never.recv_timeout(span.look) {
+        while since.elapsed() < span.expiry || looks < NODE_HEARTBEATS_MIN {
+            match never.recv_timeout(span.interval) {
                 Ok(()) | Err(_) => {}
             }
             // Another process was faster where there is nothing: nothing is left to be done.
-            let Some(found) = self.look(session)? else { return Ok(()) };
+            let Some(found) = self.observe(session)? else { return Ok(()) };
             self.refuse(server, &found)?;
             looks += 1;
         }
@@ -111,7 +111,7 @@ impl IncarnationWatch {
     }
 
     /// Shows this process and lists the lives of nodes; nothing where the schema is another one by now.
-    fn look(&self, session: &mut ServerSession) -> Result<Option<Vec<NodeIncarnation>>, DbError> {
+    fn observe(&self, session: &mut ServerSession) -> Result<Option<Vec<NodeIncarnation>>, DbError> {
         ServerTransaction::begin(session)?.run(|tx| {
             if tx.lock_schema()? != self.schema {
                 return Ok(None);
@@ -120,14 +120,14 @@ impl IncarnationWatch {
             let sql = "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
                  VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
                  ON CONFLICT (life) DO UPDATE SET beat = nodes.beat + 1, seen_ms = excluded.seen_ms";
-            tx.execute(sql, params![self.ours.to_string(), ROLE, i64::MAX])?;
+            tx.execute(sql, params![self.own_id.to_string(), ROLE, i64::MAX])?;
             list(tx).map(Some)
         })
     }
 
     /// Fails when one of the lives that were found has begun or gone on since the first look.
     fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> Result<(), DbError> {
-        let goes_on = |one: &&NodeIncarnation| self.seen.get(&one.life) != Some(&one.beat);
+        let goes_on = |one: &&NodeIncarnation| self.seen.get(&one.id) != Some(&one.heartbeat);
         let named = |one: &NodeIncarnation| format!("{} ({})", one.node, one.role);
         let running: Vec<String> = found.iter().filter(goes_on).map(named).collect();
         if running.is_empty() {
@@ -156,11 +156,11 @@ impl IncarnationWatch {
 
     /// Does not show this process any more. Nobody waits for what it holds, which is nothing, so it needs no
     /// turn; where it cannot be done nodes take it for dead in time.
-    pub(super) fn leave(&self, session: &ServerSession) {
+    pub(super) fn unregister(&self, session: &ServerSession) {
         if self.schema < NODES_SINCE {
             return;
         }
-        let sql = format!("DELETE FROM nodes WHERE life = '{}'", self.ours);
+        let sql = format!("DELETE FROM nodes WHERE life = '{}'", self.own_id);
         if let Err(cause) = session.batch(&sql) {
             tracing::debug!("a look at nodes stays in their table: {cause}");
         }
@@ -172,6 +172,6 @@ fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
     let sql = "SELECT life, node, role, beat FROM nodes WHERE role <> ?1 ORDER BY node";
     tx.list(sql, params![ROLE], |row| {
         let [life, node, role] = [0, 1, 2].map(|at| row.get(at));
-        Ok(NodeIncarnation { life: life?, node: node?, role: role?, beat: row.get(3)? })
+        Ok(NodeIncarnation { id: life?, node: node?, role: role?, heartbeat: row.get(3)? })
     })
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::lives::{IncarnationWatch, HeartbeatTimes};
 use super::server::PostgresServer;
-use super::session::{ServerSession, aside};
+use super::session::{ServerSession, run_blocking};
 use super::transaction::ServerTransaction;
 use crate::runtime::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
 use crate::storage::database::engine::ConnectionPurpose;
@@ -21,7 +21,7 @@ const WRITER: &str = "CREATE TABLE writer (
 INSERT INTO writer VALUES (TRUE, 0, 0)";
 
 /// What others do at the same moment: the same table, its row, its type; a lock they have.
-const BESIDE: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01", "55P03"];
+const CONCURRENT_CODES: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01", "55P03"];
 
 /// Makes the tables in an empty database, brings an older schema up to date, and refuses one that a
 /// later version of the product made. Of several nodes that start together one does it. Gives the number of
@@ -45,12 +45,12 @@ pub(super) struct SchemaUpgrade<'u> {
 impl SchemaUpgrade<'_> {
     /// Gives the number of the older schema and that of the last migration, where there was one.
     pub(super) fn run(&self) -> Result<Option<(i64, i64)>, DbError> {
-        aside(|| {
+        run_blocking(|| {
             let mut session = ServerSession::open(self.server, ConnectionPurpose::Write)?;
             check(&session, self.server)?;
             for _ in 1..DB_MIGRATE_TRIES {
                 match self.attempt(&mut session) {
-                    Err(DbError::Engine(cause)) if cause.has_code(&BESIDE) => {}
+                    Err(DbError::Engine(cause)) if cause.has_code(&CONCURRENT_CODES) => {}
                     outcome => return outcome,
                 }
             }
@@ -66,13 +66,13 @@ impl SchemaUpgrade<'_> {
     fn attempt(&self, session: &mut ServerSession) -> Result<Option<(i64, i64)>, DbError> {
         let found = schema(session)?;
         let lives = match (1..self.latest()).contains(&found) {
-            true => Some(IncarnationWatch::watch(session, self.server, found, self.span)?),
+            true => Some(IncarnationWatch::wait_until_expired(session, self.server, found, self.span)?),
             false => None,
         };
         let outcome = ServerTransaction::begin(session)
             .and_then(|tx| tx.run(|tx| self.bring_up_to_date(tx, lives.as_ref())));
         if let (Err(_), Some(lives)) = (&outcome, &lives) {
-            lives.leave(session);
+            lives.unregister(session);
         }
         outcome
     }
@@ -101,7 +101,7 @@ impl SchemaUpgrade<'_> {
                 Some((found, latest))
             }
         };
-        tx.has_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
+        tx.allow_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
         tx.batch(&format!("SET LOCAL statement_timeout = {DB_MIGRATE_MS}"))?;
         for migration in self.migrations.iter().filter(|one| one.number > found) {
             tx.batch(migration.sql).map_err(|cause| self.failed(migration, cause))?;
@@ -112,7 +112,7 @@ impl SchemaUpgrade<'_> {
 
     /// Why a migration failed: what others do at the same moment and what passes stay what they are.
     fn failed(&self, migration: &Migration, cause: DbError) -> DbError {
-        if matches!(&cause, DbError::Engine(error) if error.has_code(&BESIDE) || error.is_resource())
+        if matches!(&cause, DbError::Engine(error) if error.has_code(&CONCURRENT_CODES) || error.is_resource())
         {
             return cause;
         }
@@ -123,8 +123,8 @@ impl SchemaUpgrade<'_> {
 /// Looks whether the database has the schema of this version, for a process that only reads.
 ///
 /// Fails with [`DbError::SchemaDescription`] when it has another one or none.
-pub(in crate::storage::database) fn look(server: &Arc<PostgresServer>) -> Result<(), DbError> {
-    aside(|| {
+pub(in crate::storage::database) fn check_schema(server: &Arc<PostgresServer>) -> Result<(), DbError> {
+    run_blocking(|| {
         let session = ServerSession::open(server, ConnectionPurpose::Read)?;
         check(&session, server)?;
         let found = schema(&session)?;
@@ -147,7 +147,7 @@ fn schema(session: &ServerSession) -> Result<i64, DbError> {
 }
 
 /// Fails where the schema is another one than that of this version: it was changed while this process ran.
-pub(super) fn expect(server: &PostgresServer, found: i64) -> Result<(), DbError> {
+pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), DbError> {
     if found == LATEST {
         return Ok(());
     }
@@ -159,7 +159,7 @@ pub(super) fn expect(server: &PostgresServer, found: i64) -> Result<(), DbError>
             server.name()
         )),
     };
-    server.tell_schema(&cause);
+    server.log_schema_mismatch(&cause);
     Err(cause)
 }
 

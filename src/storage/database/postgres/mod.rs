@@ -48,7 +48,7 @@ mod transaction;
 #[cfg(test)]
 mod upgrade_tests;
 
-pub(super) use migrations::{look, migrate};
+pub(super) use migrations::{check_schema, migrate};
 pub(super) use server::PostgresServer;
 #[cfg(test)]
 pub(super) use session::run;

@@ -17,7 +17,7 @@ use super::error::unreachable;
 use super::tls::ServerTls;
 use crate::runtime::config::SecretSource;
 use crate::runtime::limits::{
-    DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_LOOK,
+    DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_POLL_INTERVAL,
 };
 use crate::storage::database::error::{DbError, EngineError};
 
@@ -37,11 +37,11 @@ pub(in crate::storage::database) struct PostgresServer {
     /// Hosts and database, for messages.
     name: String,
     /// Time between two looks at whether others wrote, where nothing was heard of it.
-    look: Duration,
+    poll_interval: Duration,
     /// Whether it was told that the schema is none of this version.
-    told_schema: AtomicBool,
+    schema_logged: AtomicBool,
     /// Whether it was told that the server notifies nobody.
-    told_deaf: AtomicBool,
+    notifications_logged: AtomicBool,
 }
 
 /// What an address may say of TLS.
@@ -91,9 +91,9 @@ impl PostgresServer {
             password: None,
             tls,
             name,
-            look: DB_LOOK,
-            told_schema: AtomicBool::new(false),
-            told_deaf: AtomicBool::new(false),
+            poll_interval: DB_POLL_INTERVAL,
+            schema_logged: AtomicBool::new(false),
+            notifications_logged: AtomicBool::new(false),
         })
     }
 
@@ -144,18 +144,18 @@ impl PostgresServer {
         self.hosts.iter().filter(is_clear).filter_map(name).collect()
     }
 
-    pub(super) fn only_reads(&self) -> bool {
+    pub(super) fn is_read_only(&self) -> bool {
         self.only_reads
     }
 
     /// For tests, which look once and do not wait.
     #[cfg(test)]
     pub(in crate::storage::database) fn looked_at_each_time(self) -> Self {
-        Self { look: Duration::ZERO, ..self }
+        Self { poll_interval: Duration::ZERO, ..self }
     }
 
-    pub(super) fn look(&self) -> Duration {
-        self.look
+    pub(super) fn poll_interval(&self) -> Duration {
+        self.poll_interval
     }
 
     /// The settings of each host, with its number, in the order in which they are asked.
@@ -169,7 +169,7 @@ impl PostgresServer {
     }
 
     /// Says that the host of that number answered.
-    pub(super) fn answered(&self, at: usize) {
+    pub(super) fn prefer_host(&self, at: usize) {
         self.first.store(at, Ordering::Relaxed);
     }
 
@@ -178,15 +178,15 @@ impl PostgresServer {
     }
 
     /// Says once that the schema is none of this version.
-    pub(super) fn tell_schema(&self, cause: &DbError) {
-        if !self.told_schema.swap(true, Ordering::Relaxed) {
+    pub(super) fn log_schema_mismatch(&self, cause: &DbError) {
+        if !self.schema_logged.swap(true, Ordering::Relaxed) {
             tracing::error!("this process writes nothing any more: {cause}");
         }
     }
 
     /// Says once that the server notifies nobody.
-    pub(super) fn tell_deaf(&self, cause: &EngineError) {
-        if !self.told_deaf.swap(true, Ordering::Relaxed) {
+    pub(super) fn log_missing_notifications(&self, cause: &EngineError) {
+        if !self.notifications_logged.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "{}: no notifications, what other nodes write is looked for four times a second: \
                  {cause}",
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!((config.get_user(), config.get_dbname()), (Some("wp"), Some("archive")));
         }
         // Who answered is asked first.
-        server.answered(1);
+        server.prefer_host(1);
         assert_eq!(server.hosts().map(|(at, _)| at).collect::<Vec<_>>(), [1, 0]);
         let server = PostgresServer::parse("postgres://wp:old@db1/archive").unwrap();
         let server = server.with_password(&SecretSource::text("new"));

@@ -24,7 +24,7 @@ use super::error::unreachable;
 use super::server::PostgresServer;
 use crate::runtime::limits::{
     DB_ANSWER_TIME, DB_BUSY_MS, DB_CONNECT_TIME, DB_IDLE_MS, DB_KEEPALIVE_S, DB_KEEPALIVES,
-    DB_STATEMENT_MS, DB_STATEMENTS_MAX, DB_TURN_IDLE_MS,
+    DB_STATEMENT_MS, DB_STATEMENTS_MAX, DB_WRITE_LOCK_IDLE_MS,
 };
 use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::error::{DbError, EngineError};
@@ -42,16 +42,16 @@ pub(super) struct ConnectionDriver {
     runtime: Option<Runtime>,
     /// By the text of the statement as it is written in `statements`.
     prepared: RefCell<HashMap<Box<str>, Statement>>,
-    heard: Arc<ServerSignals>,
+    signals: Arc<ServerSignals>,
     /// For how long an answer is waited for: longer than a server that works takes to give up itself.
-    patience: Cell<Duration>,
+    answer_timeout: Cell<Duration>,
 }
 
 /// What comes unasked.
 #[derive(Default)]
 struct ServerSignals {
     /// Whether a notification came.
-    news: AtomicBool,
+    is_notified: AtomicBool,
     /// Why the connection ended.
     end: OnceLock<String>,
 }
@@ -59,7 +59,7 @@ struct ServerSignals {
 impl Drop for ConnectionDriver {
     fn drop(&mut self) {
         if Handle::try_current().is_err() {
-            self.settle();
+            self.flush();
         }
         if let Some(runtime) = self.runtime.take() {
             // Also where nothing may block.
@@ -83,15 +83,15 @@ impl ServerSession {
                 Ok(config) => config,
                 Err(cause) => return Err(unusable(&cause)),
             };
-            let greeting = greet(server, &config, purpose, Arc::clone(&heard));
+            let greeting = connect_to(server, &config, purpose, Arc::clone(&heard));
             // The time of the driver is that of a socket; a server may take it and then say nothing.
             match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, greeting).await }) {
                 Ok(Ok(client)) => {
-                    server.answered(at);
+                    server.prefer_host(at);
                     let patience = Cell::new(DB_ANSWER_TIME);
                     let (runtime, prepared) = (Some(runtime), RefCell::default());
                     return Ok(Self {
-                        driver: ConnectionDriver { runtime, prepared, heard, patience },
+                        driver: ConnectionDriver { runtime, prepared, signals: heard, answer_timeout: patience },
                         client,
                     });
                 }
@@ -114,13 +114,13 @@ impl ServerSession {
 
     /// Whether the server has not ended it, as far as that was noticed.
     pub(super) fn is_alive(&self) -> bool {
-        self.driver.settle();
-        self.driver.heard.end.get().is_none() && !self.client.is_closed()
+        self.driver.flush();
+        self.driver.signals.end.get().is_none() && !self.client.is_closed()
     }
 }
 
 /// Connects to a host and says what holds for the session.
-async fn greet(
+async fn connect_to(
     server: &PostgresServer,
     config: &tokio_postgres::Config,
     purpose: ConnectionPurpose,
@@ -131,14 +131,14 @@ async fn greet(
     client.batch_execute(&settings(purpose)).await?;
     let follows = purpose == ConnectionPurpose::Follow;
     // A server that follows another one has nobody who notifies: it is looked at now and then.
-    if follows && !(server.only_reads() && is_copy(&client).await?) {
+    if follows && !(server.is_read_only() && is_copy(&client).await?) {
         listen(server, &client).await?;
     }
     Ok(client)
 }
 
 /// What a server says that does not know notifications, or does not let this role have them.
-const DEAF: [&str; 3] = ["0A000", "42601", "42501"];
+const NO_NOTIFY_CODES: [&str; 3] = ["0A000", "42601", "42501"];
 
 /// Asks for notifications. One that cannot give them is looked at now and then, as where one was lost.
 async fn listen(
@@ -147,10 +147,10 @@ async fn listen(
 ) -> Result<(), tokio_postgres::Error> {
     let Err(cause) = client.batch_execute("LISTEN wirephoto").await else { return Ok(()) };
     let code = cause.as_db_error().map(|reported| reported.code().code());
-    if !code.is_some_and(|code| DEAF.contains(&code)) {
+    if !code.is_some_and(|code| NO_NOTIFY_CODES.contains(&code)) {
         return Err(cause);
     }
-    server.tell_deaf(&EngineError::from(cause));
+    server.log_missing_notifications(&EngineError::from(cause));
     Ok(())
 }
 
@@ -165,7 +165,7 @@ async fn is_copy(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres
 /// table is one that was made from numbers that are old.
 fn settings(purpose: ConnectionPurpose) -> String {
     let idle = match purpose {
-        ConnectionPurpose::Write | ConnectionPurpose::Claim => DB_TURN_IDLE_MS,
+        ConnectionPurpose::Write | ConnectionPurpose::Claim => DB_WRITE_LOCK_IDLE_MS,
         ConnectionPurpose::Read | ConnectionPurpose::Follow => DB_IDLE_MS,
     };
     format!(
@@ -186,7 +186,7 @@ where
 {
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         match message {
-            Ok(AsyncMessage::Notification(_)) => heard.news.store(true, Ordering::Release),
+            Ok(AsyncMessage::Notification(_)) => heard.is_notified.store(true, Ordering::Release),
             Ok(_) => {}
             Err(cause) => {
                 // The first reason counts; there is no second one.
@@ -204,26 +204,26 @@ impl ConnectionDriver {
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, DbError> {
         let runtime = self.runtime.as_ref().ok_or(DbError::Closed)?;
-        let limit = self.patience.get();
+        let limit = self.answer_timeout.get();
         let Ok(answered) = runtime.block_on(async { timeout(limit, answer).await }) else {
             // What still comes belongs to nobody: the session is over.
             let why = format!("the server did not answer within {} s", limit.as_secs());
-            drop(self.heard.end.set(why.clone()));
+            drop(self.signals.end.set(why.clone()));
             return Err(unreachable(why).into());
         };
-        answered.map_err(|cause| match self.heard.end.get() {
+        answered.map_err(|cause| match self.signals.end.get() {
             Some(why) if cause.is_closed() => unreachable(why.clone()).into(),
             Some(_) | None => cause.into(),
         })
     }
 
     /// Lets statements of this connection take longer than others.
-    pub(super) fn has_time(&self, time: Duration) {
-        self.patience.set(time);
+    pub(super) fn allow_time(&self, time: Duration) {
+        self.answer_timeout.set(time);
     }
 
     /// Sends what is on its way and takes what came, without waiting for anything.
-    pub(super) fn settle(&self) {
+    pub(super) fn flush(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.block_on(async {
                 // One round asks the system, one reads and writes, one lets answers be noticed.
@@ -235,8 +235,8 @@ impl ConnectionDriver {
     }
 
     /// Whether a notification came since the last call.
-    pub(super) fn hears(&self) -> bool {
-        self.heard.news.swap(false, Ordering::AcqRel)
+    pub(super) fn take_notified(&self) -> bool {
+        self.signals.is_notified.swap(false, Ordering::AcqRel)
     }
 
     /// The statement `sql`, prepared once.
@@ -271,7 +271,7 @@ pub(super) fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
 }
 
 /// Runs `work` where it may block: on a thread of its own if this one drives async tasks.
-pub(super) fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(super) fn run_blocking<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if Handle::try_current().is_err() {
         return work();
     }
@@ -299,7 +299,7 @@ pub(in crate::storage::database) fn run(
     purpose: ConnectionPurpose,
     sql: &str,
 ) -> Result<(), DbError> {
-    aside(|| ServerSession::open(server, purpose)?.batch(sql))
+    run_blocking(|| ServerSession::open(server, purpose)?.batch(sql))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use tokio_postgres::{
 
 use super::error::{ParamMismatch, wrong_value};
 use super::session::{ConnectionDriver, ServerSession, number};
-use crate::runtime::limits::DB_PORTION_ROWS;
+use crate::runtime::limits::DB_FETCH_ROWS;
 use crate::storage::database::engine::{
     EngineTransaction, RowLock, SqlParam, Params, ReadRow, ResultRow, VisitRow, params,
 };
@@ -168,7 +168,7 @@ fn bound<'p>(params: Params<'p>) -> Vec<SqlParam<'p>> {
 }
 
 /// Tables of this schema that the role may not use as the service does.
-const LACKING: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
+const TABLES_WITHOUT_RIGHTS: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
     AND NOT (has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT')
         AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'INSERT')
         AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'UPDATE')
@@ -219,7 +219,7 @@ impl<'a> ServerTransaction<'a> {
             ended => {
                 // What it holds is given back at once. Nobody waits for the answer.
                 drop(self.transaction);
-                self.driver.settle();
+                self.driver.flush();
                 ended.unwrap_or_else(|panic| resume_unwind(panic))
             }
         }
@@ -246,8 +246,8 @@ impl<'a> ServerTransaction<'a> {
     }
 
     /// Lets the statements of this session take longer than others.
-    pub(super) fn has_time(&self, time: Duration) {
-        self.driver.has_time(time);
+    pub(super) fn allow_time(&self, time: Duration) {
+        self.driver.allow_time(time);
     }
 
     fn prepared(&self, sql: &str) -> Result<Statement, DbError> {
@@ -293,7 +293,7 @@ impl EngineTransaction for ServerTransaction<'_> {
         let portal = self.driver.wait(self.transaction.bind_raw(&statement, bound(params)))?;
         loop {
             let rows: Vec<_> = self.driver.wait(async {
-                let rows = self.transaction.query_portal_raw(&portal, DB_PORTION_ROWS).await?;
+                let rows = self.transaction.query_portal_raw(&portal, DB_FETCH_ROWS).await?;
                 rows.try_collect().await
             })?;
             self.note(sql, !rows.is_empty());
@@ -303,7 +303,7 @@ impl EngineTransaction for ServerTransaction<'_> {
                 }
             }
             // Fewer than were asked for are the last ones.
-            if i32::try_from(rows.len()).is_ok_and(|count| count < DB_PORTION_ROWS) {
+            if i32::try_from(rows.len()).is_ok_and(|count| count < DB_FETCH_ROWS) {
                 return Ok(());
             }
         }
@@ -319,19 +319,19 @@ impl EngineTransaction for ServerTransaction<'_> {
         rows.iter().try_for_each(|row| each(row))
     }
 
-    fn holding(&self, hold: RowLock) -> &'static str {
+    fn lock_clause(&self, hold: RowLock) -> &'static str {
         match hold {
-            RowLock::Free => "FOR UPDATE SKIP LOCKED",
-            RowLock::Kept => "FOR KEY SHARE SKIP LOCKED",
-            RowLock::Alone => "FOR UPDATE",
+            RowLock::UpdateSkipLocked => "FOR UPDATE SKIP LOCKED",
+            RowLock::KeyShareSkipLocked => "FOR KEY SHARE SKIP LOCKED",
+            RowLock::Update => "FOR UPDATE",
         }
     }
 
-    fn defer_references(&self) -> Result<(), DbError> {
+    fn defer_foreign_keys(&self) -> Result<(), DbError> {
         self.driver.wait(self.transaction.batch_execute("SET CONSTRAINTS ALL DEFERRED"))
     }
 
-    fn number_given(&self, table: &str, column: &str) -> Result<i64, DbError> {
+    fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
         let tx: &dyn EngineTransaction = self;
         let highest = format!("SELECT coalesce(max({column}), 0) FROM {table}");
         let highest: Option<i64> = tx.find_value(&highest, params![])?;
@@ -341,7 +341,7 @@ impl EngineTransaction for ServerTransaction<'_> {
         Ok(highest.max(given).unwrap_or_default())
     }
 
-    fn pass_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError> {
+    fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError> {
         let tx: &dyn EngineTransaction = self;
         // Its own number, which explicit ones do not raise.
         let sql = "SELECT setval(pg_get_serial_sequence(?1, ?2), ?3) WHERE ?3 > coalesce(
@@ -369,7 +369,7 @@ impl EngineTransaction for ServerTransaction<'_> {
             role: Some(role),
             clock: Some(clock),
             connections: Some((open, most)),
-            lacking: tx.list_values(LACKING, params![])?,
+            inaccessible_tables: tx.list_values(TABLES_WITHOUT_RIGHTS, params![])?,
         })
     }
 

@@ -69,13 +69,13 @@ fn sql(db: &Db, sql: &str) -> Result<(), DbError> {
 
 fn live(db: &Db) {
     let begin = |tx: &crate::storage::database::WriteTx<'_>| {
-        tx.begin_life(&NewNode::bare(LIFE, "node-1"), &[], now())
+        tx.begin_incarnation(&NewNode::bare(LIFE, "node-1"), &[], now())
     };
-    assert_eq!(db.write_blocking(begin).unwrap(), IncarnationStart::Lives);
+    assert_eq!(db.write_blocking(begin).unwrap(), IncarnationStart::Started);
 }
 
 fn claim(db: &Db) -> Vec<OutboxMessage> {
-    let by = ClaimedBy { life: LIFE, now: now() };
+    let by = ClaimedBy { incarnation: LIFE, now: now() };
     db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, 10, by)).unwrap()
 }
 
@@ -125,14 +125,14 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
         while !stop.load(Ordering::SeqCst) {
             if nodes(&db) > 1 {
                 // It may have to wait for its turn for too long.
-                drop(db.write_blocking(|tx| tx.beat(LIFE, 0, "", now())));
+                drop(db.write_blocking(|tx| tx.write_heartbeat(LIFE, 0, "", now())));
             }
             thread::yield_now();
         }
     };
     let outcome = thread::scope(|scope| {
         scope.spawn(beats);
-        let span = HeartbeatTimes { still: Duration::from_secs(60), look: Duration::from_millis(20) };
+        let span = HeartbeatTimes { expiry: Duration::from_secs(60), interval: Duration::from_millis(20) };
         let outcome = SchemaUpgrade { server: &server, migrations: &migrations, span }.run();
         stop.store(true, Ordering::SeqCst);
         outcome
@@ -145,7 +145,7 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     assert!(words.contains("stop"), "{words}");
     // It is as it was, and goes on.
     assert_eq!(nodes(&db), 1);
-    assert!(db.write_blocking(|tx| tx.beat(LIFE, 0, "", now())).unwrap());
+    assert!(db.write_blocking(|tx| tx.write_heartbeat(LIFE, 0, "", now())).unwrap());
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
         content: MessageContent::Item { item: "image/ice".to_owned() },
     };
     assert!(db.write_blocking(move |tx| tx.insert_message(&message, 10, now())).unwrap());
-    let span = HeartbeatTimes { still: Duration::ZERO, look: Duration::ZERO };
+    let span = HeartbeatTimes { expiry: Duration::ZERO, interval: Duration::ZERO };
     let upgraded = SchemaUpgrade { server: &server, migrations: &later(), span }.run().unwrap();
     assert_eq!(upgraded, Some((LATEST, LATEST + 1)));
     let kept = db.read_blocking(|tx| tx.list_states("kept")).unwrap();
@@ -175,7 +175,7 @@ fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
     assert_eq!(claim(&db).len(), 0);
     assert_eq!(db.read_blocking(|tx| tx.list_messages(None, 10)).unwrap().len(), 1);
     // The next one finds it done and looks for nobody.
-    let span = HeartbeatTimes { still: Duration::MAX, look: Duration::ZERO };
+    let span = HeartbeatTimes { expiry: Duration::MAX, interval: Duration::ZERO };
     assert_eq!(SchemaUpgrade { server: &server, migrations: &later(), span }.run().unwrap(), None);
 }
 

@@ -45,7 +45,7 @@ fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
 }
 
 /// Rows that refer to what is not there.
-pub(super) fn lost_references(connection: &Connection) -> Result<Vec<DatabaseFlaw>, DbError> {
+pub(super) fn foreign_key_violations(connection: &Connection) -> Result<Vec<DatabaseFlaw>, DbError> {
     let sql = "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check";
     let tx: &dyn EngineTransaction = connection;
     tx.list_flaws(sql, "rows that refer to what is not there", |row| {

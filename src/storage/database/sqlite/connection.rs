@@ -89,7 +89,7 @@ impl EngineConnection for FileConnection {
         }
     }
 
-    fn look(&mut self, look: Work<'_>) -> Result<(), DbError> {
+    fn query(&mut self, look: Work<'_>) -> Result<(), DbError> {
         look(&self.raw)
     }
 
@@ -107,7 +107,7 @@ impl EngineConnection for FileConnection {
         self.run(WriteMode::Normal, claim)
     }
 
-    fn empty_log(&self) -> Result<(), DbError> {
+    fn checkpoint(&self) -> Result<(), DbError> {
         let busy: i64 =
             self.raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if busy == 0 {

@@ -38,12 +38,12 @@ fn schema(connection: &rusqlite::Connection) -> Result<u32, DbError> {
 /// Looks at the schema of the database at `path`, which stays as it is.
 ///
 /// Fails with [`DbError::SchemaDescription`] when a later version of the product made it.
-pub(in crate::storage::database) fn look(path: &Path) -> Result<(SchemaStatus, InspectedConnection), DbError> {
+pub(in crate::storage::database) fn inspect_schema(path: &Path) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     look_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
 /// The same for a process that only reads.
-pub(in crate::storage::database) fn look_to_read(
+pub(in crate::storage::database) fn inspect_schema_read_only(
     path: &Path,
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     look_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)

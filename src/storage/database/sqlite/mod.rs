@@ -11,4 +11,4 @@ mod transaction;
 
 pub(super) use connection::{FileConnection, DatabaseFile, migrate};
 pub use copy::DatabaseSnapshot;
-pub(super) use copy::{copy, look, look_to_read};
+pub(super) use copy::{copy, inspect_schema, inspect_schema_read_only};

@@ -91,12 +91,12 @@ impl EngineTransaction for rusqlite::Connection {
         Ok(())
     }
 
-    fn defer_references(&self) -> Result<(), DbError> {
+    fn defer_foreign_keys(&self) -> Result<(), DbError> {
         Ok(self.pragma_update(None, "defer_foreign_keys", "ON")?)
     }
 
     /// Without AUTOINCREMENT a table has no other number than its highest.
-    fn number_given(&self, table: &str, column: &str) -> Result<i64, DbError> {
+    fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
         let tx: &dyn EngineTransaction = self;
         let given = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
         if let Some(number) = tx.find_value(given, params![table])? {
@@ -106,7 +106,7 @@ impl EngineTransaction for rusqlite::Connection {
         Ok(tx.find_value(&highest, params![])?.unwrap_or_default())
     }
 
-    fn pass_numbers(&self, table: &str, _column: &str, number: i64) -> Result<(), DbError> {
+    fn reserve_numbers(&self, table: &str, _column: &str, number: i64) -> Result<(), DbError> {
         let tx: &dyn EngineTransaction = self;
         let known = "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1";
         if tx.execute(known, params![table, number])? == 0 {
@@ -126,8 +126,8 @@ impl EngineTransaction for rusqlite::Connection {
         check::page_flaws(self, "integrity_check")
     }
 
-    fn lost_references(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
-        check::lost_references(self)
+    fn foreign_key_violations(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+        check::foreign_key_violations(self)
     }
 
     #[cfg(test)]

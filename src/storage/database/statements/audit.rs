@@ -226,8 +226,8 @@ mod tests {
             credential_id: Some("3".to_owned()),
             address: "192.0.2.7".parse().ok(),
         };
-        let made = AuditEvent { actor, ..event(AuditAction::KeyCreated, 1) }.about(ObjectKind::Key, 12);
-        let refused = event(AuditAction::Login, 2).ended(AuditOutcome::Refused).with("no such user");
+        let made = AuditEvent { actor, ..event(AuditAction::KeyCreated, 1) }.with_object(ObjectKind::Key, 12);
+        let refused = event(AuditAction::Login, 2).with_outcome(AuditOutcome::Refused).with_detail("no such user");
         let flood = AuditEvent { count: 4_999, ..event(AuditAction::LoginThrottled, 3) };
         let events = vec![made, refused, flood];
         let written = events.clone();

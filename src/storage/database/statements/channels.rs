@@ -96,7 +96,7 @@ impl WriteTx<'_> {
                 && new.active.is_none_or(|active| active == known.active)
         };
         if known.as_ref().is_some_and(is_same) {
-            return Ok(PutOutcome::Same);
+            return Ok(PutOutcome::Unchanged);
         }
         // The settings follow when the row has its number, which they are encrypted for.
         let id = self.tx.find_value::<i64>(

@@ -27,9 +27,9 @@ pub struct DatabaseInspection {
     /// What is wrong, at most [`CHECK_FLAWS_MAX`] of a kind.
     pub flaws: Vec<DatabaseFlaw>,
     /// The originals, each once, in the order of their hashes; 48 bytes each.
-    pub named: Vec<NamedOriginal>,
+    pub originals: Vec<NamedOriginal>,
     /// Whether all items were read, so that no other original is named.
-    pub whole: bool,
+    pub is_complete: bool,
 }
 
 impl DatabaseInspection {
@@ -57,7 +57,7 @@ impl ReadTx<'_> {
     /// Looks at everything; the time is that of reading the whole database.
     #[must_use]
     pub fn inspect(&self) -> DatabaseInspection {
-        let mut found = DatabaseInspection { whole: true, ..DatabaseInspection::default() };
+        let mut found = DatabaseInspection { is_complete: true, ..DatabaseInspection::default() };
         found.note(self.tx.page_flaws());
         found.note(self.reference_flaws());
         found.note(self.secret_flaws());
@@ -71,7 +71,7 @@ impl ReadTx<'_> {
     pub fn named_originals(&self) -> Result<(Vec<NamedOriginal>, Vec<DatabaseFlaw>), DbError> {
         let mut found = DatabaseInspection::default();
         self.named(&mut found, false)?;
-        Ok((found.named, found.flaws))
+        Ok((found.originals, found.flaws))
     }
 
     /// Originals of the items that came first and last, `items` of each at most.
@@ -93,7 +93,7 @@ impl ReadTx<'_> {
     }
 
     fn reference_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
-        let mut flaws = self.tx.lost_references()?;
+        let mut flaws = self.tx.foreign_key_violations()?;
         for (table, number, id) in NAMING {
             let sql = format!(
                 "SELECT CAST({number} AS TEXT), media_type || '/' || {id} FROM {table} AS naming
@@ -112,10 +112,10 @@ impl ReadTx<'_> {
     /// where it cannot be told what an item names.
     fn named(&self, found: &mut DatabaseInspection, documents: bool) -> Result<(), DbError> {
         let read = self.read_items(found, documents);
-        found.whole &= read.is_ok();
+        found.is_complete &= read.is_ok();
         // Also of what was read until then.
-        found.named.sort_unstable();
-        found.named.dedup_by_key(|one| (one.hash, one.length));
+        found.originals.sort_unstable();
+        found.originals.dedup_by_key(|one| (one.hash, one.length));
         read
     }
 
@@ -135,7 +135,7 @@ impl ReadTx<'_> {
             let read = match assets {
                 Ok(assets) => {
                     let doc = row.get(0)?;
-                    found.named.extend(assets.iter().map(|asset| NamedOriginal {
+                    found.originals.extend(assets.iter().map(|asset| NamedOriginal {
                         hash: asset.blob(),
                         length: asset.length(),
                         doc,
@@ -143,7 +143,7 @@ impl ReadTx<'_> {
                     if documents { item_row(row) } else { Ok(()) }
                 }
                 Err(why) => {
-                    found.whole = false;
+                    found.is_complete = false;
                     Err(why)
                 }
             };
@@ -152,7 +152,7 @@ impl ReadTx<'_> {
                     let item = format!("item {}/{}", row.lossy(1)?, row.lossy(2)?);
                     found.flaws.push(DatabaseFlaw::Row(format!("{item}: {why}")));
                 } else if flaws == CHECK_FLAWS_MAX {
-                    found.flaws.push(DatabaseFlaw::More("there are more such rows of items".to_owned()));
+                    found.flaws.push(DatabaseFlaw::Truncated("there are more such rows of items".to_owned()));
                 }
                 flaws += 1;
             }

@@ -27,7 +27,7 @@ impl ReadTx<'_> {
 
     /// When the item expires, of one that may be put into collections at `now`: it is there, is
     /// not withdrawn and has not expired.
-    pub fn collectable(
+    pub fn find_collectable(
         &self,
         key: &ItemKey,
         now: Timestamp,
@@ -48,7 +48,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Follows, in the collections that hold `item`, that a new version of it is written: one that
     /// is withdrawn leaves them. Called while the version before is still there.
-    pub(super) fn follow_in_collections(&self, item: &NewItem) -> Result<(), DbError> {
+    pub(super) fn update_collections(&self, item: &NewItem) -> Result<(), DbError> {
         let holding = self.collections_with(&item.key)?;
         if holding.is_empty() {
             return Ok(());
@@ -75,7 +75,7 @@ impl WriteTx<'_> {
             description: last("description_text"),
             at: item.stored,
         };
-        self.lose(&holding, &lost)
+        self.record_lost_item(&holding, &lost)
     }
 
     /// Moves items that have expired at `now` out of the collections that hold them, `limit` items
@@ -88,12 +88,12 @@ impl WriteTx<'_> {
             let (headline, description) = (last("headline"), last("description_text"));
             let lost = LostItem { key, headline, description, at: now };
             let holding = self.collections_with(&lost.key)?;
-            self.lose(&holding, &lost)?;
+            self.record_lost_item(&holding, &lost)?;
         }
         Ok(limit)
     }
 
-    fn lose(&self, holding: &[i64], lost: &LostItem) -> Result<(), DbError> {
+    fn record_lost_item(&self, holding: &[i64], lost: &LostItem) -> Result<(), DbError> {
         for number in holding {
             self.remove_from_collection(*number, &lost.key)?;
             self.insert_lost_item(*number, lost)?;

@@ -120,7 +120,7 @@ impl ReadTx<'_> {
         now: Timestamp,
     ) -> Result<Vec<Collection>, DbError> {
         let heads = self.list_collection_heads(user)?;
-        heads.into_iter().map(|head| self.filled(head, now)).collect()
+        heads.into_iter().map(|head| self.load_collection(head, now)).collect()
     }
 
     /// The collection `id` without its items.
@@ -136,7 +136,7 @@ impl ReadTx<'_> {
     }
 
     /// The collection with its items at `now`.
-    pub fn filled(&self, head: CollectionHead, now: Timestamp) -> Result<Collection, DbError> {
+    pub fn load_collection(&self, head: CollectionHead, now: Timestamp) -> Result<Collection, DbError> {
         let content = self.collection_content(head.number, now)?;
         let removed = self.lost_items(head.number)?;
         Ok(Collection { head, content, removed })

@@ -101,7 +101,7 @@ pub struct ClaimTerms {
     /// Deliveries of one organization that may be under way; at least 1.
     pub organization_max: usize,
     /// The life of the node that takes them up.
-    pub life: Uuid,
+    pub incarnation: Uuid,
 }
 
 /// What is under way when `?1` is the time and `?3` the life that asks: claims that did not end, and those
@@ -237,7 +237,7 @@ impl ReadTx<'_> {
             "WITH {UNDER_WAY} SELECT next_ms FROM deliveries WHERE next_ms IS NOT NULL AND {FREE}
              ORDER BY next_ms LIMIT 1"
         );
-        let life = turn.life.to_string();
+        let life = turn.incarnation.to_string();
         let times = params![turn.now.as_millisecond(), int(turn.organization_max), life];
         let next: Option<i64> = self.tx.find_value(&sql, times)?;
         // A damaged time must not stop the queue: too early is now, too late is never.
@@ -335,7 +335,7 @@ impl WriteTx<'_> {
         );
         let (now_ms, max) = (turn.now.as_millisecond(), int(turn.organization_max));
         loop {
-            let (life, claim) = (turn.life.to_string(), claim.to_string());
+            let (life, claim) = (turn.incarnation.to_string(), claim.to_string());
             let values = params![now_ms, max, life, claim, until.as_millisecond()];
             let claimed: Option<String> = self.tx.find_value(&sql, values)?;
             let Some(id) = claimed else { return Ok(None) };
@@ -386,7 +386,7 @@ impl WriteTx<'_> {
              WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
         let (until_ms, now_ms) = (until.as_millisecond(), turn.now.as_millisecond());
         for (claim, id) in held {
-            let (claim, id, life) = (claim.to_string(), id.to_string(), turn.life.to_string());
+            let (claim, id, life) = (claim.to_string(), id.to_string(), turn.incarnation.to_string());
             self.tx.execute(sql, params![id, claim, until_ms, life, now_ms])?;
         }
         Ok(())

@@ -69,7 +69,7 @@ fn queue(db: &Db, new: &NewDelivery, second: i64) -> Delivery {
 
 /// Two deliveries of an organization may be under way.
 fn turn(second: i64) -> ClaimTerms {
-    ClaimTerms { now: at(second), organization_max: 2, life: Uuid::nil() }
+    ClaimTerms { now: at(second), organization_max: 2, incarnation: Uuid::nil() }
 }
 
 fn claim(db: &Db, name: u128, now: i64, until: i64) -> Option<Delivery> {
@@ -104,7 +104,7 @@ fn a_channel_is_what_was_stated_last_and_stays_as_active_as_it_is() {
         let new = new.clone();
         write(&db, move |tx| tx.put_channel(&new, at(1)))
     };
-    assert_eq!((put(&new), put(&new)), (PutOutcome::Created, PutOutcome::Same));
+    assert_eq!((put(&new), put(&new)), (PutOutcome::Created, PutOutcome::Unchanged));
     assert!(write(&db, |tx| tx.set_channel_active(&desk(), false)));
     let changed = NewChannel { settings: settings(&json!({ "host": "g" })), ..new };
     assert_eq!(put(&changed), PutOutcome::Updated);
@@ -116,7 +116,7 @@ fn a_channel_is_what_was_stated_last_and_stays_as_active_as_it_is() {
         let stated = NewChannel { active: Some(active), ..changed.clone() };
         assert_eq!(
             (put(&stated), put(&stated), put(&changed)),
-            (PutOutcome::Updated, PutOutcome::Same, PutOutcome::Same)
+            (PutOutcome::Updated, PutOutcome::Unchanged, PutOutcome::Unchanged)
         );
     }
     let list =
@@ -299,12 +299,12 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
     queue(&db, &NewDelivery { item: "image/d".parse().unwrap(), ..through(4, "a") }, 2);
     let begin = |life: u128| {
         let life = (Uuid::from_u128(life), format!("node-{life}"));
-        write(&db, move |tx| tx.begin_life(&NewNode::bare(life.0, &life.1), &[], at(1)));
+        write(&db, move |tx| tx.begin_incarnation(&NewNode::bare(life.0, &life.1), &[], at(1)));
     };
-    let end_life = |life| write(&db, move |tx| tx.end_life(Uuid::from_u128(life), at(1)));
+    let end_life = |life| write(&db, move |tx| tx.end_incarnation(Uuid::from_u128(life), at(1)));
     begin(1);
     begin(2);
-    let turn = |life: u128, now| ClaimTerms { life: Uuid::from_u128(life), ..turn(now) };
+    let turn = |life: u128, now| ClaimTerms { incarnation: Uuid::from_u128(life), ..turn(now) };
     let claimed = |life, name: u128, now: i64| {
         let claim = Uuid::from_u128(name);
         let found = write(&db, move |tx| tx.claim_delivery(claim, turn(life, now), at(now + 30)));

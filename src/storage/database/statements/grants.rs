@@ -255,7 +255,7 @@ impl WriteTx<'_> {
     }
 
     /// Marks a code as exchanged. It stays with its family, so that a second exchange is noticed.
-    pub fn use_code(&self, code: &ContentHash, now: Timestamp) -> Result<(), DbError> {
+    pub fn mark_code_used(&self, code: &ContentHash, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1",
             params![code.to_string(), now.as_millisecond()],

@@ -25,7 +25,7 @@ pub enum PutOutcome {
     /// It was there and is different now.
     Updated,
     /// It was there as stated.
-    Same,
+    Unchanged,
 }
 
 /// A product to be written.
@@ -210,7 +210,7 @@ impl WriteTx<'_> {
     pub fn put_organization(&self, new: &Organization, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_organization(new.id)?;
         if known.as_ref() == Some(new) {
-            return Ok(PutOutcome::Same);
+            return Ok(PutOutcome::Unchanged);
         }
         let address = serde_json::to_string(&new.address)
             .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
@@ -234,7 +234,7 @@ impl WriteTx<'_> {
                 domains
             ],
         )?;
-        self.was_there(known.is_some(), now)
+        self.put_outcome(known.is_some(), now)
     }
 
     /// Writes a product. A stated number and code do not belong to two products.
@@ -252,7 +252,7 @@ impl WriteTx<'_> {
                  IS DISTINCT FROM (excluded.code, excluded.name, excluded.description)",
             params![id, new.code, new.name, new.description],
         )?;
-        if changed == 0 { Ok(PutOutcome::Same) } else { self.was_there(known.is_some(), now) }
+        if changed == 0 { Ok(PutOutcome::Unchanged) } else { self.put_outcome(known.is_some(), now) }
     }
 
     /// Writes an agreement, whose organization and products exist.
@@ -299,7 +299,7 @@ impl WriteTx<'_> {
             products.extend(self.as_read().find_product_id(code)?.map(|id| id.0));
         }
         changed += self.link(new.id.0, &products, AGREEMENT_PRODUCTS)?;
-        if changed == 0 { Ok(PutOutcome::Same) } else { self.was_there(known, now) }
+        if changed == 0 { Ok(PutOutcome::Unchanged) } else { self.put_outcome(known, now) }
     }
 
     /// Writes a licence, whose product exists. No cache holds licences.
@@ -326,7 +326,7 @@ impl WriteTx<'_> {
             ],
         )?;
         Ok(match (changed, known) {
-            (0, _) => PutOutcome::Same,
+            (0, _) => PutOutcome::Unchanged,
             (_, false) => PutOutcome::Created,
             (_, true) => PutOutcome::Updated,
         })
@@ -334,7 +334,7 @@ impl WriteTx<'_> {
 
     /// Says that something that many accounts depend on is new or changed. Nothing depends on what
     /// is new.
-    fn was_there(&self, known: bool, now: Timestamp) -> Result<PutOutcome, DbError> {
+    fn put_outcome(&self, known: bool, now: Timestamp) -> Result<PutOutcome, DbError> {
         if !known {
             return Ok(PutOutcome::Created);
         }
@@ -368,7 +368,7 @@ impl WriteTx<'_> {
             return Ok(PutOutcome::Created);
         }
         if changed == 0 && written.is_none() {
-            return Ok(PutOutcome::Same);
+            return Ok(PutOutcome::Unchanged);
         }
         if new.password.is_some() || (was_active && !is_active) {
             self.end_logins(id, now)?;
@@ -397,7 +397,7 @@ impl WriteTx<'_> {
 
     /// Gives a user another number, wherever it is named. Nobody has that number.
     fn renumber_user(&self, before: UserId, now: UserId) -> Result<(), DbError> {
-        self.tx.defer_references()?;
+        self.tx.defer_foreign_keys()?;
         let tables = [
             "users",
             "user_agreements",
@@ -491,7 +491,7 @@ impl WriteTx<'_> {
             access_token_s: new.access_token_s,
         };
         if known.as_ref() == Some(&client) {
-            return Ok(PutOutcome::Same);
+            return Ok(PutOutcome::Unchanged);
         }
         let enforced = client.scopes_enforced;
         if known.as_ref().is_some_and(|known| known.scopes_enforced != enforced) {
@@ -536,7 +536,7 @@ impl WriteTx<'_> {
             params![hash, new.user_name, new.name, now.as_millisecond()],
         )?;
         match (changed, owner) {
-            (0, _) => Ok(PutOutcome::Same),
+            (0, _) => Ok(PutOutcome::Unchanged),
             (_, None) => Ok(PutOutcome::Created),
             (_, Some(owner)) => {
                 if owner != new.user_name {

@@ -125,7 +125,7 @@ fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
             Ok(left)
         })
         .unwrap();
-    let expected = [(PutOutcome::Same, Some(3)), (PutOutcome::Same, Some(3)), (PutOutcome::Updated, Some(15))];
+    let expected = [(PutOutcome::Unchanged, Some(3)), (PutOutcome::Unchanged, Some(3)), (PutOutcome::Updated, Some(15))];
     assert_eq!(left, expected);
 }
 
@@ -184,7 +184,7 @@ fn what_agreements_depend_on_is_logged_when_it_changed_and_only_then() {
             Ok(logged)
         })
         .unwrap();
-    let (created, updated, same) = (PutOutcome::Created, PutOutcome::Updated, PutOutcome::Same);
+    let (created, updated, same) = (PutOutcome::Created, PutOutcome::Updated, PutOutcome::Unchanged);
     let expected = [(created, 0), (same, 0), (updated, 1), (updated, 2), (same, 2), (updated, 3)];
     assert_eq!(logged, expected);
 }
@@ -229,7 +229,7 @@ fn a_key_that_goes_to_another_user_is_forgotten() {
             Ok((puts, tx.account_changes()))
         })
         .unwrap();
-    let puts = [Some(PutOutcome::Created), Some(PutOutcome::Same), Some(PutOutcome::Updated)];
+    let puts = [Some(PutOutcome::Created), Some(PutOutcome::Unchanged), Some(PutOutcome::Updated)];
     assert_eq!(logged, (puts, vec![AccountChange::Key(ContentHash::of(b"key"))]));
 }
 

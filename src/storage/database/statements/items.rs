@@ -101,7 +101,7 @@ impl ReadTx<'_> {
             params![key.media_type.as_str(), key.id.as_str()],
         )?;
         Ok(match has_files {
-            None => ItemPresence::Nothing,
+            None => ItemPresence::Absent,
             Some(0) => ItemPresence::Document,
             Some(_) => ItemPresence::Files,
         })
@@ -161,7 +161,7 @@ impl WriteTx<'_> {
             params![media_type, id, change, stored_ms, previous, item.fresh],
         )?;
         if let Some(previous) = previous {
-            self.follow_in_collections(item)?;
+            self.update_collections(item)?;
             self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![previous])?;
         }
         self.tx.execute(

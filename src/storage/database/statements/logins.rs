@@ -205,7 +205,7 @@ impl WriteTx<'_> {
     }
 
     /// Notes when credentials were used, unless a later use is noted.
-    pub fn note_uses(&self, uses: &[(UsedCredential, Timestamp)]) -> Result<(), DbError> {
+    pub fn record_uses(&self, uses: &[(UsedCredential, Timestamp)]) -> Result<(), DbError> {
         for (credential, at) in uses {
             let ms = at.as_millisecond();
             let set = |table: &str, column: &str| {
@@ -232,7 +232,7 @@ impl WriteTx<'_> {
 
     /// Notes that a user logged in with a browser, of which the `keep` seen last are known; gives
     /// whether the user has browsers and this is none of them.
-    pub fn see_browser(
+    pub fn record_browser(
         &self,
         user: UserId,
         browser: &LoginBrowser,

@@ -18,13 +18,13 @@ use crate::storage::database::error::DbError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     /// This run of it.
-    pub life: Uuid,
+    pub incarnation: Uuid,
     /// Which node: the same one after a restart.
     pub node: String,
     /// What it does.
     pub role: String,
     /// Rises while it lives.
-    pub beat: i64,
+    pub heartbeat: i64,
     /// The row of the item log up to which it gives nobody old versions.
     pub followed: i64,
     /// What its clock said at the last beat.
@@ -39,19 +39,19 @@ pub struct NodeRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncarnationStart {
     /// It lasts until it is ended.
-    Lives,
+    Started,
     /// Another process that lives goes by the name of this node.
-    Taken,
+    NameTaken,
 }
 
 fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
     let life: String = row.get(0)?;
     let what = format!("node {life}");
     Ok(NodeRow {
-        life: life.parse().map_err(|why| damaged(&what, &why))?,
+        incarnation: life.parse().map_err(|why| damaged(&what, &why))?,
         node: row.get(1)?,
         role: row.get(2)?,
-        beat: row.get(3)?,
+        heartbeat: row.get(3)?,
         followed: row.get(4)?,
         seen: time(&what, row.get(5)?)?,
         about: row.get(6)?,
@@ -63,7 +63,7 @@ fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
 #[derive(Clone, Copy, Debug)]
 pub struct NewNode<'n> {
     /// The life, which no other node has.
-    pub life: Uuid,
+    pub incarnation: Uuid,
     /// The name of the node.
     pub node: &'n str,
     /// What it does.
@@ -80,7 +80,7 @@ pub struct NewNode<'n> {
 impl<'n> NewNode<'n> {
     /// One that says nothing of itself.
     pub(crate) fn bare(life: Uuid, node: &'n str) -> Self {
-        Self { life, node, role: "all", followed: 0, about: "{}", faults: "" }
+        Self { incarnation: life, node, role: "all", followed: 0, about: "{}", faults: "" }
     }
 }
 
@@ -120,13 +120,13 @@ impl WriteTx<'_> {
     /// Begins a life of a node, or the same one again: an earlier try may have been committed and
     /// not answered. The lives of the nodes `over` are over, and what they held is free: the caller knows that
     /// no process goes by those names.
-    pub fn begin_life(
+    pub fn begin_incarnation(
         &self,
         new: &NewNode<'_>,
         over: &[String],
         now: Timestamp,
     ) -> Result<IncarnationStart, DbError> {
-        self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![new.life.to_string()])?;
+        self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![new.incarnation.to_string()])?;
         for name in over {
             self.tx.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
@@ -134,7 +134,7 @@ impl WriteTx<'_> {
             "INSERT INTO nodes (life, node, role, beat, followed, seen_ms, about, faults)
              VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7) ON CONFLICT (node) DO NOTHING",
             params![
-                new.life.to_string(),
+                new.incarnation.to_string(),
                 new.node,
                 new.role,
                 new.followed,
@@ -144,15 +144,15 @@ impl WriteTx<'_> {
             ],
         )?;
         if written == 0 {
-            return Ok(IncarnationStart::Taken);
+            return Ok(IncarnationStart::NameTaken);
         }
-        self.free_orphans(now)?;
-        Ok(IncarnationStart::Lives)
+        self.release_orphaned_claims(now)?;
+        Ok(IncarnationStart::Started)
     }
 
     /// Says that a life lasts, how far it followed the item log and what it cannot do now; `false` when it
     /// was ended.
-    pub fn beat(
+    pub fn write_heartbeat(
         &self,
         life: Uuid,
         followed: i64,
@@ -166,24 +166,24 @@ impl WriteTx<'_> {
     }
 
     /// Ends a life; what it held is free.
-    pub fn end_life(&self, life: Uuid, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_incarnation(&self, life: Uuid, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![life.to_string()])?;
-        self.free_orphans(now)
+        self.release_orphaned_claims(now)
     }
 
     /// Ends a life whose beat still is `beat`; gives whether it did.
-    pub fn end_still_life(&self, life: Uuid, beat: i64, now: Timestamp) -> Result<bool, DbError> {
+    pub fn end_expired_incarnation(&self, life: Uuid, beat: i64, now: Timestamp) -> Result<bool, DbError> {
         let sql = "DELETE FROM nodes WHERE life = ?1 AND beat = ?2";
         let ended = self.tx.execute(sql, params![life.to_string(), beat])? > 0;
         if ended {
-            self.free_orphans(now)?;
+            self.release_orphaned_claims(now)?;
         }
         Ok(ended)
     }
 
     /// Frees what lives held that are over: messages wait again and items are in their queues.
     /// Deliveries are due when their claim ends.
-    pub fn free_orphans(&self, now: Timestamp) -> Result<(), DbError> {
+    pub fn release_orphaned_claims(&self, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE outbox SET state = 'waiting', life = NULL, next_ms = ?1
              WHERE state = 'sending' AND (life IS NULL OR life NOT IN (SELECT life FROM nodes))",
@@ -192,7 +192,7 @@ impl WriteTx<'_> {
         let held = "SELECT 1 FROM queued_items WHERE life IS NOT NULL
              AND life NOT IN (SELECT life FROM nodes) LIMIT 1";
         if self.tx.exists(held, params![])? {
-            let turn = self.next_turn_of_streams()?;
+            let turn = self.next_stream_sequence()?;
             self.tx.execute(
                 "UPDATE queued_items SET life = NULL, freed = ?1
                  WHERE life IS NOT NULL AND life NOT IN (SELECT life FROM nodes)",
@@ -219,7 +219,7 @@ impl WriteTx<'_> {
     }
 
     /// Gives a lease back, if the life holds it.
-    pub fn drop_lease(&self, name: &str, life: Uuid) -> Result<(), DbError> {
+    pub fn release_lease(&self, name: &str, life: Uuid) -> Result<(), DbError> {
         let sql = "DELETE FROM leases WHERE name = ?1 AND life = ?2";
         self.tx.execute(sql, params![name, life.to_string()]).map(drop)
     }

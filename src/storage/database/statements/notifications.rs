@@ -78,13 +78,13 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
         user: UserId(row.get(2)?),
         media_type,
         title: row.get(4)?,
-        question: SavedQuery {
+        query: SavedQuery {
             q: row.get(5)?,
             p,
             agr: agr.into_iter().map(AgreementId).collect(),
             tr: row.get(8)?,
         },
-        way,
+        method: way,
         after_seq: row.get(13)?,
     })
 }
@@ -311,7 +311,7 @@ impl WriteTx<'_> {
 
     /// Moves the last use of every stream that had not expired at `alive`, the last sign of life of
     /// the service, to `now`: clients could not call while it was down.
-    pub fn excuse_streams(
+    pub fn extend_streams(
         &self,
         alive: Timestamp,
         expiry_ms: i64,
@@ -325,7 +325,7 @@ impl WriteTx<'_> {
     }
 
     /// Says that streams that were last used behind `now` are used now.
-    pub fn bring_streams_back(&self, now: Timestamp) -> Result<(), DbError> {
+    pub fn clamp_stream_use(&self, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
         self.tx.execute(sql, params![now.as_millisecond()])?;
         Ok(())

@@ -73,7 +73,7 @@ pub enum MessageOutcome {
     /// It arrived, or nobody wants it any more.
     Done,
     /// It is tried again.
-    Again {
+    Retry {
         /// When.
         at: Timestamp,
         /// Why it failed this time.
@@ -100,7 +100,7 @@ pub enum MessageOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimedBy {
     /// The life of a node.
-    pub life: Uuid,
+    pub incarnation: Uuid,
     /// The time.
     pub now: Timestamp,
 }
@@ -172,7 +172,7 @@ impl WriteTx<'_> {
         let same = format!(
             "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
              AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4 LIMIT 1 {}",
-            self.tx.holding(RowLock::Free)
+            self.tx.lock_clause(RowLock::UpdateSkipLocked)
         );
         if self.tx.exists(&same, params![user.0, lane.as_str(), number, content])? {
             return Ok(true);
@@ -249,8 +249,8 @@ impl ClaimTx<'_> {
         limit: usize,
         by: ClaimedBy,
     ) -> Result<Vec<OutboxMessage>, DbError> {
-        let ClaimedBy { life, now } = by;
-        if !self.holds_life(life, RowLock::Kept)? {
+        let ClaimedBy { incarnation: life, now } = by;
+        if !self.lock_incarnation(life, RowLock::KeyShareSkipLocked)? {
             return Ok(Vec::new());
         }
         let sql = format!(
@@ -261,7 +261,7 @@ impl ClaimTx<'_> {
                  updated_ms = ?2
              WHERE state = 'waiting' AND message_id IN (SELECT message_id FROM due)
              RETURNING {COLUMNS}",
-            self.tx.holding(RowLock::Free)
+            self.tx.lock_clause(RowLock::UpdateSkipLocked)
         );
         let wanted = params![life.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
         let mut claimed = Vec::new();
@@ -284,13 +284,13 @@ impl ClaimTx<'_> {
     /// theirs was lost, and nobody would send them as long as the life lasts.
     ///
     /// Waits until such a claim has come to its end: it may still be on its way to the database.
-    pub fn free_lost_messages(
+    pub fn release_lost_messages(
         &self,
         lane: MessageTransport,
         sending: &[Uuid],
         by: ClaimedBy,
     ) -> Result<usize, DbError> {
-        if !self.holds_life(by.life, RowLock::Alone)? {
+        if !self.lock_incarnation(by.incarnation, RowLock::Update)? {
             // What it had is free.
             return Ok(0);
         }
@@ -298,7 +298,7 @@ impl ClaimTx<'_> {
             "SELECT message_id FROM outbox WHERE life = ?1 AND state = 'sending' AND lane = ?2
              ORDER BY message_id LIMIT ?3";
         let limit = sending.len().saturating_add(MESSAGES_FREED_MAX);
-        let wanted = params![by.life.to_string(), lane.as_str(), int(limit)];
+        let wanted = params![by.incarnation.to_string(), lane.as_str(), int(limit)];
         let held: Vec<String> = self.tx.list_values(sql, wanted)?;
         let known: Vec<String> = sending.iter().map(Uuid::to_string).collect();
         let lost = held.into_iter().filter(|id| !known.contains(id));
@@ -310,8 +310,8 @@ impl ClaimTx<'_> {
     }
 
     /// Whether the life lasts, which it then does until the transaction ends.
-    fn holds_life(&self, life: Uuid, hold: RowLock) -> Result<bool, DbError> {
-        let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.tx.holding(hold));
+    fn lock_incarnation(&self, life: Uuid, hold: RowLock) -> Result<bool, DbError> {
+        let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.tx.lock_clause(hold));
         self.tx.exists(&sql, params![life.to_string()])
     }
 }
@@ -324,7 +324,7 @@ fn postpone(
     error: &str,
     by: ClaimedBy,
 ) -> Result<bool, DbError> {
-    let life = by.life.to_string();
+    let life = by.incarnation.to_string();
     let own = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND life = ?2");
     let Some(own) = tx.find(&own, params![id, life], read_message)? else { return Ok(false) };
     let waiting = format!(
@@ -338,7 +338,7 @@ fn postpone(
         found => found?,
     };
     if let Some((waiting, both)) =
-        waiting.and_then(|waiting| Some((waiting.id, waiting.content.joined(&own.content)?)))
+        waiting.and_then(|waiting| Some((waiting.id, waiting.content.merge(&own.content)?)))
     {
         let what = || format!("message {waiting}");
         let both = serde_json::to_string(&both).map_err(|why| damaged(what(), &why))?;
@@ -361,7 +361,7 @@ fn postpone(
 }
 
 fn end(tx: &dyn EngineTransaction, id: &str, sent: &MessageOutcome, by: ClaimedBy) -> Result<bool, DbError> {
-    let life = by.life.to_string();
+    let life = by.incarnation.to_string();
     let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
         let sql = format!(
             "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
@@ -375,7 +375,7 @@ fn end(tx: &dyn EngineTransaction, id: &str, sent: &MessageOutcome, by: ClaimedB
             let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
             Ok(tx.execute(sql, params![id, life])? > 0)
         }
-        MessageOutcome::Again { at, error } => {
+        MessageOutcome::Retry { at, error } => {
             set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
         }
         MessageOutcome::Postponed { at, error } => postpone(tx, id, *at, error, by),

@@ -203,7 +203,7 @@ impl WriteTx<'_> {
             // A clock that ran ahead does not hold it up.
             let due = at.min(now.as_millisecond());
             let key = key(&item);
-            if row.text(3)? == "replaced" && !self.is_to_be_told(lane, &key, due)? {
+            if row.text(3)? == "replaced" && !self.is_purge_queued(lane, &key, due)? {
                 self.insert_purge(lane, &key, due, true)?;
             }
             if let Some(until) = embargoed.filter(|until| *until > at) {
@@ -217,7 +217,7 @@ impl WriteTx<'_> {
     }
 
     /// Whether the key is due by then, and told once more after that.
-    fn is_to_be_told(&self, lane: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
+    fn is_purge_queued(&self, lane: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM purges
              WHERE lane = ?1 AND key = ?2 AND due_ms <= ?3 AND again AND refused = 0";
         self.tx.exists(sql, params![lane, key, at_ms])
@@ -249,7 +249,7 @@ impl WriteTx<'_> {
 
     /// Removes rows that a CDN was told of; those of changes are due once more at `again`, if that
     /// is a time.
-    pub fn end_purges(&self, numbers: &[i64], again: Option<Timestamp>) -> Result<(), DbError> {
+    pub fn complete_purges(&self, numbers: &[i64], again: Option<Timestamp>) -> Result<(), DbError> {
         let again = again.map(Timestamp::as_millisecond);
         for number in numbers {
             let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT again OR ?2)";
@@ -287,7 +287,7 @@ impl WriteTx<'_> {
 
     /// Removes keys of the lane of what changed before `before`: nobody keeps that any more. Gives
     /// how many.
-    pub fn give_up_purges(&self, lane: &str, before: Timestamp) -> Result<usize, DbError> {
+    pub fn drop_expired_purges(&self, lane: &str, before: Timestamp) -> Result<usize, DbError> {
         let sql = "DELETE FROM purges WHERE lane = ?1 AND since_ms < ?2";
         self.tx.execute(sql, params![lane, before.as_millisecond()])
     }

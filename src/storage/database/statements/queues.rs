@@ -131,7 +131,7 @@ impl ReadTx<'_> {
     }
 
     /// Whether the item waits for the end of an embargo to be matched.
-    pub fn is_held(&self, key: &ItemKey) -> Result<bool, DbError> {
+    pub fn is_deferred(&self, key: &ItemKey) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM embargoed_items WHERE media_type = ?1 AND id = ?2";
         self.tx.exists(sql, params![key.media_type.as_str(), key.id.as_str()])
     }
@@ -181,7 +181,7 @@ impl ReadTx<'_> {
         after: i64,
         limit: usize,
     ) -> Result<(i64, Option<Vec<Uuid>>), DbError> {
-        let turn = self.stream_turn()?;
+        let turn = self.stream_sequence()?;
         if turn <= after {
             return Ok((turn, Some(Vec::new())));
         }
@@ -194,7 +194,7 @@ impl ReadTx<'_> {
     }
 
     /// The number of the last turn in which items became free.
-    pub fn stream_turn(&self) -> Result<i64, DbError> {
+    pub fn stream_sequence(&self) -> Result<i64, DbError> {
         self.tx.load_value("SELECT seq FROM cursors WHERE name = ?1", params![STREAMS])
     }
 
@@ -224,13 +224,13 @@ impl WriteTx<'_> {
 
     /// The number of a turn in which items become free: behind all that were, in the order in which
     /// transactions end.
-    pub fn next_turn_of_streams(&self) -> Result<i64, DbError> {
+    pub fn next_stream_sequence(&self) -> Result<i64, DbError> {
         let sql = "UPDATE cursors SET seq = seq + 1 WHERE name = ?1 RETURNING seq";
         self.tx.load_value(sql, params![STREAMS])
     }
 
     /// Puts an item off until its embargo ends.
-    pub fn hold_item(&self, key: &ItemKey, until: Timestamp) -> Result<(), DbError> {
+    pub fn defer_item(&self, key: &ItemKey, until: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "INSERT INTO embargoed_items (media_type, id, until_ms) VALUES (?1, ?2, ?3)
              ON CONFLICT (media_type, id) DO UPDATE SET until_ms = excluded.until_ms",
@@ -240,7 +240,7 @@ impl WriteTx<'_> {
     }
 
     /// Puts an item off no longer.
-    pub fn release_item(&self, key: &ItemKey) -> Result<(), DbError> {
+    pub fn undefer_item(&self, key: &ItemKey) -> Result<(), DbError> {
         let sql = "DELETE FROM embargoed_items WHERE media_type = ?1 AND id = ?2";
         self.tx.execute(sql, params![key.media_type.as_str(), key.id.as_str()])?;
         Ok(())
@@ -267,7 +267,7 @@ impl WriteTx<'_> {
 
     /// Takes the first `limit` items of a queue that nobody has under way, in their order: `life` has
     /// them under way from now on.
-    pub fn take_queued_items(
+    pub fn claim_queued_items(
         &self,
         number: i64,
         limit: usize,
@@ -289,11 +289,11 @@ impl WriteTx<'_> {
     }
 
     /// Puts items back that `life` has under way, in their places.
-    pub fn free_queued_items(&self, places: &[i64], life: Uuid) -> Result<(), DbError> {
+    pub fn release_queued_items(&self, places: &[i64], life: Uuid) -> Result<(), DbError> {
         if places.is_empty() {
             return Ok(());
         }
-        let turn = self.next_turn_of_streams()?;
+        let turn = self.next_stream_sequence()?;
         let sql = "UPDATE queued_items SET life = NULL, freed = ?3 WHERE place = ?1 AND life = ?2";
         for place in places {
             self.tx.execute(sql, params![place, life.to_string(), turn])?;
@@ -313,7 +313,7 @@ impl WriteTx<'_> {
 
     /// Removes an item that was read from a queue by `life`, which had it under way: by its place, unless
     /// it was put in again for a row behind the one that was read; gives whether it was there.
-    pub fn unqueue_item(&self, place: i64, seq: i64, life: Uuid) -> Result<bool, DbError> {
+    pub fn remove_queued_item(&self, place: i64, seq: i64, life: Uuid) -> Result<bool, DbError> {
         let sql = "DELETE FROM queued_items WHERE place = ?1 AND seq <= ?2 AND life = ?3";
         Ok(self.tx.execute(sql, params![place, seq, life.to_string()])? > 0)
     }

@@ -16,9 +16,9 @@ pub struct MailRecipient {
     /// The address, in lower case.
     pub address: String,
     /// When the recipient was sent the name of the user in front of a mail; `None`: not yet.
-    pub told: Option<Timestamp>,
+    pub notified: Option<Timestamp>,
     /// When the recipient was sent the question whether mails may come; `None`: not yet.
-    pub asked: Option<Timestamp>,
+    pub confirmation_sent: Option<Timestamp>,
     /// When the recipient agreed to mails.
     pub confirmed: Option<Timestamp>,
     /// When the recipient stopped them.
@@ -35,8 +35,8 @@ fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
     Ok(MailRecipient {
         user,
         address: row.get(1)?,
-        told: at(row.get(2)?)?,
-        asked: at(row.get(3)?)?,
+        notified: at(row.get(2)?)?,
+        confirmation_sent: at(row.get(3)?)?,
         confirmed: at(row.get(4)?)?,
         refused: at(row.get(5)?)?,
     })
@@ -93,7 +93,7 @@ impl WriteTx<'_> {
     }
 
     /// Gives a recipient a new token, by which it answers; the last one ends.
-    pub fn give_mail_token(
+    pub fn set_mail_token(
         &self,
         user: UserId,
         address: &str,
@@ -124,7 +124,7 @@ impl WriteTx<'_> {
     }
 
     /// Notes that a recipient was sent the name of the user in front of a mail.
-    pub fn mark_mail_recipient_told(
+    pub fn mark_mail_recipient_notified(
         &self,
         user: UserId,
         address: &str,
@@ -152,7 +152,7 @@ impl WriteTx<'_> {
     }
 
     /// Notes that a recipient is still mailed.
-    pub fn use_mail_recipient(
+    pub fn touch_mail_recipient(
         &self,
         user: UserId,
         address: &str,
@@ -186,7 +186,7 @@ impl WriteTx<'_> {
     }
 
     /// Lets the mails of a user's notifications that wait be tried now.
-    pub fn hasten_mails(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
+    pub fn retry_mails_now(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE outbox SET next_ms = ?2
              WHERE user_id = ?1 AND lane = 'mail' AND state = 'waiting' AND next_ms > ?2",

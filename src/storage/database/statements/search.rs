@@ -159,7 +159,7 @@ impl ReadTx<'_> {
 
     /// The next `limit` items, with numbers behind `after` up to `last`: those of them that search may
     /// find.
-    pub fn versions_behind(
+    pub fn list_versions_after(
         &self,
         after: u32,
         last: u32,
@@ -211,7 +211,7 @@ impl ReadTx<'_> {
     }
 
     /// `_tstamp` in milliseconds and the number of the current version of `key`.
-    pub fn place_of(&self, key: &ItemKey) -> Result<Option<(i64, u32)>, DbError> {
+    pub fn order_position_of(&self, key: &ItemKey) -> Result<Option<(i64, u32)>, DbError> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
         let key = params![key.media_type.as_str(), key.id.as_str()];
         self.tx.find(sql, key, |row| Ok((row.get(0)?, number("item", row.get(1)?)?)))

@@ -119,7 +119,7 @@ impl WriteTx<'_> {
     }
 
     /// Marks a refresh token as used.
-    pub fn use_refresh_token(&self, token: &ContentHash, now: Timestamp) -> Result<(), DbError> {
+    pub fn mark_refresh_token_used(&self, token: &ContentHash, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
             params![token.to_string(), now.as_millisecond()],

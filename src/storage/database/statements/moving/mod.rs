@@ -9,7 +9,7 @@ mod tables;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use super::{ReadTx, WriteTx, damaged, int};
-use crate::runtime::limits::{MOVED_BYTES, MOVED_ROWS, MOVED_VALUES_MAX};
+use crate::runtime::limits::{MIGRATION_BATCH_BYTES, MIGRATION_BATCH_ROWS, MIGRATION_STATEMENT_VALUES_MAX};
 use crate::storage::database::engine::{MOVED, SqlParam, ResultRow, ToParam, params};
 use crate::storage::database::error::DbError;
 use crate::storage::database::statements::check::NamedOriginal;
@@ -122,7 +122,7 @@ impl MigratedTable {
 
 impl ReadTx<'_> {
     /// Gives `each` all rows of a table in portions.
-    pub(in crate::storage::database) fn each_portion(
+    pub(in crate::storage::database) fn for_each_batch(
         &self,
         table: &'static MigratedTable,
         mut each: impl FnMut(RowBatch) -> Result<(), DbError>,
@@ -139,7 +139,7 @@ impl ReadTx<'_> {
             let row = table.read(row)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
-            if rows.len() >= MOVED_ROWS || bytes >= MOVED_BYTES {
+            if rows.len() >= MIGRATION_BATCH_ROWS || bytes >= MIGRATION_BATCH_BYTES {
                 bytes = 0;
                 each(RowBatch { table, rows: std::mem::take(&mut rows) })?;
             }
@@ -149,7 +149,7 @@ impl ReadTx<'_> {
     }
 
     /// The next rows of a table with numbers behind `after`; none when there are no more.
-    pub(in crate::storage::database) fn portion_behind(
+    pub(in crate::storage::database) fn next_batch(
         &self,
         table: &'static MigratedTable,
         after: i64,
@@ -161,11 +161,11 @@ impl ReadTx<'_> {
             number = table.order
         );
         let (mut rows, mut bytes) = (Vec::new(), 0);
-        self.tx.each(&sql, params![after, int(MOVED_ROWS)], |row| {
+        self.tx.each(&sql, params![after, int(MIGRATION_BATCH_ROWS)], |row| {
             let row = table.read(row)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
-            let full = bytes >= MOVED_BYTES;
+            let full = bytes >= MIGRATION_BATCH_BYTES;
             Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         Ok(RowBatch { table, rows })
@@ -213,7 +213,7 @@ impl ReadTx<'_> {
             table.name,
             number = table.order
         );
-        let mut mark = ContentHash::begin();
+        let mut mark = ContentHash::hasher();
         self.tx.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
             mark.update(format!("{:?}\n", table.read(row)?).as_bytes());
             Ok(ControlFlow::Continue(()))
@@ -227,14 +227,14 @@ impl ReadTx<'_> {
         &self,
     ) -> Result<Vec<(&'static str, ContentHash)>, DbError> {
         let mut marks = Vec::with_capacity(TABLES.len() + 2);
-        let mut mark = ContentHash::begin();
+        let mut mark = ContentHash::hasher();
         for (doc, version) in self.marks_of_items()? {
             mark.update(format!("{doc} {version}\n").as_bytes());
         }
         marks.push((ITEMS.name, mark.finish()));
         for table in TABLES.iter().chain([&ITEM_LOG]) {
-            let mut mark = ContentHash::begin();
-            self.each_portion(table, |portion| {
+            let mut mark = ContentHash::hasher();
+            self.for_each_batch(table, |portion| {
                 portion.rows.iter().for_each(|row| mark.update(format!("{row:?}\n").as_bytes()));
                 Ok(())
             })?;
@@ -250,7 +250,7 @@ impl ReadTx<'_> {
     }
 
     /// The originals that items with numbers behind `after` name, each once.
-    pub(in crate::storage::database) fn named_behind(
+    pub(in crate::storage::database) fn originals_after(
         &self,
         after: i64,
     ) -> Result<Vec<NamedOriginal>, DbError> {
@@ -275,11 +275,11 @@ impl ReadTx<'_> {
     }
 
     /// The last number that the engine gave in a table, whose row may be gone.
-    pub(in crate::storage::database) fn number_given(
+    pub(in crate::storage::database) fn last_assigned_number(
         &self,
         table: &MigratedTable,
     ) -> Result<Option<i64>, DbError> {
-        table.numbered.map(|column| self.tx.number_given(table.name, column)).transpose()
+        table.numbered.map(|column| self.tx.last_assigned_number(table.name, column)).transpose()
     }
 
     /// Where the archive of this database lives now, if it has moved.
@@ -330,7 +330,7 @@ impl WriteTx<'_> {
     ) -> Result<usize, DbError> {
         let sql = format!(
             "DELETE FROM {name} WHERE ({order}) IN
-             (SELECT {order} FROM {name} WHERE {} ORDER BY {order} LIMIT {MOVED_ROWS})",
+             (SELECT {order} FROM {name} WHERE {} ORDER BY {order} LIMIT {MIGRATION_BATCH_ROWS})",
             table.rest(),
             name = table.name,
             order = table.order
@@ -345,12 +345,12 @@ impl WriteTx<'_> {
     }
 
     /// Writes rows, and compares what the engine took with what it was given.
-    pub(in crate::storage::database) fn insert_portion(
+    pub(in crate::storage::database) fn insert_batch(
         &self,
         portion: &RowBatch,
     ) -> Result<(), DbError> {
         let RowBatch { table, rows } = portion;
-        let most = (MOVED_VALUES_MAX / table.columns.len()).max(1);
+        let most = (MIGRATION_STATEMENT_VALUES_MAX / table.columns.len()).max(1);
         let mut rest = rows.as_slice();
         while !rest.is_empty() {
             // Powers of two: portions of any length take few statements, which stay prepared.
@@ -405,7 +405,7 @@ impl WriteTx<'_> {
                 self.delete_version(doc)?;
             }
         }
-        self.insert_portion(portion)
+        self.insert_batch(portion)
     }
 
     /// Removes a version of an item that is not there any more where it came from.
@@ -419,12 +419,12 @@ impl WriteTx<'_> {
     }
 
     /// Sees to it that the numbers up to `number` are not given again.
-    pub(in crate::storage::database) fn pass_numbers(
+    pub(in crate::storage::database) fn reserve_numbers(
         &self,
         table: &MigratedTable,
         number: i64,
     ) -> Result<(), DbError> {
         let Some(column) = table.numbered else { return Ok(()) };
-        self.tx.pass_numbers(table.name, column, number)
+        self.tx.reserve_numbers(table.name, column, number)
     }
 }
