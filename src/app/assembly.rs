@@ -40,7 +40,7 @@ use crate::runtime::clock;
 use crate::runtime::config::{BaseUrl, Config, NodeRole};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::WARM_QUEUE_MAX;
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::storage::blobs::BlobStore;
 use crate::storage::database::Db;
 
@@ -236,7 +236,7 @@ impl BackgroundTasks {
         let notifications = &shared.distribution.notifications;
         let mut threads = vec![start_follower(media, auth, to_warm, followed, &guard)?];
         threads.extend(start_threads(notifications, watched, &guard)?);
-        runtime.spawn(media::warm::run(media.clone(), warmed));
+        runtime.spawn(media::prerender::run(media.clone(), warmed));
         runtime.spawn(notifications.serve_streams(asks, clock::now));
         let (look, looked) = oneshot::channel();
         let jobs = JobContext { runtime, guard: &guard };

@@ -18,8 +18,8 @@ use std::{
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::copies::CopyLocation;
-use super::crowd::for_each_parallel;
+use super::original_copies::CopyLocation;
+use super::parallel::for_each_parallel;
 use super::manifest::{FORM, FORM_BUCKET, MANIFEST, BackupManifest, read_manifest};
 use super::open_store;
 use super::ownership::{replace_mark, refuse_foreign};

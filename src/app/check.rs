@@ -19,7 +19,7 @@ use std::{
 };
 
 use super::OpenArchive;
-use super::crowd::for_each_parallel;
+use super::parallel::for_each_parallel;
 use super::demo::demo_warning;
 pub use super::problem::{FileOfItem, ArchiveProblem, Repair};
 pub use super::progress::InterruptedCheck;

@@ -9,7 +9,7 @@ use std::sync::{
 use parking_lot::Mutex;
 
 use super::backup::{CopyEvent, CopyParameters, CopyTally, copy_named_originals, store_failed};
-use super::crowd::for_each_parallel;
+use super::parallel::for_each_parallel;
 use super::ownership::{replace_mark, refuse_foreign};
 use super::secrets::key_source;
 use super::{OpenArchive, open_store};

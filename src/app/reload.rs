@@ -16,7 +16,7 @@ use crate::http::listener::ListenerSettings;
 use crate::runtime::clock;
 use crate::runtime::config::{self, SettingChanges, Config};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::telemetry::{self, LogFilter};
 
 /// Who is told of settings that changed.

@@ -31,7 +31,7 @@ use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{SEARCH_START_POLL_INTERVAL, SEARCH_START_WAIT};
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::slots::SlotLimits;
 use crate::runtime::traces::{self, TraceExporter, RequestTracer};
 use crate::storage::audit::AuditLog;

@@ -11,7 +11,7 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::{CommonArgs, CommandFailure, print_error, open_archive, record, print_line, table::table};
+use super::{CommonArgs, CommandFailure, print_error, open_archive, audit_record, print_line, table::table};
 use crate::access::provisioning::{Accounts, AccountsError, ClientRequest, EntryCounts, UserRequest};
 use crate::distribution::notifications::MessageOutbox;
 use crate::runtime::clock;
@@ -484,7 +484,7 @@ pub(super) fn key(command: KeyCommand) -> Result<(), CommandFailure> {
         KeyCommand::Add { on, user, name } => {
             let added = on.open()?.add_key(&user, &name, clock::now())?;
             let id = added.id;
-            record::set_object(ObjectKind::Key, &id);
+            audit_record::set_object(ObjectKind::Key, &id);
             let secret = added.secret.as_deref().map(|secret| ("key", secret));
             let what = format!("API key {id} of user {user:?} added");
             on.print_done(&what, json!({ "id": id, "user": user, "name": name }), secret);

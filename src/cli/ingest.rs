@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{CommandFailure, print_error, open_archive, report_opened, record, print_line};
+use super::{CommandFailure, print_error, open_archive, report_opened, audit_record, print_line};
 use crate::app::OpenArchive;
 use crate::archive::ingest::{
     self, IngestFailure, FoundFiles, IncomingPath, Ingest, LinesEvent, LinesTally, IngestedItem,
@@ -44,7 +44,7 @@ pub(super) fn ingest_paths(config: &Config, paths: &[PathBuf], json: bool) -> Re
     }
     tally.summary(passed_over, json);
     let IngestTally { created, replaced, failed } = &tally;
-    record::add_words(format!("{created} created, {replaced} replaced, {failed} failed"));
+    audit_record::add_words(format!("{created} created, {replaced} replaced, {failed} failed"));
     if tally.failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 

@@ -7,14 +7,14 @@ mod demo;
 mod doctor;
 mod health;
 mod ingest;
-mod keep;
+mod maintenance;
 mod manual;
 mod migrate;
 mod nodes;
 mod outbox;
-mod programs;
+mod subprocess;
 mod purge;
-mod record;
+mod audit_record;
 mod secrets;
 mod signing_key;
 mod store;
@@ -200,7 +200,7 @@ enum CliCommand {
         #[command(flatten)]
         common: CommonArgs,
         #[command(flatten)]
-        wanted: keep::CheckArgs,
+        wanted: maintenance::CheckArgs,
         /// Prints one JSON object a line.
         #[arg(long)]
         json: bool,
@@ -215,19 +215,19 @@ enum CliCommand {
         #[command(flatten)]
         common: CommonArgs,
         #[command(flatten)]
-        wanted: keep::BackupArgs,
+        wanted: maintenance::BackupArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
         #[command(subcommand)]
-        command: Option<keep::BackupCommand>,
+        command: Option<maintenance::BackupCommand>,
     },
     /// Copies a backup into a data directory that holds no archive, and checks it there.
     Restore {
         #[command(flatten)]
         common: CommonArgs,
         #[command(flatten)]
-        wanted: keep::RestoreArgs,
+        wanted: maintenance::RestoreArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -320,10 +320,10 @@ enum CliCommand {
     },
     /// Reads a PDF for another process of ours.
     #[command(hide = true)]
-    Pdf(programs::PdfArgs),
+    Pdf(subprocess::PdfArgs),
     /// Becomes another program, under limits.
     #[command(hide = true)]
-    Limited(programs::LimitedArgs),
+    Limited(subprocess::LimitedArgs),
     /// Prints every setting: value, default, source, unit and meaning.
     Config {
         #[command(flatten)]
@@ -443,7 +443,7 @@ fn open_archive(config: &Config) -> Result<OpenArchive, CommandFailure> {
 /// Says of an archive that was opened that its database was brought up to date. What serves has a log for that.
 fn report_opened(archive: OpenArchive) -> OpenArchive {
     report_upgrade(archive.db.upgraded());
-    record::set_database(&archive.db);
+    audit_record::set_database(&archive.db);
     archive
 }
 
@@ -457,7 +457,7 @@ fn report_upgrade(upgraded: Option<(i64, i64)>) {
 }
 
 fn run(command: CliCommand) -> Result<(), CommandFailure> {
-    record::run(record::audit_extent(&command), || dispatch(command))
+    audit_record::run(audit_record::audit_extent(&command), || dispatch(command))
 }
 
 fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
@@ -494,14 +494,14 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         CliCommand::Nodes { common, json } => nodes::list(&common.config()?, json),
         CliCommand::Audit { command } => audit::run(command),
         CliCommand::Check { common, wanted, json } => {
-            keep::check(&config::load(&common.sources(&[]))?.0, wanted.request(), json)
+            maintenance::check(&config::load(&common.sources(&[]))?.0, wanted.request(), json)
         }
-        CliCommand::Backup { command: Some(command), .. } => keep::backup_command(command),
+        CliCommand::Backup { command: Some(command), .. } => maintenance::backup_command(command),
         CliCommand::Backup { common, wanted, json, command: None } => {
-            keep::backup(&config::load(&common.sources(&[]))?.0, &wanted, json)
+            maintenance::backup(&config::load(&common.sources(&[]))?.0, &wanted, json)
         }
         CliCommand::Restore { common, wanted, json } => {
-            keep::restore(&config::load(&common.sources(&[]))?.0, &wanted, json)
+            maintenance::restore(&config::load(&common.sources(&[]))?.0, &wanted, json)
         }
         CliCommand::Migrate { common, to, store, switch, verify, undo, force, json } => {
             let given = migrate::MigrateArgs { to, store, switch, verify, undo, force };
@@ -521,8 +521,8 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
             manual::completions(shell);
             Ok(())
         }
-        CliCommand::Pdf(arguments) => programs::pdf(&arguments).map_err(program_failure),
-        CliCommand::Limited(arguments) => programs::limited(&arguments).map_err(program_failure),
+        CliCommand::Pdf(arguments) => subprocess::pdf(&arguments).map_err(program_failure),
+        CliCommand::Limited(arguments) => subprocess::limited(&arguments).map_err(program_failure),
         CliCommand::Config { common, json } => print_config(&common.sources(&[]), json),
     }
 }

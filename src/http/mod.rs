@@ -54,7 +54,7 @@ pub fn service(app: AppState) -> WebService {
             partial_router(app, routes)
         }
     };
-    MapRequest::new(router, protocol::slash::trim_request)
+    MapRequest::new(router, protocol::trailing_slash::trim_request)
 }
 
 /// The routes with their answers compressed for clients that accept it.
@@ -92,7 +92,7 @@ fn full_router(app: AppState) -> Router {
 /// The service of the listener for operators' tools alone.
 pub fn admin_service(app: AppState) -> WebService {
     let routes = compressed(&app, health().merge(metrics_routes()));
-    MapRequest::new(partial_router(app, routes), protocol::slash::trim_request)
+    MapRequest::new(partial_router(app, routes), protocol::trailing_slash::trim_request)
 }
 
 /// What operators' tools call at the listener for everybody.
@@ -157,7 +157,7 @@ fn page_routes() -> Router<AppState> {
         .route("/o/logout", post(site::login::submit_logout))
         .merge(site::routes())
         .merge(api::unsubscribe::routes())
-        .merge(site::mails::routes())
+        .merge(site::mail_consent::routes())
 }
 
 async fn observe(State(app): State<AppState>, request: Request, next: Next) -> Response {
@@ -165,7 +165,7 @@ async fn observe(State(app): State<AppState>, request: Request, next: Next) -> R
 }
 
 async fn not_found(State(app): State<AppState>, request: Request) -> Response {
-    if let Some(redirect) = protocol::slash::redirect(request.uri()) {
+    if let Some(redirect) = protocol::trailing_slash::redirect(request.uri()) {
         return redirect;
     }
     let path = request.uri().path();

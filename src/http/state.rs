@@ -31,7 +31,7 @@ use crate::http::site::pages::PageRenderer;
 use crate::http::site::{SessionActivity, ConceptNames};
 use crate::media::Media;
 use crate::runtime::config::NetworkList;
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::traces::RequestTracer;
 use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;

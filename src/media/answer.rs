@@ -9,7 +9,7 @@ use super::{
     CatalogEntry,
     cache::{RenditionBody, BlobExtent, BodyPart},
     collect::ArchiveMember,
-    keys::CacheKeys,
+    cache_keys::CacheKeys,
     plan,
 };
 use crate::access::orders::CoverageDecision;

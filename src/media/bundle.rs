@@ -13,7 +13,7 @@ use super::{
     answer::{FileContent, Sale},
     collect::{ArchiveMember, FileSelection, defaults, source_items},
     facts,
-    keys::CacheKeys,
+    cache_keys::CacheKeys,
 };
 use crate::access::orders::CoverageDecision;
 use crate::runtime::error::{Error, ErrorKind, Result};

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::RwLock;
 
-use crate::media::keys::CacheKeys;
+use crate::media::cache_keys::CacheKeys;
 use crate::media::links::UrlLinks;
 use crate::media::plan::PlannedRendition;
 use crate::runtime::error::{Error, Result};

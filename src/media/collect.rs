@@ -12,10 +12,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{
     MediaAnswer, MediaCaller, CatalogEntry, FileAnswer, Media, RenditionAnswer, access,
     answer::{FileContent, Sale, stored_body},
-    budget::{RateLimitClient, RenderPayer},
+    rate_limit::{RateLimitClient, RenderPayer},
     cache::{RenditionBody, BodyPart},
     facts, framing,
-    keys::CacheKeys,
+    cache_keys::CacheKeys,
     texts,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};

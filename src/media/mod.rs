@@ -6,25 +6,25 @@
 
 pub mod access;
 mod answer;
-mod budget;
+mod rate_limit;
 mod bundle;
 mod cache;
 mod catalog;
 mod collect;
-mod flight;
+mod in_flight;
 mod framing;
-pub mod keys;
+pub mod cache_keys;
 mod links;
 mod make;
 pub mod original;
-mod packing;
+mod archive_limit;
 pub mod plan;
 mod render;
 mod settings;
 mod stream;
 mod texts;
 mod timing;
-pub mod warm;
+pub mod prerender;
 
 use std::{borrow::Cow, path::Path, sync::Arc};
 
@@ -35,7 +35,7 @@ use serde_json::Value;
 pub use access::MediaCaller;
 pub use answer::{MediaAnswer, FileAnswer, RenditionAnswer, Sale, TextAnswer};
 use answer::{FileContent, stored_body};
-pub use budget::{RateLimitClient, RenderPayer};
+pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use bundle::{BundleNames, BundleNaming};
 pub(crate) use cache::check_files as check_cache;
 pub use cache::{RenditionBody, BlobExtent, BodyPart};
@@ -49,7 +49,7 @@ pub use timing::RenderTiming;
 
 use crate::access::auth::Principal;
 use crate::access::orders::{self, CoverageDecision, ItemFacts, Orders};
-use crate::media::keys::CacheKeys;
+use crate::media::cache_keys::CacheKeys;
 use crate::media::original::OriginalStore;
 use crate::runtime::compute::ComputePool;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -70,10 +70,10 @@ struct MediaState {
     orders: Orders,
     originals: OriginalStore,
     cache: cache::RenditionCache,
-    in_flight: flight::InFlightRenders,
+    in_flight: in_flight::InFlightRenders,
     compute: ComputePool,
-    rate_limiter: budget::RenderRateLimiter,
-    archive_limiter: packing::ArchiveLimiter,
+    rate_limiter: rate_limit::RenderRateLimiter,
+    archive_limiter: archive_limit::ArchiveLimiter,
 }
 
 impl Media {
@@ -95,10 +95,10 @@ impl Media {
             orders,
             originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
-            in_flight: flight::InFlightRenders::default(),
+            in_flight: in_flight::InFlightRenders::default(),
             compute,
-            rate_limiter: budget::RenderRateLimiter::new(settings.client_megapixels_s, settings.client_burst),
-            archive_limiter: packing::ArchiveLimiter::new(settings.archives, settings.client_archives),
+            rate_limiter: rate_limit::RenderRateLimiter::new(settings.client_megapixels_s, settings.client_burst),
+            archive_limiter: archive_limit::ArchiveLimiter::new(settings.archives, settings.client_archives),
             settings,
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use super::{
     MediaState, Media, RenditionAnswer,
-    budget::RenderPayer,
+    rate_limit::RenderPayer,
     cache::{self, RenditionBody, BlobExtent, BodyPart},
-    flight::{Outcome, RenderTask},
+    in_flight::{Outcome, RenderTask},
     make::RenderHooks,
     original::OriginalError,
     plan::PlannedRendition,

@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::WATERMARK_BYTES_MAX;
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use imaging::{MarkKind, MarkSetup, Watermark};
 use jpeg::header::HeaderLimits;
 use model::item::RenditionSizes;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{CatalogEntry, Media, TextAnswer, keys::CacheKeys, plan};
+use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::ReadTx;
 use formats::MessageHeader;

@@ -8,7 +8,7 @@ pub mod error;
 pub mod failure_log;
 pub mod json_object;
 pub mod limits;
-pub mod live;
+pub mod hot_swap;
 pub mod modes;
 pub mod programs;
 pub mod slots;

@@ -6,9 +6,9 @@ use reqwest::{Client, Response, Url, redirect::Policy};
 use crate::runtime::limits;
 use crate::transport::{
     error::{SendFault, SendRefusal},
-    reach::NetworkReach,
+    network_reach::NetworkReach,
     settings::{FieldProblem, unfit},
-    stage::{TransportTimeouts, place},
+    conversation::{TransportTimeouts, place},
     tls::CustomAuthority,
 };
 

@@ -9,7 +9,7 @@ use crate::transport::{
     email::EmailTarget,
     ftp::FtpTarget,
     mail::MailAddress,
-    reach::NetworkReach,
+    network_reach::NetworkReach,
     s3::S3Target,
     settings::{FieldProblem, SettingsReader},
     sftp::SftpTarget,

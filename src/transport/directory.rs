@@ -18,7 +18,7 @@ use crate::transport::{
     error::{SendFault, SendRefusal, SendError, SendStep},
     file::{OutgoingFile, OutgoingReader},
     settings::{FieldProblem, FolderPath, SettingsReader},
-    stage::{RemoteConversation, TransportTimeouts},
+    conversation::{RemoteConversation, TransportTimeouts},
 };
 
 /// Modes of folders and files that are delivered, before the umask.

@@ -8,7 +8,7 @@ use crate::transport::{
     mail::{Attachment, Mail, MailAddress, one_line},
     mailer::Mailer,
     settings::{FieldProblem, SettingsReader, unfit},
-    stage::{RemoteConversation, TransportTimeouts},
+    conversation::{RemoteConversation, TransportTimeouts},
 };
 
 /// Who gets the files.

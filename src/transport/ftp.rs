@@ -17,9 +17,9 @@ use crate::runtime::limits;
 use crate::transport::{
     error::{SendFault, SendError, SendStep},
     file::{OutgoingFile, OutgoingReader},
-    reach::NetworkReach,
+    network_reach::NetworkReach,
     settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing},
-    stage::{RemoteConversation, TransportTimeouts, place},
+    conversation::{RemoteConversation, TransportTimeouts, place},
     tls::CustomAuthority,
 };
 

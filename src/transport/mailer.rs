@@ -14,7 +14,7 @@ use crate::runtime::modes;
 use crate::transport::{
     error::{SendFault, SendRefusal, SendError, SendStep},
     mail::{ComposedMail, Mail, MailAddress},
-    stage::{RemoteConversation, TransportTimeouts, place},
+    conversation::{RemoteConversation, TransportTimeouts, place},
     tls::CustomAuthority,
 };
 

@@ -19,12 +19,12 @@ pub mod mail_templates;
 mod mailer;
 mod purge;
 pub mod push;
-mod reach;
+mod network_reach;
 mod s3;
 mod settings;
 mod sftp;
 mod sftp_folder;
-mod stage;
+mod conversation;
 mod tls;
 mod webhook;
 
@@ -38,10 +38,10 @@ pub use self::{
     mailer::{MailSettings, MailTransport, Mailer, SmtpServer, SmtpSecurity},
     purge::{PurgeError, CachePurger, PurgeResult},
     settings::TransportSecret,
-    stage::TransportTimeouts,
+    conversation::TransportTimeouts,
     tls::CustomAuthority,
 };
-use self::{destination::MethodSettings, stage::RemoteConversation};
+use self::{destination::MethodSettings, conversation::RemoteConversation};
 use crate::runtime::limits;
 
 /// What a delivery is about.

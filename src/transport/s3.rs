@@ -21,9 +21,9 @@ use crate::transport::{
     client::{self, address, place_of},
     error::{SendFault, SendError, SendStep},
     file::{OutgoingFile, OutgoingReader},
-    reach::NetworkReach,
+    network_reach::NetworkReach,
     settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing, unfit},
-    stage::{RemoteConversation, TransportTimeouts},
+    conversation::{RemoteConversation, TransportTimeouts},
     tls::CustomAuthority,
 };
 

@@ -22,10 +22,10 @@ use crate::runtime::limits;
 use crate::transport::{
     error::{SendFault, SendRefusal, SendError, SendStep},
     file::OutgoingFile,
-    reach::NetworkReach,
+    network_reach::NetworkReach,
     settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing, unfit},
     sftp_folder::RemoteFolder,
-    stage::{RemoteConversation, TransportTimeouts, place},
+    conversation::{RemoteConversation, TransportTimeouts, place},
 };
 
 /// How we prove who we are.

@@ -11,7 +11,7 @@ use crate::transport::{
     error::{SendFault, SendError, SendStep},
     file::{OutgoingFile, OutgoingReader},
     settings::FolderPath,
-    stage::RemoteConversation,
+    conversation::RemoteConversation,
 };
 
 /// Renames over a file that exists, in one step; version 3 has no such thing.

@@ -41,9 +41,9 @@ use crate::transport::{
     client::{self, address, place_of},
     error::{SendFault, SendRefusal, SendError, SendStep},
     file::{OutgoingFile, OutgoingReader},
-    reach::NetworkReach,
+    network_reach::NetworkReach,
     settings::{FieldProblem, HIDDEN, TransportSecret, SettingsReader, unfit},
-    stage::{RemoteConversation, TransportTimeouts},
+    conversation::{RemoteConversation, TransportTimeouts},
     tls::CustomAuthority,
 };
 

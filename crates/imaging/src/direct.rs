@@ -19,7 +19,7 @@ use jpeg::header::{JpegHeader, HeaderLimits};
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::patch::{self, PatchedScan};
 use jpeg::scan::region::{self, CountedFrom};
-use jpeg::scan::{ByteRanges, Scan, ScanError, cut};
+use jpeg::scan::{ByteRanges, Scan, ScanError, crop};
 
 /// A picture with random access: its scan, the index of it, and its orientation.
 #[derive(Clone, Copy, Debug)]
@@ -116,12 +116,12 @@ impl DirectPlan {
             let stays = orientation == Orientation::Upright && scan.planes.is_some();
             return stays.then_some(Self::Mark);
         }
-        let keeps = orientation == Orientation::Upright && cut::is_on_grid(scan, stored);
+        let keeps = orientation == Orientation::Upright && crop::is_on_grid(scan, stored);
         if keeps && (!marked || scan.planes.is_some()) {
             return Some(Self::Cut { stored, marked });
         }
         Self::region(scan, region, stored, canvases).or_else(|| {
-            let shows = cut::surrounding_rect(scan, stored);
+            let shows = crop::surrounding_rect(scan, stored);
             let inner = Rect { x: stored.x - shows.x, y: stored.y - shows.y, ..stored };
             let crop = orientation.to_upright(inner, shows.size());
             Some(Self::Part { shows, crop, marked })
@@ -140,8 +140,8 @@ impl DirectPlan {
     ) -> Result<Vec<Range<u64>>, ScanError> {
         let IndexedSource { scan, index, .. } = *indexed;
         match self {
-            Self::Cut { stored, .. } => cut::byte_ranges(scan, index, *stored),
-            Self::Part { shows, .. } => cut::byte_ranges(scan, index, *shows),
+            Self::Cut { stored, .. } => crop::byte_ranges(scan, index, *stored),
+            Self::Part { shows, .. } => crop::byte_ranges(scan, index, *shows),
             Self::Region { stored, .. } => region::byte_ranges(scan, index, *stored),
             Self::Mark => {
                 patch::byte_range(scan, index, mark_rect(indexed, marker)).map(|range| vec![range])
@@ -167,7 +167,7 @@ impl DirectPlan {
         begin(RenderStage::Decode)?;
         match self {
             Self::Cut { stored, marked } => {
-                let jpeg = cut::crop(scan, index, bytes, *stored, colour)?;
+                let jpeg = crop::crop(scan, index, bytes, *stored, colour)?;
                 let size = stored.size();
                 if !*marked {
                     return Ok(DirectOutput::File { jpeg, size, way: RenderPath::LosslessCrop });
@@ -177,7 +177,7 @@ impl DirectPlan {
                 Ok(DirectOutput::File { jpeg, size, way: RenderPath::LocalMark })
             }
             Self::Part { shows, .. } => {
-                Ok(DirectOutput::Part(cut::crop(scan, index, bytes, *shows, colour)?))
+                Ok(DirectOutput::Part(crop::crop(scan, index, bytes, *shows, colour)?))
             }
             Self::Mark => {
                 begin(RenderStage::Blend)?;

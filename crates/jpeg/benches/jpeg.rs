@@ -9,7 +9,7 @@ use jpeg::header::{JpegHeader, HeaderLimits};
 use jpeg::rewrite::colour_segments;
 use jpeg::samples::pictures::photograph;
 use jpeg::scan::index::ScanIndex;
-use jpeg::scan::{ByteRanges, Scan, cut};
+use jpeg::scan::{ByteRanges, Scan, crop};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 20, segments_max: 1_000, metadata_bytes_max: 4 << 20 };
@@ -34,7 +34,7 @@ fn scans(criterion: &mut Criterion) {
     });
     group.bench_function("crop", |bench| {
         let bytes = ByteRanges::whole(&file);
-        bench.iter(|| cut::crop(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
+        bench.iter(|| crop::crop(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
     });
     group.finish();
 }

@@ -5,7 +5,7 @@ use geometry::Rect;
 use crate::header::{JpegHeader, HeaderLimits};
 use crate::rewrite::colour_segments;
 use crate::scan::index::ScanIndex;
-use crate::scan::{ByteRanges, Scan, ScanError, cut};
+use crate::scan::{ByteRanges, Scan, ScanError, crop};
 
 /// A baseline JPEG file in memory with random access to its scan.
 ///
@@ -79,6 +79,6 @@ impl IndexedJpeg {
     /// [`ScanError::ExternalProbe`] when `rect` is empty, leaves the picture, or is off the grid;
     /// [`ScanError::Tables`] when the Huffman tables of the file lack a code that the crop needs.
     pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, ScanError> {
-        cut::crop(&self.scan, &self.index, &self.bytes(), rect, &self.colour)
+        crop::crop(&self.scan, &self.index, &self.bytes(), rect, &self.colour)
     }
 }

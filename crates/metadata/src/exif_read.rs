@@ -8,7 +8,7 @@
 
 use exif::{Exif, Field, In, Rational, Reader, Tag, Value};
 
-use crate::stamp::PartialDateTime;
+use crate::date_time::PartialDateTime;
 use crate::{Caption, StandardFields, TEXT_BYTES_MAX, is_position, set_if_absent, text};
 
 /// Directory entries that one block may have; cameras write some hundred.

@@ -9,7 +9,7 @@ use exif::experimental::Writer;
 use exif::{Field, In, Rational, Tag, Value};
 
 use crate::exif_read::ExifBlocks;
-use crate::stamp::PartialDateTime;
+use crate::date_time::PartialDateTime;
 use crate::{Caption, WriteOptions, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 

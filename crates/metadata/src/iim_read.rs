@@ -7,7 +7,7 @@
 //! Without a character set each value is UTF-8 if it is valid UTF-8, else Latin-1: both were
 //! written for decades by programs that said nothing.
 
-use crate::stamp::PartialDateTime;
+use crate::date_time::PartialDateTime;
 use crate::{Caption, StandardFields, push, set_if_absent, text};
 
 /// Opens every dataset.

@@ -4,7 +4,7 @@
 //! whole of it stands in XMP, which readers of ours prefer.
 
 use crate::iim_read::{TAG, UTF8};
-use crate::stamp::PartialDateTime;
+use crate::date_time::PartialDateTime;
 use crate::{Caption, country, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 

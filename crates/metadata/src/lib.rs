@@ -8,14 +8,14 @@ mod exif_read;
 mod exif_write;
 mod iim_read;
 mod iim_write;
-mod stamp;
+mod date_time;
 mod text;
 mod xmp_read;
 mod xmp_write;
 
 use serde::Serialize;
 
-use crate::stamp::PartialDateTime;
+use crate::date_time::PartialDateTime;
 use jpeg::header::JpegHeader;
 
 /// Entries of one list (keywords, persons, subject codes) that are read.

@@ -21,7 +21,7 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 use quick_xml::reader::NsReader;
 
-use crate::stamp::PartialDateTime;
+use crate::date_time::PartialDateTime;
 use crate::{
     Caption, LIST_ENTRIES_MAX, StandardFields, TEXT_BYTES_MAX, is_position, push, set_if_absent, text,
 };

@@ -35,7 +35,7 @@ mod scope;
 mod shading;
 mod space;
 mod walk;
-mod weight;
+mod operator_count;
 mod write;
 
 use std::collections::HashMap;

@@ -13,7 +13,7 @@ use hayro::{RenderCache, RenderSettings, render_into};
 
 use crate::budget::WorkBudget;
 use crate::scope::DocumentSession;
-use crate::{PdfError, PdfLimits, load, weight};
+use crate::{PdfError, PdfLimits, load, operator_count};
 
 /// A picture of a page, in sRGB.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError
     let pages = load::pages(&document, limits)?;
     let page = pages.pages.first().ok_or(PdfError::NoPages)?;
     let mut session = DocumentSession { budget: WorkBudget::new(limits), spaces: HashMap::new() };
-    weight::check(&document, &mut session, page, limits.operators)
+    operator_count::check(&document, &mut session, page, limits.operators)
 }
 
 /// The size of the picture in pixels.

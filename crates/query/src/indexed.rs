@@ -7,7 +7,7 @@ use super::facet::Facet;
 use super::field::{DateField, TextField};
 use super::fold::{FoldBuffer, runs};
 use super::html;
-use super::moment;
+use super::time_interval;
 use super::number::{FiniteNumber, NumberField};
 use super::property::{self, IndexedProperty};
 use super::tree;
@@ -282,7 +282,7 @@ fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
     let read = |field: DateField| {
         let text = document.text(field.as_str())?;
         let moment = match field {
-            DateField::Date | DateField::EndDate => moment::parse_day(text, zone),
+            DateField::Date | DateField::EndDate => time_interval::parse_day(text, zone),
             DateField::VersionCreated
             | DateField::VersionStored
             | DateField::FirstCreated
@@ -290,7 +290,7 @@ fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
             | DateField::DateTime
             | DateField::EndDateTime
             | DateField::Embargoed
-            | DateField::Expires => moment::parse_time(text, zone),
+            | DateField::Expires => time_interval::parse_time(text, zone),
         };
         Some((field, moment?))
     };

@@ -15,7 +15,7 @@ mod indexed;
 pub mod limits;
 mod matches;
 pub mod matching;
-mod moment;
+mod time_interval;
 mod number;
 mod parse;
 mod print;

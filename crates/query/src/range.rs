@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 
 use super::field::DateField;
-use super::moment::TimeInterval;
+use super::time_interval::TimeInterval;
 use super::number::{FiniteNumber, NumberField, NumericRange};
 use super::parse::{QueryError, excerpt};
 use super::scan::QueryScanner;

@@ -8,7 +8,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 
 use super::{
     Auth,
-    pace::PacedAttempt,
+    pacing::PacedAttempt,
     throttle::{ThrottleDecision, EvaluatedAttempt, ThrottleSubject},
 };
 use crate::runtime::error::{Error, Result};

@@ -11,14 +11,14 @@ mod browser;
 mod device;
 mod login;
 mod new_password;
-mod pace;
+mod pacing;
 mod password;
 mod principal;
 mod secret;
 mod signer;
 mod throttle;
-mod uses;
-mod verified;
+mod credential_uses;
+mod verified_secrets;
 
 use std::{
     sync::{
@@ -50,11 +50,11 @@ use crate::storage::database::{
 use device::DeviceKey;
 use model::ContentHash;
 use model::account::{Account, ScopeSet, UserId};
-use pace::LoginPacer;
+use pacing::LoginPacer;
 use password::HashingThreads;
 use throttle::LoginThrottle;
-use uses::CredentialUses;
-use verified::VerifiedSecrets;
+use credential_uses::CredentialUses;
+use verified_secrets::VerifiedSecrets;
 
 /// What a request presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

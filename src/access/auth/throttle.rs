@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 
 use super::{HashLimits, device::DeviceId};
 use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEYS_MAX};
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::storage::database::{FailedLogins, WindowStart};
 use model::{ContentHash, network};
 

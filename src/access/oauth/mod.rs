@@ -8,7 +8,7 @@
 //! The password and implicit grants are there because the contract demands them; a client has
 //! them only when the operator says so.
 
-mod answer;
+mod redirect_response;
 mod claims;
 mod client;
 mod discovery;
@@ -24,7 +24,7 @@ mod request;
 mod request_tests;
 mod rotation;
 #[cfg(test)]
-mod test_service;
+mod test_fixture;
 #[cfg(test)]
 mod tests;
 
@@ -44,7 +44,7 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::{
     ACCOUNT_LOG_S, BROWSERS_MAX, CODE_S, OUTBOX_PER_USER_MAX, SWEEP_ROWS,
 };
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::storage::audit::{self, AuditAction, CredentialId, CredentialKind, ObjectKind};
 use crate::storage::database::{
     LoginBrowser, DbError, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage, BrowserSession,

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 
 use proptest::prelude::*;
 
-use super::{OAuthErrorCode, TokenSet, test_service::OAuthFixture};
+use super::{OAuthErrorCode, TokenSet, test_fixture::OAuthFixture};
 use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
 
 const WEB: &str = "client_id=web&client_secret=web%20secret%2B1";
@@ -116,7 +116,7 @@ fn of_fifty_refreshes_with_one_token_one_succeeds_and_the_others_end_the_family(
 fn of_fifty_exchanges_of_one_code_one_succeeds_and_the_others_end_the_family() {
     let service = OAuthFixture::new();
     let code = service.code();
-    let verifier = super::test_service::VERIFIER;
+    let verifier = super::test_fixture::VERIFIER;
     let form = format!(
         "client_id=spa&grant_type=authorization_code&code={code}&code_verifier={verifier}\
          &redirect_uri=https://spa.test/cb"
@@ -136,7 +136,7 @@ fn a_refresh_asks_for_less_but_never_for_more() {
     // Those left the token as it was.
     let set = service.refresh(&format!("{token}&scope=roles"), 2).unwrap();
     assert_eq!(set.scope, "roles");
-    let info = service.run(service.oauth.user_info(&set.access_token, super::test_service::at(2)));
+    let info = service.run(service.oauth.user_info(&set.access_token, super::test_fixture::at(2)));
     assert_eq!(info.unwrap().unwrap()["scope"], "roles");
     // The new refresh token stands for all that was granted.
     let set = service.refresh(&set.refresh_token.unwrap(), 3).unwrap();
@@ -153,7 +153,7 @@ fn a_refresh_token_ends_with_its_time_its_user_and_its_client() {
     let token = set.refresh_token.unwrap();
     assert_eq!(refused(service.refresh(&token, 9999)), OAuthErrorCode::InvalidGrant);
 
-    let client = super::test_service::client("web");
+    let client = super::test_fixture::client("web");
     let no_refresh = model::account::OAuthClient { grants: Vec::new(), ..client.clone() };
     service.change_client(no_refresh);
     assert_eq!(refused(service.refresh(&token, 5000)), OAuthErrorCode::UnauthorizedClient);
@@ -174,7 +174,7 @@ fn used_refresh_tokens_are_remembered_up_to_a_number() {
         let hash = model::ContentHash::of(token.as_bytes());
         let family = tx.as_read().find_refresh_token(&hash)?.unwrap().family.id;
         for second in 0..=USED_REFRESH_TOKENS_MAX + 10 {
-            let now = super::test_service::at(i64::try_from(second).unwrap());
+            let now = super::test_fixture::at(i64::try_from(second).unwrap());
             tx.mark_refresh_token_used(&model::ContentHash::of(token.as_bytes()), now)?;
             token = format!("token {second}");
             tx.write_refresh_token(&model::ContentHash::of(token.as_bytes()), family, now)?;

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::{
-    answer::{self, ResponseMode},
+    redirect_response::{self, ResponseMode},
     error::{AuthorizationError, OAuthErrorCode, description},
     parameters::OAuthParameters,
 };
@@ -273,7 +273,7 @@ fn redirect_uri(parameters: &OAuthParameters, client: &OAuthClient) -> Result<St
         (None, _) => return page("The parameter redirect_uri is missing."),
     };
     match found {
-        Some(uri) if answer::is_usable(uri) => Ok(uri.clone()),
+        Some(uri) if redirect_response::is_usable(uri) => Ok(uri.clone()),
         Some(_) => page("The address to return to cannot be used."),
         None => page("The address to return to is not one that this application may use."),
     }
@@ -366,7 +366,7 @@ impl AuthorizationRequest {
             pairs.push(("state", state));
         }
         pairs.push(("iss", issuer));
-        answer::redirect_url(&self.redirect_uri, self.mode, &pairs)
+        redirect_response::redirect_url(&self.redirect_uri, self.mode, &pairs)
     }
 
     /// The redirect address with an error.

@@ -6,7 +6,7 @@ use super::{
     AuthorizationError, AuthorizationRequest, OAuthParameters,
     parameters::encode,
     request::{self, Prompt},
-    test_service::{CHALLENGE, ISSUER, client, find_parameter},
+    test_fixture::{CHALLENGE, ISSUER, client, find_parameter},
 };
 use crate::runtime::limits::ECHO_BYTES_MAX;
 use model::account::{OAuthClient, GrantType};

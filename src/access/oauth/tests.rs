@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     AuthorizationError, ClientAuthentication, OAuthErrorCode, OAuthParameters, TokenError, TokenSet,
-    test_service::{ADDRESS, CHALLENGE, ISSUER, OAuthFixture, VERIFIER, at, find_parameter, parameter},
+    test_fixture::{ADDRESS, CHALLENGE, ISSUER, OAuthFixture, VERIFIER, at, find_parameter, parameter},
 };
 use crate::runtime::limits::{FAMILIES_MAX, SESSIONS_MAX};
 use model::ContentHash;

@@ -8,10 +8,10 @@
 pub mod coverage;
 pub mod json;
 mod offers;
-mod reading;
+mod read_access;
 mod report;
-mod several;
-mod wish;
+mod joint_purchase;
+mod purchase;
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::storage::database::{Db, DbError, WriteTx};
 use model::ItemKey;
 use model::account::{Agreement, AgreementId, AgreementType, OrganizationId};
 use model::item::Document;
-use wish::{PurchaseRequest, PurchaseOutcome};
+use purchase::{PurchaseRequest, PurchaseOutcome};
 
 /// An item as far as purchases know it.
 #[derive(Clone, Copy, Debug)]
@@ -278,6 +278,6 @@ mod report_tests;
 #[cfg(test)]
 mod several_tests;
 #[cfg(test)]
-mod test_scene;
+mod test_fixture;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     ItemFacts, Orders, coverage,
-    wish::{PurchaseRequest, PurchaseOutcome},
+    purchase::{PurchaseRequest, PurchaseOutcome},
 };
 use crate::access::auth::Principal;
 use crate::runtime::error::Result;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::test_scene::{OrdersFixture, key, run, start, with_item};
+use super::test_fixture::{OrdersFixture, key, run, start, with_item};
 use super::{Orders, OrderReport, json as written};
 use crate::runtime::error::{Error, ErrorKind};
 use model::account::{AgreementId, Order, OrderId, OrderStatus};

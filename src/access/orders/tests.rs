@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
-use super::test_scene::{
+use super::test_fixture::{
     ITEMS, PREPAID, SIX_ENDS_AFTER_DAYS, OrdersFixture, USERS, run, start, with_item,
 };
 use super::{CoverageDecision, Orders, OrderReport};

@@ -15,7 +15,7 @@ mod check;
 mod file;
 mod import;
 mod json;
-mod published;
+mod published_accounts;
 mod redirect;
 mod single;
 #[cfg(test)]
@@ -26,7 +26,7 @@ pub use channels::{
     typed_settings,
 };
 pub use import::{EntryCounts, ImportReport};
-pub use published::{RemovedAccounts, has_published_key};
+pub use published_accounts::{RemovedAccounts, has_published_key};
 pub use single::{AddedAccount, ClientRequest, UserRequest};
 
 use crate::access::auth::Argon2Hasher;

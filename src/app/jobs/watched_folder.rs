@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use crate::app::OpenArchive;
-use crate::archive::ingest::watch::{FolderWatch, ScanContext};
+use crate::archive::ingest::folder_watch::{FolderWatch, ScanContext};
 use crate::cluster::jobs::{BlockingJob, JobSpec, RunOutcome, StopSignal};
 use crate::cluster::membership::{ClusterLease, ClusterNode};
 use crate::runtime::clock;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::DocumentForm;
 use super::covers;
-use super::named::CallerVisibility;
+use super::visibility::CallerVisibility;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ANSWER_BYTES_MAX;
 use crate::storage::database::{ReadTx, StoredItem};

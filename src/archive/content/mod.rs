@@ -6,7 +6,7 @@
 //! documents never hold up an async thread.
 
 mod answer;
-mod named;
+mod visibility;
 mod period;
 mod polls;
 mod selection;
@@ -21,7 +21,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 pub use answer::{ItemListing, ItemLookup};
-pub use named::CallerVisibility;
+pub use visibility::CallerVisibility;
 pub use period::{TimestampFilter, RecentSpan, parse_day};
 pub use selection::{ItemSelection, coverage, covers, may_see_commissioned, unknown_agreement};
 
@@ -128,7 +128,7 @@ impl Content {
     ///
     /// Fails when too many searches wait.
     pub async fn visible_items(&self, keys: Vec<ItemKey>, sight: CallerVisibility) -> Result<Vec<ItemKey>> {
-        self.search.read(move |tx| named::visible_items(keys, &sight, tx)).await
+        self.search.read(move |tx| visibility::visible_items(keys, &sight, tx)).await
     }
 
     /// The text of a list with those of `keys` that `sight` shows, in their order, as far as one

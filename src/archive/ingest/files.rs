@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::beneath::PinnedPath;
+use super::pinned_path::PinnedPath;
 use super::{ItemBundle, BundleFile, IngestFailure, IncomingPath, IngestError};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX,

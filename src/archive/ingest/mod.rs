@@ -6,17 +6,17 @@
 //! what the item changes in others. An item is taken in whole or not at all; a bad one is reported
 //! and the others go on. A process that is killed leaves at most blobs that nobody names.
 
-mod beneath;
+mod pinned_path;
 mod bundle;
 mod error;
 mod files;
-mod kinds;
+mod media_kinds;
 mod lines;
 mod names;
 mod photograph;
 mod spool;
 mod uploads;
-pub mod watch;
+pub mod folder_watch;
 
 mod write;
 
@@ -32,7 +32,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use beneath::PinnedPath;
+use pinned_path::PinnedPath;
 pub use bundle::{ItemBundle, BundleFile};
 use error::catch_panics;
 pub use error::{IngestFailure, IngestError, FileRefusal};
@@ -192,13 +192,13 @@ impl Ingest {
     /// Opens a file that comes in, so that what is read of it is the same file each time.
     fn pin(&self, path: &Path) -> Result<PinnedPath, IngestError> {
         let Some(root) = &self.confined_root else { return Ok(PinnedPath::unpinned(path)) };
-        beneath::file(root, path).map_err(refused_link)
+        pinned_path::file(root, path).map_err(refused_link)
     }
 
     /// The same for an item folder.
     fn pin_folder(&self, path: &Path) -> Result<PinnedPath, IngestError> {
         let Some(root) = &self.confined_root else { return Ok(PinnedPath::unpinned(path)) };
-        beneath::folder(root, path).map_err(refused_link)
+        pinned_path::folder(root, path).map_err(refused_link)
     }
 
     /// Takes one thing in; `now` is when it comes in.

@@ -11,14 +11,14 @@
 //! happen once looks for its lease or life in the transaction that does it; [`ClusterNode::holds`] alone is a
 //! hint for whether to begin.
 
-mod about;
+mod description;
 pub mod limits;
 mod observe;
-mod sending;
+mod in_flight;
 mod slot;
 #[cfg(test)]
 mod tests;
-mod watch;
+mod heartbeat;
 
 use std::{
     path::Path,
@@ -39,12 +39,12 @@ use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::{IncarnationStart, Db, DbError, NewNode, WriteTx};
-pub use about::{NodeDescription, NodeFault, faults_of};
+pub use description::{NodeDescription, NodeFault, faults_of};
 use limits::{EXCLUSIVE_RETRY_INTERVAL, HEARTBEAT_TIMEOUT};
 pub use observe::{ObservedNode, observe};
-pub use sending::InFlightTasks;
+pub use in_flight::InFlightTasks;
 use slot::NodeSlot;
-use watch::PeerObservations;
+use heartbeat::PeerObservations;
 
 /// Work that one node does at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,7 +180,7 @@ impl ClusterNode {
                 db: db.clone(),
                 role,
                 about,
-                faults: Mutex::new(about::STARTING.to_owned()),
+                faults: Mutex::new(description::STARTING.to_owned()),
                 drains: AtomicBool::new(false),
                 state: Mutex::new(state),
                 requested: Arc::new(Mutex::new(RequestedLeases { is_working: false, leases })),
@@ -249,7 +249,7 @@ impl ClusterNode {
     /// what it cannot do now.
     fn heartbeat_position(&self) -> (i64, String) {
         let faults = match self.inner.drains.load(Ordering::SeqCst) {
-            true => about::DRAINING.to_owned(),
+            true => description::DRAINING.to_owned(),
             false => lock(&self.inner.faults).clone(),
         };
         (self.followed(), faults)
@@ -258,7 +258,7 @@ impl ClusterNode {
     /// Says what this node cannot do from now on; the others learn it with the next sign of life, which
     /// does not wait for its time when that changed.
     pub fn report(&self, faults: &[NodeFault]) {
-        *lock(&self.inner.faults) = about::print(faults);
+        *lock(&self.inner.faults) = description::print(faults);
     }
 
     /// Says that this node stops and takes no new requests: no other one steps aside for it.

@@ -7,7 +7,7 @@
 //! more than nothing. Of a database that cannot be read nobody can ask who else reads it: not ready, and
 //! the balancer's second check (`/health/serving`) has the last word.
 
-mod look;
+mod probes;
 mod verdict;
 
 use std::{
@@ -25,8 +25,8 @@ use crate::runtime::telemetry;
 use crate::storage::blobs::BlobStore;
 use crate::storage::database::Db;
 use crate::storage::search::SearchEngine;
-use look::ReadinessProbes;
-pub use look::write_probe;
+use probes::ReadinessProbes;
+pub use probes::write_probe;
 pub use verdict::ReadinessVerdict;
 
 /// What a node is looked at by.
@@ -125,7 +125,7 @@ impl BackgroundJob for ReadinessJob {
     type Error = Infallible;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("readiness", look::PROBE_INTERVAL)
+        JobSpec::every("readiness", probes::PROBE_INTERVAL)
     }
 
     async fn run(&mut self) -> Result<RunOutcome, Infallible> {

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::{ClusterLease as Work, limits::FOLLOWED_POLL_INTERVAL};
-use crate::media::keys::{EVERYTHING, key_of};
+use crate::media::cache_keys::{EVERYTHING, key_of};
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config;

@@ -15,7 +15,7 @@ mod collect;
 pub mod json;
 mod mails;
 mod merge;
-mod opening;
+mod key_opening;
 mod probe;
 mod request;
 mod send;
@@ -41,7 +41,7 @@ use crate::media::Media;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{DELIVERIES_RETENTION, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::storage::database::{Db, DeliveriesOf, ReadTx};
 use model::RetryPolicy;
 use model::account::{
@@ -49,7 +49,7 @@ use model::account::{
 };
 use model::limits::DELIVERY_WAIT_MAX;
 use model::media_url::MediaFormat;
-use opening::KeyOpenings;
+use key_opening::KeyOpenings;
 use probe::ChannelProbes;
 
 /// How the queue works.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::watching::{MatchedNotification, NotificationMatcher, record_heartbeat};
+use super::notification_matcher::{MatchedNotification, NotificationMatcher, record_heartbeat};
 use super::{Notifications, digest};
 use crate::archive::content::TimestampFilter;
 use crate::cluster::membership::{ClusterLease, limits::NOTIFICATION_LOG_RETENTION};

@@ -13,13 +13,13 @@ pub mod json;
 mod mails;
 mod matching;
 mod outbox;
-mod read;
+mod stream_read;
 mod send;
 #[cfg(test)]
 mod send_tests;
 mod streams;
 mod unsubscribe;
-mod watching;
+mod notification_matcher;
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +32,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
 pub use outbox::{MessageChoice, MessageOutbox};
-pub use read::{StreamResponse, StreamAcknowledgement};
+pub use stream_read::{StreamResponse, StreamAcknowledgement};
 pub use streams::StreamCommands;
 pub use unsubscribe::LinkedSubscription;
 
@@ -47,7 +47,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::slots::SlotLimits;
 use crate::storage::database::{Db, NewNotification, CommitWatcher, WriteTx};
 use crate::transport::Mailer;
@@ -59,7 +59,7 @@ use model::schedule::Schedule;
 use model::{MediaType, RetryPolicy};
 use streams::StreamQueues;
 use unsubscribe::UNSUBSCRIBE_KEY;
-use watching::NotificationMatcher;
+use notification_matcher::NotificationMatcher;
 
 /// How notifications work.
 #[derive(Clone, Debug)]
@@ -188,7 +188,7 @@ impl Notifications {
         let db = services.db.clone();
         let signer = IdSigner::open(&db, UNSUBSCRIBE_KEY)?;
         if !services.guard.node().role().is_read_only() {
-            match db.write_blocking(move |tx| watching::record_heartbeat(tx, now)).map_err(Error::from) {
+            match db.write_blocking(move |tx| notification_matcher::record_heartbeat(tx, now)).map_err(Error::from) {
                 Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!(
                         "the database cannot be written, mails and streams wait: {cause}"

@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
-use super::watching::{DOWNTIME_MIN, record_heartbeat};
+use super::notification_matcher::{DOWNTIME_MIN, record_heartbeat};
 use crate::cluster::membership::{ClusterNode, limits::RELEASE_RETRY_INTERVAL};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{

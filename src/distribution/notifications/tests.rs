@@ -580,7 +580,7 @@ fn time_in_which_the_service_was_down_does_not_expire_a_stream() {
         scene.step(start());
         scene.notifications.sweep(start(), true).unwrap();
         let late = start() + 9.hours();
-        scene.db.write_blocking(move |tx| watching::record_heartbeat(tx, late)).unwrap();
+        scene.db.write_blocking(move |tx| notification_matcher::record_heartbeat(tx, late)).unwrap();
         scene.serve(|| start() + 9.hours());
         assert_eq!(scene.read(1, &of, 1).await.unwrap(), ["a"]);
     });

@@ -20,7 +20,7 @@ use crate::access::auth::{Principal, RandomSecret};
 use crate::runtime::config::Config;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{Db, DbError, MailRecipient, WriteTx};
 use crate::transport::{Introduction, MailAddress, Mailer};

@@ -4,7 +4,7 @@
 //! them on, so a client that stops reading shows, be it through a full socket (HTTP/1) or a
 //! closed window (HTTP/2). A request body counts as awaited while a handler polls it in vain.
 
-use crate::http::listener::pulse::{InFlightRequest, ConnectionCounters};
+use crate::http::listener::counters::{InFlightRequest, ConnectionCounters};
 use axum::body::Body;
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};

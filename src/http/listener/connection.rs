@@ -3,10 +3,10 @@
 use crate::http::listener::{
     ClientAddr,
     body::{RequestBody, ResponseBody},
-    guard::CountingStream,
-    judge::{ConnectionFault, ConnectionMonitor, ConnectionVerdict},
+    counting_stream::CountingStream,
+    monitor::{ConnectionFault, ConnectionMonitor, ConnectionVerdict},
     limits::ListenerLimits,
-    pulse::{InFlightRequest, ConnectionCounters},
+    counters::{InFlightRequest, ConnectionCounters},
     refusal,
     tls::Certificate,
 };

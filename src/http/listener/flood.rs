@@ -4,7 +4,7 @@
 //! memory; it ends a connection itself for resets, errors and continuations without end. What is
 //! left is counted here: bytes that came in besides requests and bodies.
 
-use super::pulse::ConnectionSample;
+use super::counters::ConnectionSample;
 
 /// Beats over which they are counted.
 const WINDOW_TICKS: u32 = 10;

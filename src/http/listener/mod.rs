@@ -20,10 +20,10 @@
 mod body;
 mod connection;
 mod flood;
-mod guard;
-mod judge;
+mod counting_stream;
+mod monitor;
 mod limits;
-mod pulse;
+mod counters;
 mod refusal;
 mod tls;
 
@@ -34,7 +34,7 @@ use crate::http::listener::{
     connection::{ConnectionEnd, ListenerState, ConnectionSlot},
     refusal::ConnectionRefusals,
 };
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use axum::{
     body::Body,
     http::{Request, Response},

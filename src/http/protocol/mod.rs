@@ -1,7 +1,7 @@
 //! HTTP as every route needs it: requests checked, conditional requests and ranges, content coding, CORS, errors as
 //! answers, security headers. Knows no resource.
 
-pub(crate) mod body;
+pub(crate) mod media_body;
 pub(crate) mod compression;
 pub mod conditional;
 pub(crate) mod cors;
@@ -13,6 +13,6 @@ pub mod range;
 pub mod request;
 pub(crate) mod respond;
 pub(crate) mod security;
-pub(crate) mod slash;
+pub(crate) mod trailing_slash;
 pub(crate) mod surrogate;
 pub(crate) mod timing;

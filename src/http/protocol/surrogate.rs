@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use crate::media::keys::CacheKeys;
+use crate::media::cache_keys::CacheKeys;
 use crate::runtime::config::{Config, FieldName};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::NOT_FOUND_MAX_AGE_S;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::api::ApiCall;
+use super::api_client::ApiCall;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::limits::CALL_NOTES_INTERVAL;
 use crate::http::site::session::SiteVisitor;

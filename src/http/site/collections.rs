@@ -14,8 +14,8 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{ApiCall, ApiRefusal, file, encode_segment};
-use super::hit::{ItemSummary, key_of};
+use super::api_client::{ApiCall, ApiRefusal, file, encode_segment};
+use super::item_summary::{ItemSummary, key_of};
 use super::{MemberRequest, PageResult, MemberForm, PageError};
 use crate::http::AppState;
 use crate::http::site::form::see_other;

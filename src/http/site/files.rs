@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    hit::{media_base, own_address, rendition},
-    panel::DownloadPanel,
+    item_summary::{media_base, own_address, rendition},
+    download_panel::DownloadPanel,
 };
 use crate::media::access;
 use crate::runtime::error::{Error, Result};

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::{
     PageResult, MemberForm, PageError, ApiRefusal, SiteRequest,
-    api::ApiCall,
-    back::BackLink,
+    api_client::ApiCall,
+    back_link::BackLink,
     collections, files,
-    hit::{ItemSummary, ItemPicture, key_of, media_base, own_address, rendition},
-    panel,
+    item_summary::{ItemSummary, ItemPicture, key_of, media_base, own_address, rendition},
+    download_panel,
 };
 use crate::http::AppState;
 use crate::http::media;
@@ -143,7 +143,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         Err(refusal) => return Err(refusal.into()),
     };
     let panel = match is_downloadable(key) && files::has_any(key, &document) {
-        true => panel::find(site, key, outcome.download.as_ref()).await?,
+        true => download_panel::find(site, key, outcome.download.as_ref()).await?,
         false => None,
     };
     let refusal = outcome.delivery.as_ref();

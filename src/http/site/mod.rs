@@ -7,35 +7,35 @@
 
 mod account;
 mod activity;
-mod api;
+mod api_client;
 pub(crate) mod assets;
-mod back;
+mod back_link;
 mod code;
-mod collected;
+mod collection_items;
 mod collections;
 mod concepts;
 mod docs;
 mod facets;
 mod files;
 pub mod form;
-mod hit;
+mod item_summary;
 mod item;
-mod kept;
+mod deferred_form;
 pub(super) mod language;
 pub(crate) mod login;
-pub(crate) mod mails;
+pub(crate) mod mail_consent;
 mod notifications;
 pub(crate) mod pages;
-mod panel;
+mod download_panel;
 pub(crate) mod passwords;
 mod query_reading;
-mod question;
+mod notification_form;
 mod search;
 pub(crate) mod session;
 mod snippets;
 mod studio;
 mod times;
-pub(crate) mod words;
+pub(crate) mod template_environment;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -52,11 +52,11 @@ use serde_json::Value;
 
 pub use account::ChannelForm;
 pub use activity::SessionActivity;
-pub(super) use api::ApiRouter;
-use api::{ApiCall, ApiRefusal};
+pub(super) use api_client::ApiRouter;
+use api_client::{ApiCall, ApiRefusal};
 pub use concepts::ConceptNames;
-pub(super) use kept::DeferredForm;
-pub use kept::without_secrets;
+pub(super) use deferred_form::DeferredForm;
+pub use deferred_form::without_secrets;
 
 use crate::http::AppState;
 use crate::http::protocol::request::QueryParameters;
@@ -164,12 +164,12 @@ impl SiteRequest {
 
     /// What an API answers to the visitor.
     async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        api::call_json(&self.app, &self.apis, self.visitor.as_ref(), call).await
+        api_client::call_json(&self.app, &self.apis, self.visitor.as_ref(), call).await
     }
 
     /// What an API answers to somebody unknown.
     async fn call_anonymously(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        api::call_json(&self.app, &self.apis, None, call).await
+        api_client::call_json(&self.app, &self.apis, None, call).await
     }
 
     /// What an API answers to the visitor, noted for the page `/code` when it succeeds.
@@ -416,7 +416,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/language", post(choose_language))
         .merge(account::routes())
         .merge(code::routes())
-        .merge(collected::routes())
+        .merge(collection_items::routes())
         .merge(collections::routes())
         .merge(docs::routes())
         .merge(notifications::routes())

@@ -12,8 +12,8 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{ApiCall, ApiRefusal, encode_segment};
-use super::question::{DryRun, NotificationForm, SCHEDULES};
+use super::api_client::{ApiCall, ApiRefusal, encode_segment};
+use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
 use super::{MemberRequest, PageResult, MemberForm, SiteRequest, times};
 use crate::http::AppState;
 use crate::http::site::form::see_other;

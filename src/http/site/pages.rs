@@ -16,7 +16,7 @@ use crate::http::protocol::respond;
 use crate::http::site::language;
 use crate::http::site::language::PageLanguage;
 use crate::http::site::session::SiteVisitor;
-use crate::http::site::words;
+use crate::http::site::template_environment;
 use crate::media::Media;
 use crate::runtime::error::{Error, Result};
 use model::ItemKey;
@@ -38,7 +38,7 @@ impl PageRenderer {
     pub fn compile(zone: &TimeZone) -> Result<Self> {
         let environment = |language| {
             let texts = Arc::new(language::translations(language)?);
-            let mut environment = words::environment(language, &texts, zone);
+            let mut environment = template_environment::environment(language, &texts, zone);
             for name in PageTemplates::iter() {
                 let Some(file) = PageTemplates::get(&name) else { continue };
                 let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;

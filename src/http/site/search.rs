@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{
     PageResult, ApiRefusal, SiteRequest,
-    api::ApiCall,
-    back, collections,
+    api_client::ApiCall,
+    back_link, collections,
     facets::{self, FacetList, FacetValue, FACET_NAMES},
-    hit::ItemSummary,
+    item_summary::ItemSummary,
     query_reading::{QueryNotice, QueryReading},
     times,
 };
@@ -174,7 +174,7 @@ impl SearchForm {
         let (p, agr) = (self.p.join(","), self.agr.join(","));
         let from = ((self.page - 1) * PAGE_ITEMS).to_string();
         let size = PAGE_ITEMS.to_string();
-        let path = format!("/content/v1/{}/search", super::api::encode_segment(&self.media_type));
+        let path = format!("/content/v1/{}/search", super::api_client::encode_segment(&self.media_type));
         let given = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
         let pairs = [
             given("q", &q),
@@ -320,7 +320,7 @@ async fn show(
         collections => PageValue::from(Serde(collections)),
         page => wanted.page,
         pages => usize::try_from(total.div_ceil(page_items)).map_or(PAGES_MAX, |all| all.min(PAGES_MAX)),
-        back_query => back::back_query(&site.path_and_query),
+        back_query => back_link::back_query(&site.path_and_query),
     };
     site.page_with(status, "search.html", context)
 }

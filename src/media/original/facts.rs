@@ -11,9 +11,9 @@
 //! Numbers are of variable length ([`jpeg::scan::pack`]). A file that is not exactly
 //! this, or of another original, is no side file: it is made again.
 
-use super::sums::{BlockGrain, BlockChecksums};
+use super::checksums::{BlockGrain, BlockChecksums};
 use jpeg::scan::index::ScanIndex;
-use jpeg::scan::pack::{put_varint, take_varint};
+use jpeg::scan::index_codec::{put_varint, take_varint};
 use model::{ContentHash, Size};
 
 const MAGIC: &[u8; 4] = b"WPix";

@@ -13,7 +13,7 @@ mod facts;
 mod picture;
 mod prepare;
 mod reading;
-mod sums;
+mod checksums;
 
 use std::{ops::Range, path::Path, sync::Arc};
 
@@ -30,8 +30,8 @@ use model::{ContentHash, Size};
 pub use picture::{JpegHead, IndexedPicture};
 use prepare::PrepareRequest;
 use reading::{hash_and_sums, read_blocks, read_checked};
-pub use sums::BLOCK_BYTES;
-use sums::{BlockGrain, BlockChecksums};
+pub use checksums::BLOCK_BYTES;
+use checksums::{BlockGrain, BlockChecksums};
 
 /// Why there is no way into a file that is no JPEG.
 const NO_PICTURE: &str = "it is no picture";

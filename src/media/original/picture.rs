@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::facts::StoredIndex;
 use super::reading::{read_checked, read_many};
-use super::sums::BlockChecksums;
+use super::checksums::BlockChecksums;
 use super::{OpenOriginal, OriginalError};
 use crate::storage::blobs::{BlobReader, DerivedKind, StoreError};
 use jpeg::header::JpegHeader;

@@ -1,7 +1,7 @@
 //! Making an original's derived files: index, working copy, level.
 
 use super::facts::{StoredIndex, OriginalFacts, PreviewLevel, RandomAccess, WorkingCopy};
-use super::sums::BlockChecksums;
+use super::checksums::BlockChecksums;
 use imaging::{ShouldContinue, ParallelMap, decode_bands};
 use jpeg::codec::{self, ChromaSubsampling, EncodeOptions, Pixels, DecodeScale, ColourSpace};
 use jpeg::header::{JpegHeader, HeaderLimits, CodingProcess};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::sums::{BlockGrain, BlockChecksums};
+use super::checksums::{BlockGrain, BlockChecksums};
 use crate::storage::blobs::{BlobReader, StoreError};
 use model::ContentHash;
 

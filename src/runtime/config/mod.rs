@@ -5,7 +5,7 @@
 //! name and origin. `wirephoto config` and the table in the README print [`Config::rows`].
 
 mod load;
-mod place;
+mod originals_location;
 mod reload;
 mod role;
 mod secret;
@@ -18,7 +18,7 @@ use std::{
 };
 
 pub use load::{SettingSources, find_program, load};
-pub use place::{AddressStyle, BucketCredentials, ServiceEndpoints, OriginalsLocation, ScrubPeriod};
+pub use originals_location::{AddressStyle, BucketCredentials, ServiceEndpoints, OriginalsLocation, ScrubPeriod};
 pub use reload::{SettingChanges, RELOADABLE};
 pub use role::NodeRole;
 pub use secret::SecretSource;

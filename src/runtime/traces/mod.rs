@@ -31,7 +31,7 @@ pub use export::TraceExporter;
 
 use crate::runtime::error::Result;
 use crate::runtime::limits::TRACES_WAITING_MAX;
-use crate::runtime::live::HotSwap;
+use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::telemetry;
 use context::TraceParent;
 

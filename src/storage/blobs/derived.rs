@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::bucket::Bucket;
 use super::folder::failed;
-use super::near::SideFileCache;
+use super::side_file_cache::SideFileCache;
 use super::{BlobReader, StoreError};
 use crate::runtime::modes;
 use model::ContentHash;

@@ -5,7 +5,7 @@
 //! writing the same bytes twice is one blob. A folder lies behind it, or a bucket of S3. All calls
 //! block, on the disk or on the network.
 
-mod breaker;
+mod circuit_breaker;
 mod bucket;
 mod copy;
 mod credentials;
@@ -13,7 +13,7 @@ mod derived;
 mod endpoints;
 mod folder;
 mod mark;
-mod near;
+mod side_file_cache;
 mod originals;
 mod s3;
 #[cfg(test)]

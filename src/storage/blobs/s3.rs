@@ -31,7 +31,7 @@ use rustls::{
 
 use super::{
     StoreError,
-    breaker::{CircuitBreaker, BucketFault},
+    circuit_breaker::{CircuitBreaker, BucketFault},
     credentials::CredentialSource,
     endpoints::FailoverStore,
 };

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as Key};
 
-use super::breaker::CircuitBreaker;
+use super::circuit_breaker::CircuitBreaker;
 use super::bucket::{Bucket, ObjectClients};
 use super::credentials::CredentialSource;
 use super::{

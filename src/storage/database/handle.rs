@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::engine::WriteMode;
 use super::error::DbError;
-use super::follow::{SnapshotReader, LogFollower, CommitWatcher};
+use super::log_follower::{SnapshotReader, LogFollower, CommitWatcher};
 use super::lock::DirectoryLock;
 use super::migrations::{self, LATEST, SchemaStatus};
 use super::postgres;
@@ -14,7 +14,7 @@ use super::sqlite::{self, DatabaseFile};
 use super::statements::secrets::SealedCount;
 use super::threads::DatabaseThreads;
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
-use super::written::WrittenItems;
+use super::written_items::WrittenItems;
 use crate::runtime::config::SecretSource;
 use crate::storage::audit::{self, AuditAction};
 use crate::storage::secrets::{KeyId, KeySource, Keyring, SecretKey};

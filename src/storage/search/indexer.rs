@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use jiff::tz::TimeZone;
 
 use super::build::{BuildControl, add, build, commit_position, read_each, read_versions};
-use super::compare::compare;
+use super::consistency::compare;
 use super::folder::IndexFolder;
 use super::shared::{SearchShared, log_position};
 use super::{IndexSettings, IndexStatus};

@@ -7,7 +7,7 @@
 //! that is in any hit, total or count.
 
 mod build;
-mod compare;
+mod consistency;
 mod folder;
 mod indexer;
 mod pool;
@@ -28,7 +28,7 @@ use model::{ItemKey, MediaType};
 use query::{Facet, Query};
 use shared::{FillOutcome, SearchShared, unavailable};
 
-pub use compare::{check_index, replace_index};
+pub use consistency::{check_index, replace_index};
 pub use search_index::{Coverage, SortOrder, SortDate};
 
 /// What is searched for.

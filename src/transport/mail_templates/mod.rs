@@ -7,7 +7,7 @@
 //! how it travels, is left to others.
 
 mod line;
-mod notice;
+mod account_mail;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use std::path::Path;
 use minijinja::{Environment, context, value::Serde};
 
 pub use self::line::line;
-pub use self::notice::{AccountMail, AccountMailContent, PasswordLine};
+pub use self::account_mail::{AccountMail, AccountMailContent, PasswordLine};
 use self::view::MailView;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits;
@@ -125,7 +125,7 @@ impl MailTemplates {
         for letter in view::samples() {
             letters.render_notification(&letter).map_err(unusable)?;
         }
-        for notice in notice::samples() {
+        for notice in account_mail::samples() {
             letters.render_account_mail(&notice).map_err(unusable)?;
         }
         Ok(letters)

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::scan::bits::UnstuffedData;
-use crate::scan::cut::{ScanRecoder, headers};
+use crate::scan::crop::{ScanRecoder, headers};
 use crate::scan::index::ScanIndex;
 use crate::scan::{ByteRanges, Scan, ScanError};
 use geometry::Size;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::scan::bits::UnstuffedData;
-use crate::scan::walk::ScanCursor;
+use crate::scan::cursor::ScanCursor;
 use crate::scan::{ByteRanges, COMPONENTS_MAX, Scan, ScanError};
 
 /// End of image.

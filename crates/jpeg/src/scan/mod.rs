@@ -39,13 +39,13 @@
 
 pub mod bands;
 pub mod bits;
-pub mod cut;
+pub mod crop;
 pub mod index;
-pub mod pack;
+pub mod index_codec;
 pub mod patch;
 pub mod region;
 pub mod tables;
-pub mod walk;
+pub mod cursor;
 
 #[cfg(test)]
 pub(crate) mod test_scans;

@@ -16,10 +16,10 @@ use std::ops::Range;
 
 use crate::dct::{Dct, Divisors};
 use crate::scan::bits::UnstuffedData;
-use crate::scan::cut::{ScanRecoder, huffman_segments};
+use crate::scan::crop::{ScanRecoder, huffman_segments};
 use crate::scan::index::ScanIndex;
 use crate::scan::region::{SampleGrid, RegionSamples, CoefficientStrip};
-use crate::scan::walk::{BlockSpan, ScanCursor};
+use crate::scan::cursor::{BlockSpan, ScanCursor};
 use crate::scan::{
     ByteRanges, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
 };

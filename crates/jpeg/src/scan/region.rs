@@ -12,7 +12,7 @@ use crate::codec::{PlaneLayout, Planes};
 use crate::dct::Dct;
 use crate::scan::bits::UnstuffedData;
 use crate::scan::index::ScanIndex;
-use crate::scan::walk::Block;
+use crate::scan::cursor::Block;
 use crate::scan::{ByteRanges, McuRect, Scan, ScanError, to_usize};
 use geometry::{Rect, Size};
 

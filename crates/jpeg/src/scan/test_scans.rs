@@ -1,9 +1,9 @@
 //! Scans for the tests of this unit and of those that use it.
 
 use super::bits::UnstuffedData;
-use super::cut::{ScanRecoder, headers};
+use super::crop::{ScanRecoder, headers};
 use super::region::CoefficientStrip;
-use super::walk::Block;
+use super::cursor::Block;
 use super::{COMPONENTS_MAX, to_usize};
 use crate::IndexedJpeg;
 use crate::codec::ColourSpace;

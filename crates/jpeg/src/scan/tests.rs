@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::bands::{are_exact, band, split};
-use super::cut::{crop, is_on_grid, surrounding_rect};
+use super::crop::{crop, is_on_grid, surrounding_rect};
 use super::patch::patch;
 use super::region::{CountedFrom, RegionSamples, decode as decode_region, byte_ranges};
 use super::*;
@@ -127,7 +127,7 @@ fn check_cut_pixels(indexed: &IndexedJpeg, rect: Rect) -> Vec<u8> {
     let IndexedJpeg { scan, index, jpeg, colour, .. } = indexed;
     let shows = surrounding_rect(scan, rect);
     assert!(is_on_grid(scan, shows));
-    let bytes = only(indexed, cut::byte_ranges(scan, index, shows).expect("inside"));
+    let bytes = only(indexed, crop::byte_ranges(scan, index, shows).expect("inside"));
     let small = crop(scan, index, &bytes, shows, colour).expect("cut");
     let decoded = decode(&small, DecodeScale::FULL).expect("decoded");
     assert_eq!((decoded.warning, decoded.value.size), (None, shows.size()));
@@ -199,7 +199,7 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     let mut file = vec![0xFF, 0xD8];
     file.extend_from_slice(&indexed.colour);
     let interval = u16::try_from(scan.interval).unwrap();
-    file.extend(cut::headers(scan, scan.size, interval).unwrap());
+    file.extend(crop::headers(scan, scan.size, interval).unwrap());
     file.extend_from_slice(&jpeg[at(patched.prefix.start)..at(patched.prefix.end)]);
     file.extend_from_slice(&patched.middle);
     file.extend_from_slice(&jpeg[at(patched.suffix)..]);
@@ -412,7 +412,7 @@ fn regions_outside_the_picture_are_refused() {
         Rect { x: 5, y: 5, width: 0, height: 1 },
     ] {
         assert_eq!(byte_ranges(scan, index, rect), Err(ScanError::Outside));
-        assert_eq!(cut::byte_ranges(scan, index, rect), Err(ScanError::Outside));
+        assert_eq!(crop::byte_ranges(scan, index, rect), Err(ScanError::Outside));
         assert_eq!(patch::byte_range(scan, index, rect), Err(ScanError::Outside));
     }
 }

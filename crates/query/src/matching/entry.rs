@@ -1,6 +1,6 @@
 //! An interest as numbers.
 
-use super::table::index_of;
+use super::intern_table::index_of;
 
 /// Numbers that an entry holds in itself; most interests have no more, and with so many an entry
 /// is one line of the processor's cache.

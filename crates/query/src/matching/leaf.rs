@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::table::InternTable;
+use super::intern_table::InternTable;
 use crate::{DateRange, IndexedDocument, NumericRange, TextField, Query, WordPattern, id_token};
 use model::ItemId;
 

@@ -10,8 +10,8 @@ mod entry;
 mod interest;
 mod leaf;
 mod program;
-mod rarity;
-mod table;
+mod frequency;
+mod intern_table;
 
 #[cfg(test)]
 mod tests;
@@ -26,8 +26,8 @@ pub use interest::{InterestCoverage, Interest, MatchSubject};
 use leaf::{ANY, ColumnMask, EVERY_TYPE, InterestPosting, LeafTable};
 use model::MediaType;
 use model::account::AgreementId;
-use rarity::FrequencySketch;
-use table::{InternTable, index_of};
+use frequency::FrequencySketch;
+use intern_table::{InternTable, index_of};
 
 /// Many saved queries with an index over them, to find those that one item matches.
 ///

@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 
 use super::leaf::{ColumnMask, QueryLeaf, LeafTable, TAGS};
-use super::rarity::FrequencySketch;
-use super::table::index_of;
+use super::frequency::FrequencySketch;
+use super::intern_table::index_of;
 use crate::limits::MATCHING_KEYS_MAX;
 use crate::{IndexedDocument, Query};
 

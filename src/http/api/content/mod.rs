@@ -1,7 +1,7 @@
 //! The content API over HTTP (Spec §4 Content, Deprecated search interface).
 
 mod deprecated;
-mod held_body;
+mod acknowledging_body;
 mod notifications;
 mod parameters;
 mod stream;

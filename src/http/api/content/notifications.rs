@@ -15,7 +15,7 @@ use axum::{
 use uuid::Uuid;
 
 use super::Segment;
-use super::held_body::AcknowledgingBody;
+use super::acknowledging_body::AcknowledgingBody;
 use super::parameters::{self, ContentParameters};
 use crate::access::auth::Principal;
 use crate::archive::content::{Content, DocumentForm, RecentSpan};

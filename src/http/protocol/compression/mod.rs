@@ -14,10 +14,10 @@
 //!   plain: a busy machine has better things to do. Files that are part of the program are coded
 //!   once, with more effort.
 
-mod accepted;
+mod accept_encoding;
 mod encode;
 mod policy;
-mod tags;
+mod entity_tags;
 
 use std::{
     borrow::Cow, collections::HashMap, num::NonZero, sync::Arc, thread::available_parallelism,
@@ -36,7 +36,7 @@ use tokio::sync::Semaphore;
 
 use crate::http::AppState;
 use crate::runtime::limits::{COMPRESSED_AT_ONCE_BYTES_MAX, COMPRESSED_BYTES_MIN};
-use accepted::AcceptedCodings;
+use accept_encoding::AcceptedCodings;
 use encode::{ContentCoding, CodingEffort, encode};
 
 /// Marks an answer that is the same as long as the process runs, under its entity tag.
@@ -94,7 +94,7 @@ impl CodingNegotiation {
 
     /// The headers with the tag of the plain representation beside each tag of an accepted coding.
     pub(crate) fn with_plain_tags<'a>(&self, headers: &'a HeaderMap) -> Cow<'a, HeaderMap> {
-        tags::with_plain(headers, &self.accepted)
+        entity_tags::with_plain(headers, &self.accepted)
     }
 
     /// The answer in the coding that the client likes best, if it is one that can be coded.
@@ -103,7 +103,7 @@ impl CodingNegotiation {
             StatusCode::OK => self.encode_response(&app.shared.edge.compressor, response).await,
             StatusCode::NOT_MODIFIED => {
                 vary(response.headers_mut());
-                tags::restore_client_tag(response.headers_mut(), &self.if_none_match, &self.accepted);
+                entity_tags::restore_client_tag(response.headers_mut(), &self.if_none_match, &self.accepted);
                 response
             }
             StatusCode::PARTIAL_CONTENT => {
@@ -185,7 +185,7 @@ impl Compressor {
 /// Says in which coding the body is.
 fn describe(headers: &mut HeaderMap, coding: ContentCoding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
-    tags::set_coded_tag(headers, coding);
+    entity_tags::set_coded_tag(headers, coding);
     // That of the plain body; the length of this one is known to whoever sends it.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::ACCEPT_RANGES);

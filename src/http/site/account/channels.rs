@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::channel_form::{ChannelForm, is_known, offered};
 use super::{
-    ApiCall, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, ApiRefusal, SiteRequest, api, elements,
+    ApiCall, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, ApiRefusal, SiteRequest, api_client, elements,
     form_errors, not_found, of_form, template_value, status_of,
 };
 use crate::http::site::form::see_other;
@@ -44,7 +44,7 @@ fn missing() -> PageError {
 }
 
 fn address(name: &str) -> String {
-    format!("{CHANNELS}/{}", api::encode_segment(name))
+    format!("{CHANNELS}/{}", api_client::encode_segment(name))
 }
 
 /// `GET /account/channels/edit`: `?name=` changes a channel, `?method=` makes one.
@@ -101,7 +101,7 @@ async fn validate(site: &SiteRequest, draft: &ChannelForm) -> Result<Option<ApiR
     let refusal = |status, code: &str, message: &str| ApiRefusal {
         status,
         message: message.to_owned(),
-        errors: vec![api::FieldError {
+        errors: vec![api_client::FieldError {
             error_code: code.to_owned(),
             path: "name".to_owned(),
             message: message.to_owned(),

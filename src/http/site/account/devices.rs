@@ -3,7 +3,7 @@
 use minijinja::context;
 use serde_json::Value;
 
-use super::{ApiCall, MemberRequest, PageResult, MemberForm, api, elements, not_found, template_value};
+use super::{ApiCall, MemberRequest, PageResult, MemberForm, api_client, elements, not_found, template_value};
 use crate::http::site::form::see_other;
 
 const DEVICES: &str = "/user/v1/device";
@@ -26,6 +26,6 @@ pub(super) async fn confirm(member: MemberRequest) -> PageResult {
 /// `POST /account/devices/remove`.
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let token = posted.form.find("token").unwrap_or_default();
-    posted.call_and_record(ApiCall::delete(format!("{DEVICES}/{}", api::encode_segment(token)))).await?;
+    posted.call_and_record(ApiCall::delete(format!("{DEVICES}/{}", api_client::encode_segment(token)))).await?;
     Ok(see_other("/account/devices?done=removed"))
 }

@@ -5,7 +5,7 @@ use minijinja::context;
 use serde_json::{Map, Value};
 
 use super::{
-    ApiCall, FormFields, FreshMemberForm, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, api, elements, form_errors, not_found,
+    ApiCall, FormFields, FreshMemberForm, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, api_client, elements, form_errors, not_found,
     of_form, template_value, status_of,
 };
 use crate::http::site::form::see_other;
@@ -52,6 +52,6 @@ pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> Pa
 
 /// `POST /account/keys/{id}/revoke`.
 pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    posted.call_and_record(ApiCall::delete(format!("{KEYS}/{}", api::encode_segment(&id)))).await?;
+    posted.call_and_record(ApiCall::delete(format!("{KEYS}/{}", api_client::encode_segment(&id)))).await?;
     Ok(see_other("/account/keys?done=removed"))
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 pub use channel_form::ChannelForm;
 
-use super::{AppState, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, SiteRequest, api};
+use super::{AppState, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, SiteRequest, api_client};
 use super::{ApiCall, ApiRefusal};
 use crate::runtime::error::{Error, ErrorKind, Result};
 

@@ -5,7 +5,7 @@ use minijinja::context;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiCall, FormFields, MemberRequest, PageResult, ListPage, MemberForm, PageError, ApiRefusal, SiteRequest, api, elements, form_errors, not_found,
+    ApiCall, FormFields, MemberRequest, PageResult, ListPage, MemberForm, PageError, ApiRefusal, SiteRequest, api_client, elements, form_errors, not_found,
     of_form, find_optional, item_links, template_value, status_of,
 };
 use crate::http::site::form::see_other;
@@ -40,7 +40,7 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
 
 /// `POST /account/orders/{id}`: reports its use.
 pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let call = ApiCall::put(format!("{ORDERS}/{}", api::encode_segment(&id))).json(body(&posted.form));
+    let call = ApiCall::put(format!("{ORDERS}/{}", api_client::encode_segment(&id))).json(body(&posted.form));
     match posted.call_and_record(call).await {
         Ok(_) => Ok(see_other("/account/orders?done=reported")),
         Err(refusal) => page(&posted, &id, Some((of_form(refusal)?, &posted.form))).await,

@@ -7,7 +7,7 @@ use axum::{
 use minijinja::context;
 use serde_json::{Value, json};
 
-use super::{ApiCall, MemberRequest, PageResult, MemberForm, SiteRequest, api, elements, template_value};
+use super::{ApiCall, MemberRequest, PageResult, MemberForm, SiteRequest, api_client, elements, template_value};
 use crate::access::users::{PasswordChange, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::site::form::see_other;
@@ -103,7 +103,7 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
         _ => vec![id],
     };
     for name in &ended {
-        posted.call_and_record(ApiCall::delete(format!("{SESSIONS}/{}", api::encode_segment(name)))).await?;
+        posted.call_and_record(ApiCall::delete(format!("{SESSIONS}/{}", api_client::encode_segment(name)))).await?;
     }
     Ok(see_other("/account/security?done=ended"))
 }
@@ -111,6 +111,6 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
 /// `POST /account/security/applications/end`.
 pub(super) async fn end_application(posted: MemberForm) -> PageResult {
     let id = posted.form.find("application").unwrap_or_default();
-    posted.call_and_record(ApiCall::delete(format!("{APPLICATIONS}/{}", api::encode_segment(id)))).await?;
+    posted.call_and_record(ApiCall::delete(format!("{APPLICATIONS}/{}", api_client::encode_segment(id)))).await?;
     Ok(see_other("/account/security?done=ended"))
 }

@@ -3,13 +3,13 @@
 use axum::extract::Path;
 use serde_json::json;
 
-use super::{ApiCall, FreshMemberForm, PageResult, ApiRefusal, api, of_form, users};
+use super::{ApiCall, FreshMemberForm, PageResult, ApiRefusal, api_client, of_form, users};
 use crate::http::site::form::see_other;
 use crate::runtime::error::{Error, ErrorKind};
 
 /// `POST /account/users/{id}/access`: does what the button says that was pressed.
 pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
-    let user = format!("{}/{}", users::USERS, api::encode_segment(&id));
+    let user = format!("{}/{}", users::USERS, api_client::encode_segment(&id));
     let target = |part: &str| format!("{user}/{part}");
     let active = |active: bool| ApiCall::put(target("access")).json(json!({ "active": active }));
     let wanted = posted.form.find("do").unwrap_or_default();
@@ -25,7 +25,7 @@ pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> P
     match posted.call_and_record(call).await {
         // A link that nobody was mailed is shown on this page alone.
         Ok(made) if made["url"].is_string() => users::link_page(&posted, &id, made).await,
-        Ok(_) => Ok(see_other(&format!("/account/users/{}?done={wanted}", api::encode_segment(&id)))),
+        Ok(_) => Ok(see_other(&format!("/account/users/{}?done={wanted}", api_client::encode_segment(&id)))),
         Err(refusal) => {
             let refusal: ApiRefusal = of_form(refusal)?;
             users::show_with_refusal(&posted, &id, Some(&refusal)).await

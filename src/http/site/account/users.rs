@@ -5,7 +5,7 @@ use minijinja::{Value as PageValue, context};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiCall, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, PageError, ApiRefusal, SiteRequest, api, elements,
+    ApiCall, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, PageError, ApiRefusal, SiteRequest, api_client, elements,
     form_errors, of_form, template_value, status_of,
 };
 use crate::http::site::form::see_other;
@@ -57,7 +57,7 @@ async fn created(posted: &FreshMemberForm, user: &Value) -> PageResult {
 
 /// The page that shows a link, once.
 pub(super) async fn link_page(site: &SiteRequest, id: &str, link: Value) -> PageResult {
-    let user = site.get(format!("{USERS}/{}", api::encode_segment(id))).await?;
+    let user = site.get(format!("{USERS}/{}", api_client::encode_segment(id))).await?;
     let context = context! { link => template_value(link), of => template_value(user) };
     site.page("account/user_link.html", context)
 }
@@ -69,7 +69,7 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
 
 /// The page of a user as it is stored, with what went wrong.
 pub(super) async fn show_with_refusal(site: &SiteRequest, id: &str, refusal: Option<&ApiRefusal>) -> PageResult {
-    let id = api::encode_segment(id);
+    let id = api_client::encode_segment(id);
     let user = explain_forbidden(site, site.get(format!("{USERS}/{id}")).await)?;
     let fields = UserForm {
         action: &format!("/account/users/{id}"),
@@ -88,13 +88,13 @@ async fn access(site: &SiteRequest, id: &str) -> Result<PageValue, PageError> {
 
 /// `POST /account/users/{id}`: changes a user.
 pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
-    let target = format!("{USERS}/{}", api::encode_segment(&id));
+    let target = format!("{USERS}/{}", api_client::encode_segment(&id));
     let call = ApiCall::put(target).json(body(&posted.form, EmptyField::Null));
     match posted.call_and_record(call).await {
         Ok(_) => Ok(see_other("/account/users?done=saved")),
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;
-            let access = access(&posted, &api::encode_segment(&id)).await?;
+            let access = access(&posted, &api_client::encode_segment(&id)).await?;
             let fields = UserForm { action: posted.path(), values: posted.form.template_value(), access };
             page(&posted, fields, Some(&refusal))
         }

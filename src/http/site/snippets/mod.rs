@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::api::encode_segment;
+use super::api_client::encode_segment;
 
 /// A call that is written down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -4,8 +4,8 @@
 //! With scripts (`assets/js/studio.js`) the same page follows the pointer.
 
 mod proof;
-mod shape;
-mod wanted;
+mod aspect_ratio;
+mod crop_form;
 
 use axum::{
     Router,
@@ -20,10 +20,10 @@ use serde_json::Value;
 
 use super::{
     AppState, PageResult, MemberForm, PageError, SiteRequest,
-    api::{ApiCall, ApiRefusal},
-    back::BackLink,
-    hit::ItemPicture,
-    panel,
+    api_client::{ApiCall, ApiRefusal},
+    back_link::BackLink,
+    item_summary::ItemPicture,
+    download_panel,
 };
 use crate::http::media;
 use crate::http::protocol::disposition;
@@ -36,8 +36,8 @@ use model::item::has_picture;
 use model::media_url::{MediaPath, PictureOperation, RenditionExtension, MediaTarget};
 use model::{CropSpec, ItemKey, Rect, RenditionName, Size};
 use proof::CropProof;
-use shape::CropSizes;
-use wanted::CropForm;
+use aspect_ratio::CropSizes;
+use crop_form::CropForm;
 
 /// What a crop may be for: what the address says, and the width that it needs, pixels. Prints are
 /// at 300 dots per inch.
@@ -248,7 +248,7 @@ async fn studio_page(site: &SiteRequest, photo: &StudioPhoto, wanted: &CropForm,
         (None, Some(_)) => StatusCode::BAD_REQUEST,
         (None, None) => StatusCode::OK,
     };
-    let panel = panel::find(site, &photo.key, None).await?;
+    let panel = download_panel::find(site, &photo.key, None).await?;
     let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let proof = cut.as_ref().map(|(pictures, rect)| {
         let hires = is_bought.then(|| proof::picture(&photo.key, *rect, wanted.watermark));
@@ -288,7 +288,7 @@ fn crop_context(
         let numbers = [rect.x, rect.y, rect.width, rect.height].map(|number| number.to_string());
         [fields.x, fields.y, fields.width, fields.height] = numbers;
     }
-    let known = shape::PRESETS.iter().any(|(name, _)| *name == fields.aspect);
+    let known = aspect_ratio::PRESETS.iter().any(|(name, _)| *name == fields.aspect);
     if !known {
         "free".clone_into(&mut fields.aspect);
     }
@@ -315,7 +315,7 @@ fn crop_context(
         file,
         is_cut,
         fields => PageValue::from(Serde(fields)),
-        presets => shape::PRESETS.map(|(name, _)| name).to_vec(),
+        presets => aspect_ratio::PRESETS.map(|(name, _)| name).to_vec(),
         uses => PageValue::from(Serde(CROP_USES)),
         needed,
         mistakes => mistake.map(ApiRefusal::sentences),

@@ -6,7 +6,7 @@ use axum::{
 };
 use serde::Serialize;
 
-use super::{PageResult, StudioPhoto, RenditionLink, SiteRequest, CropForm, hires_path, panel};
+use super::{PageResult, StudioPhoto, RenditionLink, SiteRequest, CropForm, hires_path, download_panel};
 use crate::http::media;
 use crate::media::MediaCaller;
 use crate::runtime::error::{Error, ErrorKind};
@@ -71,7 +71,7 @@ pub(super) fn picture(key: &ItemKey, rect: Rect, is_marked: bool) -> String {
 pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
     let wanted = CropForm::read(|name| site.parameter(name))?;
-    let panel = panel::find(&site, &photo.key, None).await?;
+    let panel = download_panel::find(&site, &photo.key, None).await?;
     let Some(agreement) = panel.and_then(|panel| panel.bought) else {
         let message = "The Hires is shown once the photograph is bought.";
         return Err(Error::new(ErrorKind::Forbidden, message).into());

@@ -33,7 +33,7 @@ use uuid::Uuid;
 pub(super) use object::BucketObject;
 use object::{ObjectHead, get, stamp};
 
-use super::breaker::{self, CircuitBreaker, BucketFault};
+use super::circuit_breaker::{self, CircuitBreaker, BucketFault};
 use super::s3::{self, BucketSettings};
 use super::{StoreError, upload::PartUpload};
 use crate::runtime::clock;
@@ -643,7 +643,7 @@ async fn probe_until_closed(
 ) {
     loop {
         breaker.wait_until_open().await;
-        tokio::time::sleep(breaker::PROBE_INTERVAL).await;
+        tokio::time::sleep(circuit_breaker::PROBE_INTERVAL).await;
         let look = probe(Arc::clone(&objects), nowhere.clone());
         match tokio::time::timeout(limit, look).await {
             Ok(Ok(())) => breaker.record_success(),

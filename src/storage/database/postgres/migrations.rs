@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::lives::{IncarnationWatch, HeartbeatTimes};
+use super::incarnations::{IncarnationWatch, HeartbeatTimes};
 use super::server::PostgresServer;
 use super::session::{ServerSession, run_blocking};
 use super::transaction::ServerTransaction;

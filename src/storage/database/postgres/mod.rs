@@ -39,7 +39,7 @@
 
 mod connection;
 mod error;
-mod lives;
+mod incarnations;
 mod migrations;
 mod server;
 mod session;

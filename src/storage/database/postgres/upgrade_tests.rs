@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::lives::HeartbeatTimes;
+use super::incarnations::HeartbeatTimes;
 use super::migrations::{SchemaUpgrade, migrate};
 use super::session::run;
 use crate::runtime::error::{Error, ErrorKind};

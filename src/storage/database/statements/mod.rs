@@ -20,10 +20,10 @@
 
 pub(super) mod accounts;
 pub(super) mod audit;
-mod calls;
+mod session_calls;
 pub(super) mod channels;
 pub(super) mod check;
-mod collected;
+mod collection_upkeep;
 pub(super) mod collections;
 pub(super) mod deliveries;
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod import_tests;
 pub(super) mod items;
 mod keys;
 pub(super) mod logins;
-pub(super) mod moving;
+pub(super) mod archive_migration;
 pub(super) mod nodes;
 pub(super) mod notifications;
 pub(super) mod operator;

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::check::{ArchiveCheck, ArchiveProblem, CheckReport};
-use super::crowd::for_each_parallel;
+use super::parallel::for_each_parallel;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::NamedOriginal;
 use model::ContentHash;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-use super::{accepted::AcceptedCodings, encode::ContentCoding};
+use super::{accept_encoding::AcceptedCodings, encode::ContentCoding};
 use crate::http::protocol::conditional::{EntityTagRef, tags};
 
 /// The headers with a plain tag beside each tag of a coding that the client accepts, so that a

@@ -1,6 +1,6 @@
 //! The socket of one connection, counted.
 
-use crate::http::listener::pulse::ConnectionCounters;
+use crate::http::listener::counters::ConnectionCounters;
 use std::{
     io::{self, IoSlice},
     pin::Pin,

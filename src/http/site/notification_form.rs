@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{ApiCall, ApiRefusal, encode_segment};
-use super::hit::ItemSummary;
+use super::api_client::{ApiCall, ApiRefusal, encode_segment};
+use super::item_summary::ItemSummary;
 use super::{FormFields, SiteRequest};
 use crate::runtime::error::{Error, Result};
 use model::account::NotificationKind;

@@ -12,7 +12,7 @@ use super::accounts::{ClientCommand, KeyCommand, UserCommand};
 use super::channels::{ChannelCommand, DeliveryCommand};
 use super::print_error;
 use super::demo::DemoCommand;
-use super::keep::{BackupCommand, CheckArgs};
+use super::maintenance::{BackupCommand, CheckArgs};
 use super::outbox::OutboxCommand;
 use super::secrets::SecretsCommand;
 use super::signing_key::SigningKeyCommand;

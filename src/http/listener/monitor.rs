@@ -1,6 +1,6 @@
 //! What a connection's beat decides, from counters alone.
 
-use crate::http::listener::{flood::FloodDetector, limits::ListenerLimits, pulse::ConnectionSample};
+use crate::http::listener::{flood::FloodDetector, limits::ListenerLimits, counters::ConnectionSample};
 use std::time::Duration;
 
 /// Beats that a connection gets to close by itself once asked to.

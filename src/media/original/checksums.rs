@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::OnceLock};
 
-use jpeg::scan::pack::{put_varint, take_varint};
+use jpeg::scan::index_codec::{put_varint, take_varint};
 
 /// Every multiple of this is a border of blocks, whatever their size.
 pub const BLOCK_BYTES: u64 = 16 << 10;

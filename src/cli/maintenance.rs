@@ -10,11 +10,11 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{CommonArgs, CommandFailure, print_error, open_archive, report_opened, record, print_line};
+use super::{CommonArgs, CommandFailure, print_error, open_archive, report_opened, audit_record, print_line};
 use crate::app::OpenArchive;
 use crate::app::backup::{self, CopyEvent, RestoreReport, CopyTally, BackupRequest};
 use crate::app::check::{self, CheckRequest, CheckDepth, InterruptedCheck, ArchiveProblem, CheckReport};
-use crate::app::copies::{self, CopyLocation};
+use crate::app::original_copies::{self, CopyLocation};
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
@@ -282,7 +282,7 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
     let hear = |heard: CopyEvent<'_>| bar.update(heard);
     let Some(target) = target.filter(|_| !originals_only) else {
         let place = copy_place(target, bucket)?;
-        let done = copies::copy_originals(config, place, *verify, &hear);
+        let done = original_copies::copy_originals(config, place, *verify, &hear);
         bar.shown.finish_and_clear();
         let (tally, lost) = done?;
         return report_copied(place, tally, lost, json);
@@ -293,10 +293,10 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
     bar.shown.finish_and_clear();
     let (manifest, tally) = made?;
     if manifest.secrets_key_file.is_some() {
-        record::add_words("with the key of its secrets");
+        audit_record::add_words("with the key of its secrets");
     }
     // What opens the archive opens it after the copy: nothing that fails here loses a backup.
-    backup::open_to_record(config).iter().for_each(record::set_database);
+    backup::open_to_record(config).iter().for_each(audit_record::set_database);
     let CopyTally { copied, copied_bytes, present: there, pruned } = tally;
     if json {
         let mut line = serde_json::to_value(&manifest).unwrap_or_default();
@@ -337,7 +337,7 @@ pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Resu
     let hear = |heard: CopyEvent<'_>| bar.update(heard);
     let Some(source) = source.filter(|_| !originals_only) else {
         let place = copy_place(source, bucket)?;
-        let done = copies::restore_originals(config, place, &hear);
+        let done = original_copies::restore_originals(config, place, &hear);
         bar.shown.finish_and_clear();
         let (tally, lost) = done?;
         return report_copied(place, tally, lost, json);

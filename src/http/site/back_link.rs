@@ -1,7 +1,7 @@
 //! The way back from an item to the search that led to it: the item's address carries the search as
 //! `from`, so that it also works without scripts and after a form of the page was sent.
 
-use super::{SiteRequest, hit::anchor};
+use super::{SiteRequest, item_summary::anchor};
 use crate::runtime::error::Result;
 use model::ItemKey;
 

@@ -10,10 +10,10 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{ApiCall, ApiRefusal, encode_segment};
-use super::back::MESSAGE_PARAMETERS;
+use super::api_client::{ApiCall, ApiRefusal, encode_segment};
+use super::back_link::MESSAGE_PARAMETERS;
 use super::collections::{self, COLLECTIONS, CollectionFormError, COLLECTION_NAMES, address, content, page_of, text};
-use super::hit::key_of;
+use super::item_summary::key_of;
 use super::{FormFields, MemberRequest, PageResult, MemberForm};
 use crate::http::AppState;
 use crate::http::site::form::see_other;

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::wish::{PurchaseRequest, PurchaseOutcome};
+use super::purchase::{PurchaseRequest, PurchaseOutcome};
 use super::{CoverageDecision, ItemFacts, Orders, covering, is_subscription, unrecorded};
 use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;

@@ -12,7 +12,7 @@ use super::engine::WriteMode;
 use super::error::DbError;
 use super::handle::Db;
 use super::statements::check::NamedOriginal;
-use super::statements::moving::{ITEM_LOG, ITEMS, RowBatch, TABLES, MigratedTable};
+use super::statements::archive_migration::{ITEM_LOG, ITEMS, RowBatch, TABLES, MigratedTable};
 use super::transactions::ReadTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{MIGRATION_ROUNDS_MAX, MIGRATION_BATCH_ROWS, MIGRATION_LOCK_ATTEMPTS_MAX};

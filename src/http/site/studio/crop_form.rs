@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use serde::Serialize;
 
-use super::shape::{self, CropSizes, CropFormError};
-use crate::http::site::api::{ApiCall, ApiRefusal, FieldError};
+use super::aspect_ratio::{self, CropSizes, CropFormError};
+use crate::http::site::api_client::{ApiCall, ApiRefusal, FieldError};
 use crate::runtime::error::{Error, Result};
 use model::{CropSpec, Rect, Size};
 
@@ -98,11 +98,11 @@ impl CropForm {
         if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(fits)) {
             return Err(invalid_form(CropFormError::Number(path)));
         }
-        let ratio = shape::parse(&self.aspect, &self.ratio, image).map_err(invalid_form)?;
+        let ratio = aspect_ratio::parse(&self.aspect, &self.ratio, image).map_err(invalid_form)?;
         let Some(rect) = self.rect(image) else {
             return Ok((format!("-crop{}", self.parameters()), None));
         };
-        let rect = ratio.map_or(rect, |ratio| shape::with_ratio(rect, ratio, sizes));
+        let rect = ratio.map_or(rect, |ratio| aspect_ratio::with_ratio(rect, ratio, sizes));
         Ok((operator(rect), Some(rect)))
     }
 }

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::budget::RateLimitClient;
+use super::rate_limit::RateLimitClient;
 use crate::runtime::error::{Error, Result};
 
 /// The archives under way.

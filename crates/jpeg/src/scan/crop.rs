@@ -11,7 +11,7 @@ use crate::scan::bits::{UnstuffedData, EntropyWriter};
 use crate::scan::index::ScanIndex;
 use crate::scan::region::{join_ranges, rows};
 use crate::scan::tables::{AC, HuffmanCodes, DC, HuffmanSpec};
-use crate::scan::walk::{BlockCoder, BlockSpan, ScanCursor};
+use crate::scan::cursor::{BlockCoder, BlockSpan, ScanCursor};
 use crate::scan::{ByteRanges, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::arrivals::{Arrival, ArrivalKind};
-use super::beneath::{self, MissingFolder, open_folder};
+use super::pinned_path::{self, MissingFolder, open_folder};
 use super::{IngestFailure, IncomingPath, Ingest, IngestError, LinesEvent, ingest_all, ingest_lines};
 use crate::runtime::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
 use crate::runtime::modes;
@@ -265,13 +265,13 @@ impl FolderWatch {
         let parent = within.parent().unwrap_or(Path::new(""));
         let source = open_folder(&self.dir, parent, MissingFolder::Fails)?;
         let target = open_folder(&to.0, &to.1.join(parent), MissingFolder::Created)?;
-        let free = free_name(name, &|name| beneath::exists(&target, name));
+        let free = free_name(name, &|name| pinned_path::exists(&target, name));
         if let Some(note) = note {
             let mut beside = free.clone();
             beside.push(".error.json");
-            beneath::write(&target, &beside, format!("{note:#}\n").as_bytes())?;
+            pinned_path::write(&target, &beside, format!("{note:#}\n").as_bytes())?;
         }
-        beneath::rename(&source, name, &target, &free)
+        pinned_path::rename(&source, name, &target, &free)
     }
 }
 

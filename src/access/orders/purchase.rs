@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::ItemFacts;
 use super::coverage::{AgreementCandidate, AgreementChoice, choose, product_in_common};
 use super::report::OrderVisibility;
-use super::several::Taken;
+use super::joint_purchase::Taken;
 use crate::access::auth::Principal;
 use crate::runtime::limits::{DOWNLOADABLE_FOR, REPORTABLE_FOR};
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
