@@ -17,7 +17,7 @@ use crate::storage::search::IndexStatus;
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live() -> Response {
-    uncached(respond::json_text(StatusCode::OK, json!({ "status": "live" }).to_string().into()))
+    without_caching(respond::json_text(StatusCode::OK, json!({ "status": "live" }).to_string().into()))
 }
 
 /// `GET /health/serving`: the service is not stopping, whatever its database does; else 503. For a balancer
@@ -30,7 +30,7 @@ pub(super) async fn serving(State(app): State<AppState>) -> Response {
             json!({ "status": "not serving", "reason": "draining" }),
         ),
     };
-    uncached(respond::json_text(status, text.to_string().into()))
+    without_caching(respond::json_text(status, text.to_string().into()))
 }
 
 /// `GET /health/ready`: the service is not stopping, and this node can do what others can; else 503. What is
@@ -50,7 +50,7 @@ pub(super) async fn ready(State(app): State<AppState>) -> Response {
         let faults = verdict.faults.iter().map(|(fault, _)| fault.as_str());
         text["faults"] = faults.collect::<Vec<_>>().into();
     }
-    uncached(respond::json_text(status, text.to_string().into()))
+    without_caching(respond::json_text(status, text.to_string().into()))
 }
 
 /// `GET /health/search`: this node has a whole search index, reaches its database and is not stopping; else 503. For a balancer that sends searches
@@ -84,7 +84,7 @@ pub(super) async fn search(State(app): State<AppState>) -> Response {
             }
         },
     };
-    uncached(respond::json_text(status, text.to_string().into()))
+    without_caching(respond::json_text(status, text.to_string().into()))
 }
 
 fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> serde_json::Value {
@@ -111,10 +111,10 @@ pub(super) async fn metrics(State(app): State<AppState>) -> Response {
     metrics::gauge!(telemetry::FOLLOW_BEHIND_SECONDS).set(behind);
     let text = app.shared.process.metrics.render();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    uncached(respond::typed(StatusCode::OK, kind, Body::from(text)))
+    without_caching(respond::typed(StatusCode::OK, kind, Body::from(text)))
 }
 
-fn uncached(mut response: Response) -> Response {
+fn without_caching(mut response: Response) -> Response {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -206,7 +206,7 @@ async fn response_for(
         let answer = resolve_answer(app, uri, path, &asked).await?;
         let keys = answer.cache_keys();
         let response = match answer {
-            MediaAnswer::Page(key, crop) => Some(redirect(&page_url(&app.shared.site.url, &key, crop))),
+            MediaAnswer::Page(key, crop) => Some(redirect_to_page(&page_url(&app.shared.site.url, &key, crop))),
             MediaAnswer::Text(answer) => Some(document_response(app, &asked, &answer).await?),
             MediaAnswer::Rendition(answer) => rendition_response(app, &asked, &answer).await?,
             MediaAnswer::File(answer) => file_response(app, &asked, &answer).await?,
@@ -234,7 +234,7 @@ async fn resolve_answer(app: &AppState, uri: &Uri, path: &MediaPath, asked: &Med
     let caller = asked.caller;
     if is_archive {
         caller.require_principal()?;
-        if let Some(channel) = deliveries::channel(uri)? {
+        if let Some(channel) = deliveries::channel_parameter(uri)? {
             let formats =
                 app.shared.distribution.deliveries.formats_of_channel(caller, &channel).await?;
             return media
@@ -271,7 +271,7 @@ async fn delivery_response(
     principal: Option<&Principal>,
 ) -> Result<Response> {
     MediaCaller { principal, agr: None }.require_principal()?;
-    let Some(channel) = deliveries::channel(uri)? else {
+    let Some(channel) = deliveries::channel_parameter(uri)? else {
         return Err(Error::internal("a query lost its channel"));
     };
     let caller = MediaCaller { principal, agr: agreement_parameter(uri)? };
@@ -307,7 +307,7 @@ pub(super) fn agreement_parameter(uri: &Uri) -> Result<Option<AgreementId>> {
 }
 
 /// To the item's page on the customer web site.
-fn redirect(location: &str) -> Response {
+fn redirect_to_page(location: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();
@@ -319,7 +319,7 @@ fn redirect(location: &str) -> Response {
 }
 
 /// The headers that 200, 206 and 304 share.
-fn describe(app: &AppState, headers: &mut HeaderMap, validators: &Validators, open: bool) {
+fn set_headers(app: &AppState, headers: &mut HeaderMap, validators: &Validators, open: bool) {
     headers.insert(header::ETAG, validators.etag.print());
     if let Some(seconds) = validators.last_modified {
         headers.insert(header::LAST_MODIFIED, print_date(seconds));
@@ -343,10 +343,10 @@ fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
 }
 
 /// The end of a request whose preconditions already decide it.
-fn without_body(app: &AppState, status: StatusCode, validators: &Validators, open: bool) -> Response {
+fn bodyless_response(app: &AppState, status: StatusCode, validators: &Validators, open: bool) -> Response {
     let mut response = respond::with_header_capacity(Body::empty());
     *response.status_mut() = status;
-    describe(app, response.headers_mut(), validators, open);
+    set_headers(app, response.headers_mut(), validators, open);
     forbid_caching_errors(&mut response);
     response
 }
@@ -362,14 +362,14 @@ fn forbid_caching_errors(response: &mut Response) {
 /// Delivers a document, a text or a list of licences, compressed for clients that accept it.
 async fn document_response(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
     let Some(negotiation) = CodingNegotiation::of(app, asked.headers) else {
-        return plain_document(app, asked, answer);
+        return plain_document_response(app, asked, answer);
     };
     let headers = negotiation.with_plain_tags(asked.headers);
-    let response = plain_document(app, &MediaRequest { headers: &headers, ..*asked }, answer)?;
+    let response = plain_document_response(app, &MediaRequest { headers: &headers, ..*asked }, answer)?;
     Ok(negotiation.finish(app, response).await)
 }
 
-fn plain_document(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
+fn plain_document_response(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
     if let Some(response) = precondition_response(app, asked, &validators, answer.open) {
         return Ok(response);
@@ -378,7 +378,7 @@ fn plain_document(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer)
     let decision = ranges(asked.method, asked.headers, &validators, whole.len());
     let kind = HeaderValue::from_static(answer.mime);
     let mut response = range_response(app, &whole, &kind, &validators, &decision);
-    describe(app, response.headers_mut(), &validators, answer.open);
+    set_headers(app, response.headers_mut(), &validators, answer.open);
     forbid_caching_errors(&mut response);
     Ok(response)
 }
@@ -406,14 +406,14 @@ pub(super) async fn file_response(
     let decision = purchase_ranges(app, asked, &whole, &validators, &answer.sale).await?;
     let kind = HeaderValue::from_static(answer.mime);
     let mut response = range_response(app, &whole, &kind, &validators, &decision);
-    describe(app, response.headers_mut(), &validators, false);
+    set_headers(app, response.headers_mut(), &validators, false);
     forbid_caching_errors(&mut response);
-    name_file(&mut response, answer.file_name.as_deref());
+    set_file_name(&mut response, answer.file_name.as_deref());
     Ok(Some(response))
 }
 
 /// Says under which name a browser saves it.
-fn name_file(response: &mut Response, name: Option<&str>) {
+fn set_file_name(response: &mut Response, name: Option<&str>) {
     if let Some(value) = name.and_then(disposition::attachment) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
     }
@@ -426,7 +426,7 @@ fn precondition_response(app: &AppState, asked: &MediaRequest<'_>, validators: &
         PreconditionOutcome::Failed => StatusCode::PRECONDITION_FAILED,
         PreconditionOutcome::Proceed => return None,
     };
-    Some(without_body(app, status, validators, open))
+    Some(bodyless_response(app, status, validators, open))
 }
 
 /// What is answered before any bytes are obtained, if anything is.
@@ -508,11 +508,11 @@ async fn rendition_response(
     let decision = purchase_ranges(app, asked, &obtained.body, &validators, &answer.sale).await?;
     let mime = HeaderValue::from_static(answer.planned.format.mime_type());
     let mut response = range_response(app, &obtained.body, &mime, &validators, &decision);
-    describe(app, response.headers_mut(), &validators, answer.open);
+    set_headers(app, response.headers_mut(), &validators, answer.open);
     forbid_caching_errors(&mut response);
-    name_file(&mut response, answer.file_name.as_deref());
+    set_file_name(&mut response, answer.file_name.as_deref());
     if app.shared.edge.live_settings.get().work_headers && response.status().is_success() {
-        timing::describe(response.headers_mut(), &obtained.source, answer.open);
+        timing::add_headers(response.headers_mut(), &obtained.source, answer.open);
     }
     response.extensions_mut().insert(RenderSummary {
         cache: Some(obtained.source.as_str()),
@@ -542,7 +542,7 @@ fn range_response(
             response
         }
         RangeDecision::Single(range) => {
-            let sent = send(whole.slice(bytes_of(*range)));
+            let sent = send(whole.slice(byte_offsets(*range)));
             let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind.clone(), sent);
             let headers = response.headers_mut();
             set_length(headers, range.len());
@@ -554,7 +554,7 @@ fn range_response(
             let mut parts = Vec::new();
             for part in framing.parts {
                 parts.push(BodyPart::Memory(part.head));
-                parts.extend(whole.slice(bytes_of(part.range)));
+                parts.extend(whole.slice(byte_offsets(part.range)));
             }
             parts.push(BodyPart::Memory(framing.tail));
             let kind = framing.content_type;
@@ -573,7 +573,7 @@ fn range_response(
     response
 }
 
-fn bytes_of(range: ByteRange) -> std::ops::Range<u64> {
+fn byte_offsets(range: ByteRange) -> std::ops::Range<u64> {
     range.first()..range.last() + 1
 }
 

@@ -46,11 +46,11 @@ pub fn service(app: AppState) -> WebService {
     let router = match app.shared.process.node.role() {
         NodeRole::All | NodeRole::Web => full_router(app),
         NodeRole::Worker => {
-            let routes = compressed(&app, operator_routes(&app));
+            let routes = with_compression(&app, operator_routes(&app));
             partial_router(app, routes)
         }
         NodeRole::Edge => {
-            let routes = compressed(&app, operator_routes(&app)).merge(media_routes());
+            let routes = with_compression(&app, operator_routes(&app)).merge(media_routes());
             partial_router(app, routes)
         }
     };
@@ -60,7 +60,7 @@ pub fn service(app: AppState) -> WebService {
 /// The routes with their answers compressed for clients that accept it.
 ///
 /// Those of pictures are left out: a cached one must not pass through anything that it has no use for.
-fn compressed(app: &AppState, routes: Router<AppState>) -> Router<AppState> {
+fn with_compression(app: &AppState, routes: Router<AppState>) -> Router<AppState> {
     routes.layer(middleware::from_fn_with_state(app.clone(), protocol::compression::compress_response))
 }
 
@@ -80,7 +80,7 @@ fn full_router(app: AppState) -> Router {
     // Pages call the APIs by a router of their own, without what stands around every request.
     let called = ApiRouter(apis.clone().merge(media_routes()).with_state(app.clone()));
     let pages = page_routes().layer(middleware::from_fn_with_state(app.clone(), site::localize));
-    compressed(&app, apis.merge(pages.layer(Extension(called))))
+    with_compression(&app, apis.merge(pages.layer(Extension(called))))
         .merge(media_routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
@@ -91,20 +91,20 @@ fn full_router(app: AppState) -> Router {
 
 /// The service of the listener for operators' tools alone.
 pub fn admin_service(app: AppState) -> WebService {
-    let routes = compressed(&app, health().merge(metrics_routes()));
+    let routes = with_compression(&app, health_routes().merge(metrics_routes()));
     MapRequest::new(partial_router(app, routes), protocol::trailing_slash::trim_request)
 }
 
 /// What operators' tools call at the listener for everybody.
 fn operator_routes(app: &AppState) -> Router<AppState> {
     match app.shared.process.has_admin_listener {
-        true => health(),
-        false => health().merge(metrics_routes()),
+        true => health_routes(),
+        false => health_routes().merge(metrics_routes()),
     }
 }
 
 /// What balancers ask.
-fn health() -> Router<AppState> {
+fn health_routes() -> Router<AppState> {
     Router::new()
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
@@ -165,7 +165,7 @@ async fn observe(State(app): State<AppState>, request: Request, next: Next) -> R
 }
 
 async fn not_found(State(app): State<AppState>, request: Request) -> Response {
-    if let Some(redirect) = protocol::trailing_slash::redirect(request.uri()) {
+    if let Some(redirect) = protocol::trailing_slash::redirect_to_page(request.uri()) {
         return redirect;
     }
     let path = request.uri().path();

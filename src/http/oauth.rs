@@ -41,7 +41,7 @@ pub(super) async fn authorize(State(app): State<AppState>, request: Request) -> 
         _ => {
             let (uri, headers) = (request.uri().clone(), request.headers().clone());
             drop(request);
-            authorization(&app, &uri, &headers).await
+            authorization_response(&app, &uri, &headers).await
         }
     };
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
@@ -58,7 +58,7 @@ fn printable_ascii(encoded: &str) -> String {
     encoded.chars().filter(|c| c.is_ascii_graphic()).collect()
 }
 
-async fn authorization(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+async fn authorization_response(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
     let encoded = printable_ascii(uri.query().unwrap_or_default());
     let asked = match validate(app, &encoded).await? {
         Ok(asked) => asked,
@@ -92,7 +92,7 @@ async fn authorization(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result
             let code = OAuthErrorCode::ConsentRequired;
             return Ok(redirect_to_client(&oauth.refuse(&asked, code, "consent is needed")));
         }
-        return login::consent(app, &visitor, &asked, &without_prompt(&encoded, &["consent"]));
+        return login::consent_page(app, &visitor, &asked, &without_prompt(&encoded, &["consent"]));
     }
     let target = oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?;
     Ok(redirect_to_client(&target))
@@ -113,19 +113,19 @@ async fn validate(
 ) -> Result<std::result::Result<AuthorizationRequest, Response>> {
     let Ok(parameters) = OAuthParameters::parse(encoded) else {
         let text = "The address of this login cannot be read.";
-        return Ok(Err(message(app, "This login link has a mistake", text)?));
+        return Ok(Err(message_page(app, "This login link has a mistake", text)?));
     };
     match app.shared.access.oauth.request(&parameters).await {
         Ok(asked) => Ok(Ok(asked)),
         Err(AuthorizationError::Page { title, message: text }) => {
-            Ok(Err(message(app, title, &text)?))
+            Ok(Err(message_page(app, title, &text)?))
         }
         Err(AuthorizationError::Redirect(target)) => Ok(Err(redirect_to_client(&target))),
         Err(AuthorizationError::Failed(error)) => Err(error),
     }
 }
 
-fn message(app: &AppState, title: &str, text: &str) -> Result<Response> {
+fn message_page(app: &AppState, title: &str, text: &str) -> Result<Response> {
     let context = context! {
         site_name => app.shared.site.name.clone(),
         title => title,
@@ -204,7 +204,7 @@ pub(super) async fn token(State(app): State<AppState>, request: Request) -> Resp
     let client = client_authentication(&headers);
     match app.shared.access.oauth.token(&form, client, address, clock::now()).await {
         Ok(set) => match serde_json::to_string(&set) {
-            Ok(text) => uncached(respond::json_text(StatusCode::OK, text.into())),
+            Ok(text) => without_caching(respond::json_text(StatusCode::OK, text.into())),
             Err(cause) => respond::error(&Error::internal(cause)),
         },
         Err(error) => token_error_response(&error),
@@ -221,7 +221,7 @@ pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Res
     };
     let client = client_authentication(&headers);
     match app.shared.access.oauth.revoke(&form, client, address, clock::now()).await {
-        Ok(()) => uncached(login::empty_response(StatusCode::OK)),
+        Ok(()) => without_caching(login::empty_response(StatusCode::OK)),
         Err(error) => token_error_response(&error),
     }
 }
@@ -232,7 +232,7 @@ async fn protocol_form(
 ) -> std::result::Result<(HeaderMap, OAuthParameters), Response> {
     let invalid = |text: &str| {
         let body = json!({ "error": "invalid_request", "error_description": text });
-        uncached(respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into()))
+        without_caching(respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into()))
     };
     let (headers, form) = form_body(request).await.map_err(|_| {
         invalid("a form of the type application/x-www-form-urlencoded is expected")
@@ -287,10 +287,10 @@ fn token_error_response(error: &TokenError) -> Response {
     if let Some(seconds) = error.retry_after_s {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    uncached(response)
+    without_caching(response)
 }
 
-fn uncached(mut response: Response) -> Response {
+fn without_caching(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
@@ -314,20 +314,20 @@ async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     };
     let found = app.shared.access.oauth.user_info(token, clock::now()).await?;
     let body = found.ok_or_else(unauthorized)?;
-    Ok(uncached(respond::json_text(StatusCode::OK, body.to_string().into())))
+    Ok(without_caching(respond::json_text(StatusCode::OK, body.to_string().into())))
 }
 
 /// `GET /.well-known/openid-configuration`, also below `/o`.
 pub(super) async fn discovery(State(app): State<AppState>) -> Response {
-    public(app.shared.access.oauth.discovery().to_string())
+    cacheable_json(app.shared.access.oauth.discovery().to_string())
 }
 
 /// `GET /o/oauth2/keys`: the keys that id tokens are signed with.
 pub(super) async fn keys(State(app): State<AppState>) -> Response {
-    public(app.shared.access.oauth.key_set().await.to_string())
+    cacheable_json(app.shared.access.oauth.key_set().await.to_string())
 }
 
-fn public(text: String) -> Response {
+fn cacheable_json(text: String) -> Response {
     let mut response = respond::json_text(StatusCode::OK, text.into());
     let policy = HeaderValue::from_static("public, max-age=300");
     response.headers_mut().insert(header::CACHE_CONTROL, policy);

@@ -96,7 +96,7 @@ async fn update(
     request: Request,
 ) -> ApiResult {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let change = change(&body)?;
+    let change = parse_change(&body)?;
     let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
     match app.shared.archive.collections.update(&caller, id, change, clock::now()).await? {
         Some(changed) => api::json(&collection_json(&app, &caller, &changed)),
@@ -116,7 +116,7 @@ async fn add_items(
     request: Request,
 ) -> ApiResult {
     let now = clock::now();
-    let keys = items(request).await?;
+    let keys = read_item_keys(request).await?;
     let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
     let seen = app.shared.archive.content.visible_items(keys, CallerVisibility::of(&caller, now)).await?;
     ok_or_missing(app.shared.archive.collections.add(&caller, id, seen, now).await?)
@@ -128,7 +128,7 @@ async fn remove_items(
     id: Segment,
     request: Request,
 ) -> ApiResult {
-    let keys = items(request).await?;
+    let keys = read_item_keys(request).await?;
     let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
     ok_or_missing(app.shared.archive.collections.remove(&caller, id, keys, clock::now()).await?)
 }
@@ -203,7 +203,7 @@ fn parse_draft(body: &Value) -> Result<CollectionDraft> {
 ///
 /// Spec §2 is silent on `content` in a body, which is an extension of ours: with it, `name` may be
 /// left out and stays as it is. Who puts items in order would otherwise undo a new name.
-fn change(body: &Value) -> Result<CollectionChange> {
+fn parse_change(body: &Value) -> Result<CollectionChange> {
     let presence = match body.get("content") {
         Some(_) => Presence::NotNull,
         None => Presence::Required,
@@ -213,7 +213,7 @@ fn change(body: &Value) -> Result<CollectionChange> {
         let content = collection
             .texts("content", Presence::NotNull, TextRule::URI, COLLECTION_ELEMENTS_MAX)
             .value();
-        CollectionChange { name, public, content: content.map(|uris| keys(&uris)) }
+        CollectionChange { name, public, content: content.map(|uris| item_keys(&uris)) }
     })
 }
 
@@ -231,17 +231,17 @@ fn name_and_visibility(collection: &mut PropertyReader<'_>, presence: Presence) 
 }
 
 /// The items that a body names. What names no item is none that could be there.
-async fn items(request: Request) -> Result<Vec<ItemKey>> {
+async fn read_item_keys(request: Request) -> Result<Vec<ItemKey>> {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
     let uris = request::read_objects(&body, COLLECTION_ELEMENTS_MAX, |element| {
         element.allow_unknown();
         element.required("uri", TextRule::URI)
     })?;
-    Ok(keys(&uris))
+    Ok(item_keys(&uris))
 }
 
 /// The items that `uris` name, in their order.
-fn keys(uris: &[String]) -> Vec<ItemKey> {
+fn item_keys(uris: &[String]) -> Vec<ItemKey> {
     uris.iter().filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
 }
 
@@ -257,6 +257,6 @@ fn missing_response() -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let body = Body::from("No such collection");
     let mut response = respond::typed(StatusCode::NOT_FOUND, kind, body);
-    api::no_store(response.headers_mut());
+    api::set_no_store(response.headers_mut());
     response
 }

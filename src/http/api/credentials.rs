@@ -104,7 +104,7 @@ pub(crate) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
 }
 
 /// User name and password of `Authorization: BasicAuth` (RFC 7617), where that is the one header.
-pub(crate) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
+pub(crate) fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };
     let (scheme, encoded) = line.to_str().ok()?.split_once(' ')?;
@@ -117,7 +117,7 @@ pub(crate) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
 }
 
 /// Whether the request presents a bearer token, good or not.
-pub(crate) fn has_bearer(headers: &HeaderMap) -> bool {
+pub(crate) fn has_bearer_token(headers: &HeaderMap) -> bool {
     let line = headers.get(header::AUTHORIZATION).and_then(|line| line.to_str().ok());
     line.is_some_and(|line| matches!(parse_authorization(line), PresentedCredentials::Bearer(_)))
 }

@@ -45,7 +45,7 @@ pub(crate) fn routes() -> Router<AppState> {
 }
 
 async fn list_deliveries(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
-    let DeliveryListing { start, size, state } = listing(&QueryParameters::of(&uri)?)?;
+    let DeliveryListing { start, size, state } = parse_listing(&QueryParameters::of(&uri)?)?;
     let found = app.shared.distribution.deliveries.list(&caller, state, start, size).await?;
     let links = app.shared.media.links();
     let found: Vec<Value> = found.iter().map(|one| delivery::json::delivery(one, links)).collect();
@@ -77,14 +77,14 @@ async fn repeat_delivery(
 ) -> ApiResult {
     let id = delivery_id(id)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
-    check_again(&body)?;
+    check_repeat(&body)?;
     let (found, queued) =
         app.shared.distribution.deliveries.repeat(&caller, id, clock::now()).await?;
     Ok(queued_response(&app, &found, queued))
 }
 
 /// Nothing else can be asked of a delivery.
-fn check_again(body: &Value) -> Result<()> {
+fn check_repeat(body: &Value) -> Result<()> {
     request::read_object(body, |delivery| {
         if !delivery.flag("again", Presence::Required).value().unwrap_or(true) {
             delivery.report_rule("again", "enum", "must be true");
@@ -100,7 +100,7 @@ struct DeliveryListing {
     state: Option<DeliveryState>,
 }
 
-fn listing(query: &QueryParameters) -> Result<DeliveryListing> {
+fn parse_listing(query: &QueryParameters) -> Result<DeliveryListing> {
     let choices = DeliveryState::ALL.map(|state| (state.as_str(), state));
     let mut problems = ValidationErrors::new();
     let size = problems.check(request::count(query, "size", DELIVERIES_LISTED_MAX));
@@ -119,7 +119,7 @@ fn listing(query: &QueryParameters) -> Result<DeliveryListing> {
 }
 
 /// The channel that the query names.
-pub(crate) fn channel(uri: &Uri) -> Result<Option<ChannelId>> {
+pub(crate) fn channel_parameter(uri: &Uri) -> Result<Option<ChannelId>> {
     let Some(text) = credentials::query_value(uri, "channel") else { return Ok(None) };
     let wrong = |error: model::account::ChannelIdError| {
         Error::invalid("query", "channel", "pattern", error.to_string())
@@ -143,7 +143,7 @@ pub(crate) async fn trigger(
     let deliveries = &app.shared.distribution.deliveries;
     if *method == Method::HEAD {
         let (found, would_queue) = deliveries.dry_run(asked, now).await?;
-        return Ok(answer(found.as_ref(), would_queue, Body::empty()));
+        return Ok(delivery_response(found.as_ref(), would_queue, Body::empty()));
     }
     let (found, queued) = deliveries.trigger(asked, now).await?;
     Ok(queued_response(app, &found, queued))
@@ -155,10 +155,10 @@ fn queued_response(app: &AppState, found: &Delivery, queued: bool) -> Response {
     let whole = delivery::json::delivery(found, app.shared.media.links());
     let told = ["id", "state", "channel", "item"];
     let told = told.into_iter().map(|name| (name.to_owned(), whole[name].clone()));
-    answer(Some(found), queued, Body::from(Value::Object(told.collect()).to_string()))
+    delivery_response(Some(found), queued, Body::from(Value::Object(told.collect()).to_string()))
 }
 
-fn answer(found: Option<&Delivery>, queued: bool, body: Body) -> Response {
+fn delivery_response(found: Option<&Delivery>, queued: bool, body: Body) -> Response {
     let status = if queued { StatusCode::ACCEPTED } else { StatusCode::OK };
     let mut response = respond::typed(status, HeaderValue::from_static("application/json"), body);
     if let Some(found) = found
@@ -166,7 +166,7 @@ fn answer(found: Option<&Delivery>, queued: bool, body: Body) -> Response {
     {
         response.headers_mut().insert(header::LOCATION, address);
     }
-    api::no_store(response.headers_mut());
+    api::set_no_store(response.headers_mut());
     response
 }
 
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn listed(query: &str) -> Result<DeliveryListing, Vec<(String, String)>> {
-        let found = QueryParameters::parse(query).and_then(|query| listing(&query));
+        let found = QueryParameters::parse(query).and_then(|query| parse_listing(&query));
         found.map_err(|error| request::tests::problems(&error))
     }
 
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_channel_is_read_from_the_query() {
-        let read = |text: &str| channel(&text.parse().unwrap());
+        let read = |text: &str| channel_parameter(&text.parse().unwrap());
         assert_eq!(read("/x").unwrap(), None);
         assert_eq!(read("/x?channel=").unwrap(), None);
         let expected = "user:a@b.example:Min kanal".parse().unwrap();

@@ -82,7 +82,7 @@ async fn put_item(State(app): State<AppState>, segments: UploadPath, request: Re
     let text = app.shared.media.document_json(&key).await?;
     let text = text.ok_or_else(|| Error::internal(format!("item {key} is gone")))?;
     let mut response = respond::json_text(status, text);
-    api::no_store(response.headers_mut());
+    api::set_no_store(response.headers_mut());
     if let Ok(address) = HeaderValue::from_str(&app.shared.media.links().item(&key)) {
         response.headers_mut().insert(header::LOCATION, address);
     }
@@ -106,7 +106,7 @@ fn authorize_provider(
     action: AuditAction,
     segments: UploadPath,
 ) -> Result<(ItemKey, ingest::UploadPermit)> {
-    let key = key_of(segments);
+    let key = parse_item_key(segments);
     if !caller.0.has_role(ROLE_PROVIDER) {
         let event = audit::event(action).with_outcome(AuditOutcome::Refused).with_detail("provider_required");
         audit::record(match &key {
@@ -119,7 +119,7 @@ fn authorize_provider(
     Ok((key?, app.shared.archive.uploads.admit()?))
 }
 
-fn key_of(segments: UploadPath) -> Result<ItemKey> {
+fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
     let not_utf8 = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
     let Path((media_type, id)) = segments.map_err(not_utf8)?;
     let mut problems = ValidationErrors::new();
@@ -161,7 +161,7 @@ pub struct ItemUpload {
 /// Fails with all that is wrong with the parts, and when one has more bytes than it may; then the
 /// rest of the body is read as far as [`BODY_DISCARD_BYTES_MAX`].
 pub async fn read_upload(spool: &UploadSpool, media_type: MediaType, request: Request) -> Result<ItemUpload> {
-    let kind = kind_of(request.headers());
+    let kind = content_type(request.headers());
     // As with every JSON body, the type that the request gives it does not matter.
     if !kind.eq_ignore_ascii_case("multipart/form-data") {
         let document = read_document_body(request.into_body()).await?;
@@ -173,13 +173,13 @@ pub async fn read_upload(spool: &UploadSpool, media_type: MediaType, request: Re
     })?;
     let outcome = read_parts(spool, media_type, &mut parts).await;
     if outcome.is_err() {
-        discard_parts(&mut parts).await;
+        drain_parts(&mut parts).await;
     }
     outcome
 }
 
 /// The type of a body without its parameters.
-fn kind_of(headers: &HeaderMap) -> String {
+fn content_type(headers: &HeaderMap) -> String {
     let line = headers.get(header::CONTENT_TYPE).and_then(|line| line.to_str().ok());
     let kind = line.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_owned()
@@ -193,7 +193,7 @@ async fn read_document_body(body: Body) -> Result<Vec<u8>> {
         let chunk = chunk.map_err(|cause| {
             Error::invalid("body", "", "format", "the body broke off").with_source(cause)
         })?;
-        if let Err(refused) = grow(&mut document, &chunk) {
+        if let Err(refused) = append_chunk(&mut document, &chunk) {
             drain_body(Body::from_stream(stream)).await;
             return Err(refused);
         }
@@ -201,7 +201,7 @@ async fn read_document_body(body: Body) -> Result<Vec<u8>> {
     Ok(document)
 }
 
-fn grow(document: &mut Vec<u8>, chunk: &Bytes) -> Result<()> {
+fn append_chunk(document: &mut Vec<u8>, chunk: &Bytes) -> Result<()> {
     let limit = usize::try_from(DOCUMENT_BYTES_MAX).unwrap_or(usize::MAX);
     if document.len() + chunk.len() > limit {
         let message = format!("The document has more than {DOCUMENT_BYTES_MAX} bytes");
@@ -211,7 +211,7 @@ fn grow(document: &mut Vec<u8>, chunk: &Bytes) -> Result<()> {
     Ok(())
 }
 
-async fn discard_parts(parts: &mut Multipart) {
+async fn drain_parts(parts: &mut Multipart) {
     let mut bytes = 0;
     while let Ok(Some(mut field)) = parts.next_field().await {
         while let Ok(Some(chunk)) = field.chunk().await {
@@ -241,7 +241,7 @@ async fn read_parts(
             let message = format!("The upload has more than {ITEM_FILES_MAX} parts");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        let name = name_of(&field);
+        let name = part_name(&field);
         let known = if name == ITEM_PART { Ok(()) } else { check_part_name(media_type, &name) };
         let is_repeated = match name.as_str() {
             ITEM_PART => document.is_some(),
@@ -278,7 +278,7 @@ async fn read_parts(
 }
 
 /// The name of a part: its own, or its file's where its own is no file's.
-fn name_of(field: &Field<'_>) -> String {
+fn part_name(field: &Field<'_>) -> String {
     let own = field.name().unwrap_or_default();
     if own == ITEM_PART || own.contains('.') {
         return own.to_owned();
@@ -297,7 +297,7 @@ fn check_part_name(media_type: MediaType, name: &str) -> Result<(), ErrorDetail>
 async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
     let mut document = Vec::new();
     while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
-        grow(&mut document, &chunk)?;
+        append_chunk(&mut document, &chunk)?;
     }
     Ok(document)
 }
@@ -328,17 +328,17 @@ fn upload_error(error: IngestError, is_bare: bool) -> Error {
         return Error::new(ErrorKind::TooLarge, refusal.to_string());
     }
     let item = if is_bare { "" } else { ITEM_PART };
-    Error::invalid_parts(refusals.iter().flat_map(|refusal| details(refusal, item)).collect())
+    Error::invalid_parts(refusals.iter().flat_map(|refusal| error_details(refusal, item)).collect())
 }
 
-fn details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
+fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
     let detail = |rule: &str, path: &str, message: String| {
         vec![ErrorDetail::of_rule(rule, "body", path, message)]
     };
     match &refusal.error {
         IngestError::Document(DocumentError::Schema(problems)) => {
             let each = |problem: &model::item::SchemaViolation| {
-                let path = dotted(&problem.path);
+                let path = dotted_path(&problem.path);
                 let message = format!("{path} {}", problem.message);
                 ErrorDetail::of_rule(&problem.rule, "body", path, message.trim())
             };
@@ -371,7 +371,7 @@ fn details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
 }
 
 /// The path of a property as the API writes paths: `person.0.name`.
-fn dotted(pointer: &str) -> String {
+fn dotted_path(pointer: &str) -> String {
     let path = pointer.trim_start_matches('/').replace('/', ".");
     path.replace("~1", "/").replace("~0", "~")
 }

@@ -32,7 +32,7 @@ async fn list_keys(State(app): State<AppState>, ApiCaller(caller): ApiCaller) ->
 }
 
 async fn make_key(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
-    let name = name(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
+    let name = parse_name(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     let made = app.shared.access.users.create_key(&caller, name, clock::now()).await?;
     api::json(&json::OwnKey::from(&made))
 }
@@ -48,7 +48,7 @@ async fn revoke_key(
 }
 
 /// What the key is to be called.
-fn name(body: &Value) -> Result<String> {
+fn parse_name(body: &Value) -> Result<String> {
     request::read_object(body, |key| {
         let name = key.text("name", Presence::Required, TextRule::line(SHORT_TEXT_CHARS_MAX)).value();
         let name = name.map(|name| name.trim().to_owned());
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn ok_a_key_has_a_name() {
-        assert_eq!(name(&json!({ "name": " Desk å " })).unwrap(), "Desk å");
+        assert_eq!(parse_name(&json!({ "name": " Desk å " })).unwrap(), "Desk å");
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
             (json!([]), ("type", "")),
         ];
         for (body, (rule, path)) in cases {
-            let found = request::tests::problems(&name(&body).unwrap_err());
+            let found = request::tests::problems(&parse_name(&body).unwrap_err());
             assert_eq!(found, [(rule.to_owned(), path.to_owned())], "{body}");
         }
     }

@@ -66,13 +66,13 @@ async fn list_pending(State(app): State<AppState>, ApiCaller(caller): ApiCaller)
     api::json(&pending)
 }
 
-fn user(id: Segment) -> Result<UserId> {
+fn parse_user_id(id: Segment) -> Result<UserId> {
     Ok(UserId(request::path_integer("id", id)?))
 }
 
 async fn load_access(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
-    let access = administration.access(user(id)?, clock::now()).await?;
+    let access = administration.access(parse_user_id(id)?, clock::now()).await?;
     api::json(&json::UserAccessView::from(&access))
 }
 
@@ -83,14 +83,14 @@ async fn change_access(
     request: Request,
 ) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
-    let id = user(id)?;
-    let active = active(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
+    let id = parse_user_id(id)?;
+    let active = parse_active(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     administration.set_active(id, active, clock::now()).await?;
     api::text("OK")
 }
 
 /// Whether the user is to be active.
-fn active(body: &Value) -> Result<bool> {
+fn parse_active(body: &Value) -> Result<bool> {
     request::read_object(body, |access| {
         access.flag("active", Presence::Required).value().unwrap_or_default()
     })
@@ -102,7 +102,7 @@ async fn send_password_link(
     id: Segment,
 ) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
-    let sent = administration.send_password_link(user(id)?, clock::now()).await?;
+    let sent = administration.send_password_link(parse_user_id(id)?, clock::now()).await?;
     api::json(&json::LinkView::from(&sent))
 }
 
@@ -111,16 +111,16 @@ async fn withdraw_password_link(
     ApiCaller(caller): ApiCaller,
     id: Segment,
 ) -> ApiResult {
-    app.shared.access.users.administration(&caller)?.withdraw_password_link(user(id)?).await?;
+    app.shared.access.users.administration(&caller)?.withdraw_password_link(parse_user_id(id)?).await?;
     api::text("OK")
 }
 
 async fn end_logins(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
-    app.shared.access.users.administration(&caller)?.end_logins(user(id)?, clock::now()).await?;
+    app.shared.access.users.administration(&caller)?.end_logins(parse_user_id(id)?, clock::now()).await?;
     api::text("OK")
 }
 
 async fn revoke_keys(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
-    app.shared.access.users.administration(&caller)?.revoke_keys(user(id)?, clock::now()).await?;
+    app.shared.access.users.administration(&caller)?.revoke_keys(parse_user_id(id)?, clock::now()).await?;
     api::text("OK")
 }

@@ -39,7 +39,7 @@ impl FromRequestParts<AppState> for ApiCaller {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let found = credentials::require_principal(app, &parts.headers, &parts.uri).await;
-        let has_bearer = credentials::has_bearer(&parts.headers);
+        let has_bearer = credentials::has_bearer_token(&parts.headers);
         found.map(Self).map_err(|error| ApiError { error, has_bearer })
     }
 }
@@ -54,7 +54,7 @@ pub(crate) struct ApiError {
 impl ApiError {
     /// The failure of a request with these headers.
     pub(crate) fn of(error: Error, headers: &HeaderMap) -> Self {
-        Self { error, has_bearer: credentials::has_bearer(headers) }
+        Self { error, has_bearer: credentials::has_bearer_token(headers) }
     }
 }
 
@@ -67,13 +67,13 @@ impl From<Error> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = respond::error_with_challenge(&self.error, self.has_bearer);
-        no_store(response.headers_mut());
+        set_no_store(response.headers_mut());
         response
     }
 }
 
 /// What an API says is for one caller and may be another thing a moment later.
-pub(crate) fn no_store(headers: &mut HeaderMap) {
+pub(crate) fn set_no_store(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn json<T: Serialize>(value: &T) -> ApiResult {
 /// 200 with a text that is JSON.
 pub(crate) fn json_text(text: Bytes) -> Response {
     let mut response = respond::json_text(StatusCode::OK, text);
-    no_store(response.headers_mut());
+    set_no_store(response.headers_mut());
     response
 }
 
@@ -95,6 +95,6 @@ pub(crate) fn json_text(text: Bytes) -> Response {
 pub(crate) fn text(text: &'static str) -> ApiResult {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
-    no_store(response.headers_mut());
+    set_no_store(response.headers_mut());
     Ok(response)
 }

@@ -39,7 +39,7 @@ pub(crate) fn routes() -> Router<AppState> {
 
 async fn list_orders(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
     caller.require_person()?;
-    let asked = listing(&QueryParameters::of(&uri)?)?;
+    let asked = parse_listing(&QueryParameters::of(&uri)?)?;
     let OrderListing { start, size, status } = asked;
     let orders = app.shared.access.orders.list(&caller, start, size, status).await?;
     let links = app.shared.media.links();
@@ -74,7 +74,7 @@ async fn report_order(
         audit::record(event.with_outcome(AuditOutcome::Refused).with_detail("service_account_unsupported"));
     })?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
-    let order = app.shared.access.orders.report(&caller, id, report(&body)?, clock::now()).await?;
+    let order = app.shared.access.orders.report(&caller, id, parse_report(&body)?, clock::now()).await?;
     api::json(&orders::json::order(&order, app.shared.media.links()))
 }
 
@@ -89,7 +89,7 @@ struct OrderListing {
 /// Reads the parameters `size`, `start` and `status`.
 ///
 /// Spec §4 sets no bounds: at most [`ORDERS_LISTED_MAX`] orders, and a start that fits 32 bits.
-fn listing(query: &QueryParameters) -> Result<OrderListing> {
+fn parse_listing(query: &QueryParameters) -> Result<OrderListing> {
     let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
     let mut problems = ValidationErrors::new();
     let size = problems.check(request::count(query, "size", ORDERS_LISTED_MAX));
@@ -111,7 +111,7 @@ fn listing(query: &QueryParameters) -> Result<OrderListing> {
 ///
 /// The body has no other properties; its `license` may, so that a licence of the pricelist can be
 /// sent back as it came.
-fn report(body: &Value) -> Result<OrderReport> {
+fn parse_report(body: &Value) -> Result<OrderReport> {
     let invoice_text = TextRule { format: TextFormat::Lines, chars_max: INVOICE_TEXT_CHARS_MAX };
     request::read_object(body, |order| {
         let approve = order.flag("approve", Presence::Required).value().unwrap_or_default();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn listed(query: &str) -> Result<OrderListing, Vec<(String, String)>> {
-        let found = QueryParameters::parse(query).and_then(|query| listing(&query));
+        let found = QueryParameters::parse(query).and_then(|query| parse_listing(&query));
         found.map_err(|error| request::tests::problems(&error))
     }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn read(body: &Value) -> Result<OrderReport, Vec<(String, String)>> {
-        report(body).map_err(|error| request::tests::problems(&error))
+        parse_report(body).map_err(|error| request::tests::problems(&error))
     }
 
     #[test]

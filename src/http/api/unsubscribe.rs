@@ -29,7 +29,7 @@ async fn show_confirmation(State(app): State<AppState>, Path(token): Path<String
 
 async fn confirmation_page(app: &AppState, token: &str) -> Result<Response> {
     let found = app.shared.distribution.notifications.subscription(token).await?;
-    match found.ok_or_else(unknown)? {
+    match found.ok_or_else(invalid_link)? {
         LinkedSubscription::Active(title) => page(app, token, "ask", &title),
         LinkedSubscription::Ended => page(app, token, "gone", ""),
     }
@@ -44,11 +44,11 @@ async fn unsubscribe(State(app): State<AppState>, Path(token): Path<String>) -> 
 async fn unsubscribe_page(app: &AppState, token: &str) -> Result<Response> {
     match app.shared.distribution.notifications.unsubscribe(token).await? {
         true => page(app, token, "done", ""),
-        false => Err(unknown()),
+        false => Err(invalid_link()),
     }
 }
 
-fn unknown() -> Error {
+fn invalid_link() -> Error {
     Error::new(ErrorKind::NotFound, "This link is not valid.")
 }
 

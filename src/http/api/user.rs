@@ -42,9 +42,9 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/user/v1/agreement", get(agreements))
         .route("/user/v1/user", get(user))
         .route("/user/v1/profile", get(profile).put(replace_profile))
-        .route("/user/v1/profile/{property}", get(profile_part).put(patch_profile))
+        .route("/user/v1/profile/{property}", get(load_profile_properties).put(patch_profile))
         .route("/user/v1/device", get(devices))
-        .route("/user/v1/device/{token}", put(register).delete(unregister))
+        .route("/user/v1/device/{token}", put(register_device).delete(unregister_device))
         .route("/user/v1/organization", get(organization))
         .route("/user/v1/organization/user", get(list_users).post(create_user))
         .route("/user/v1/organization/user/{id}", get(load_user).put(update_user))
@@ -81,13 +81,13 @@ async fn replace_profile(
     api::text("OK")
 }
 
-async fn profile_part(
+async fn load_profile_properties(
     State(app): State<AppState>,
     ApiCaller(caller): ApiCaller,
     property: Segment,
 ) -> ApiResult {
     let property = request::path_segment("property", property)?;
-    let names = names(&property)?;
+    let names = property_names(&property)?;
     let mut profile = app.shared.access.users.profile(&caller).await?;
     profile.retain(|name, _| names.contains(&name.as_str()));
     api::json(&profile)
@@ -100,7 +100,7 @@ async fn patch_profile(
     request: Request,
 ) -> ApiResult {
     let property = request::path_segment("property", property)?;
-    let names = names(&property)?;
+    let names = property_names(&property)?;
     let given = read_profile(request).await?;
     app.shared.access.users.patch_profile(&caller, &names, given).await?;
     api::text("OK")
@@ -109,7 +109,7 @@ async fn patch_profile(
 /// The names that a list in the path holds.
 ///
 /// Fails when there is none.
-fn names(property: &str) -> Result<Vec<&str>> {
+fn property_names(property: &str) -> Result<Vec<&str>> {
     let names: Vec<&str> = request::elements(property).collect();
     if names.is_empty() {
         let message = "property lists no names, expected some with commas between them";
@@ -132,7 +132,7 @@ async fn devices(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> A
     api::json(&devices.iter().map(json::OwnDevice::from).collect::<Vec<_>>())
 }
 
-async fn register(
+async fn register_device(
     State(app): State<AppState>,
     ApiCaller(caller): ApiCaller,
     token: Segment,
@@ -143,7 +143,7 @@ async fn register(
     api::text("OK")
 }
 
-async fn unregister(State(app): State<AppState>, ApiCaller(caller): ApiCaller, token: Segment) -> ApiResult {
+async fn unregister_device(State(app): State<AppState>, ApiCaller(caller): ApiCaller, token: Segment) -> ApiResult {
     app.shared.access.users.unregister(&caller, device_token(token)?).await?;
     api::text("OK")
 }
@@ -428,9 +428,9 @@ mod tests {
 
     #[test]
     fn a_list_of_properties_has_names() {
-        assert_eq!(names("a, b,,__proto__").unwrap(), ["a", "b", "__proto__"]);
+        assert_eq!(property_names("a, b,,__proto__").unwrap(), ["a", "b", "__proto__"]);
         for text in ["", ",", " , "] {
-            check_refused(names(text), &[("pattern", "property")]);
+            check_refused(property_names(text), &[("pattern", "property")]);
         }
     }
 

@@ -44,17 +44,17 @@ impl Certificate {
     pub fn read(chain: &Path, key: &Path, now: Timestamp) -> Result<Self> {
         let in_chain = |cause: String| certificate_error(CERTIFICATE, chain, &cause);
         let in_key = |cause: String| certificate_error(KEY, key, &cause);
-        let text = read(chain).map_err(|cause| in_chain(cause.to_string()))?;
+        let text = read_pem(chain).map_err(|cause| in_chain(cause.to_string()))?;
         let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(|cause| in_chain(cause.to_string()))?;
         let mut expires = Timestamp::MAX;
         for certificate in &certificates {
-            expires = expires.min(validity(certificate, now).map_err(in_chain)?);
+            expires = expires.min(check_validity(certificate, now).map_err(in_chain)?);
         }
         if certificates.is_empty() {
             return Err(in_chain("holds no certificate in PEM".to_owned()));
         }
-        let text = read(key).map_err(|cause| in_key(cause.to_string()))?;
+        let text = read_pem(key).map_err(|cause| in_key(cause.to_string()))?;
         // The error of the reader says which section was expected, nothing of the key.
         let secret = PrivateKeyDer::from_pem_slice(&text)
             .map_err(|cause| in_key(format!("holds no private key in PEM: {cause}")))?;
@@ -94,14 +94,14 @@ fn certificate_error(setting: &str, path: &Path, cause: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("{setting}: {}: {cause}", path.display()))
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+fn read_pem(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     fs::File::open(path)?.take(PEM_BYTES_MAX).read_to_end(&mut text)?;
     Ok(text)
 }
 
 /// The end of a certificate that is valid at `now`.
-fn validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Timestamp, String> {
+fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Timestamp, String> {
     let parsed = ParsedCertificate::try_from(certificate).map_err(|cause| cause.to_string())?;
     // The reader of certificates tells their times only in the error of a verification, which looks
     // at them before it looks for an issuer.

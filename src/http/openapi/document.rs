@@ -39,18 +39,18 @@ pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
     let mut document = resolve(&parse_yaml(DOCUMENT), &shared, bases);
     let (mut tags, mut paths) = (Vec::new(), Map::new());
     let mut schemas: Map<String, Value> =
-        copied(&document["components"]["schemas"]).chain(news_item::schemas()).collect();
+        cloned_members(&document["components"]["schemas"]).chain(news_item::schemas()).collect();
     for file in SECTIONS {
         let section = resolve(&parse_yaml(file), &shared, bases);
         tags.push(json!({ "name": section["name"], "description": section["description"] }));
         for (path, item) in members(&section["paths"]) {
             let item = members(item).map(|(method, operation)| {
-                (method.clone(), complete(operation, &section, bases.public))
+                (method.clone(), complete_operation(operation, &section, bases.public))
             });
             let earlier = paths.insert(path.clone(), item.collect());
             assert!(earlier.is_none(), "{path} is described in two sections");
         }
-        schemas.extend(copied(&section["schemas"]));
+        schemas.extend(cloned_members(&section["schemas"]));
     }
     document["tags"] = tags.into();
     document["components"]["schemas"] = schemas.into();
@@ -58,13 +58,13 @@ pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
     document
 }
 
-fn copied(object: &Value) -> impl Iterator<Item = (String, Value)> {
+fn cloned_members(object: &Value) -> impl Iterator<Item = (String, Value)> {
     members(object).map(|(name, value)| (name.clone(), value.clone()))
 }
 
 /// The operation with its tag and with what its section says of all its operations: `responses`
 /// beside its own, `security` unless it has its own, and `server` where that is not `public`.
-fn complete(operation: &Value, section: &Value, public: &str) -> Value {
+fn complete_operation(operation: &Value, section: &Value, public: &str) -> Value {
     let mut whole = operation.clone();
     whole["tags"] = json!([section["name"]]);
     if whole.get("security").is_none() {

@@ -105,9 +105,9 @@ pub(super) fn context(document: &Value) -> PageValue {
     let schemas: Vec<SchemaDescription> = members(&document["components"]["schemas"])
         .map(|(name, schema)| SchemaDescription {
             name: name.clone(),
-            kind: kind(schema),
+            kind: type_pieces(schema),
             text: text_pieces(text(&schema["description"])),
-            rows: rows(schema, "", 0),
+            rows: property_rows(schema, "", 0),
         })
         .collect();
     context! {
@@ -162,7 +162,7 @@ fn section(document: &Value, tag: &Value) -> DocsSection {
 fn operation(path: &str, method: &str, found: &Value) -> OperationDescription {
     let parameter = |parameter: &Value| PropertyRow {
         place: text(&parameter["in"]).to_owned(),
-        ..row(
+        ..property_row(
             text(&parameter["name"]),
             &parameter["schema"],
             parameter["required"] == true,
@@ -179,16 +179,16 @@ fn operation(path: &str, method: &str, found: &Value) -> OperationDescription {
         summary: text(&found["summary"]).to_owned(),
         text: text_pieces(text(&found["description"])),
         deprecated: found["deprecated"] == true,
-        access: access(&found["security"]),
+        access: access_pieces(&found["security"]),
         parameters: elements(&found["parameters"]).map(parameter).collect(),
         body_text: text_pieces(text(&found["requestBody"]["description"])),
         bodies: bodies(&found["requestBody"]["content"]),
-        answers: answers.into_iter().map(|(status, one)| answer(status, one)).collect(),
+        answers: answers.into_iter().map(|(status, one)| describe_response(status, one)).collect(),
         refusals: refusals.into_iter().map(|(status, _)| status.clone()).collect(),
     }
 }
 
-fn answer(status: &str, answer: &Value) -> ResponseDescription {
+fn describe_response(status: &str, answer: &Value) -> ResponseDescription {
     ResponseDescription {
         status: status.to_owned(),
         text: text_pieces(text(&answer["description"])),
@@ -204,7 +204,7 @@ fn refusals(document: &Value) -> Vec<ResponseDescription> {
         responses.filter_map(|(status, one)| Some((status, one["$ref"].as_str()?.get(1..)?)));
     let found: BTreeMap<&String, &str> = referred.collect();
     let target = |place| document.pointer(place).unwrap_or(&Value::Null);
-    found.into_iter().map(|(status, place)| answer(status, target(place))).collect()
+    found.into_iter().map(|(status, place)| describe_response(status, target(place))).collect()
 }
 
 fn bodies(content: &Value) -> Vec<BodyDescription> {
@@ -213,18 +213,18 @@ fn bodies(content: &Value) -> Vec<BodyDescription> {
         // One that has a name is told under it; bytes have nothing to tell.
         let is_named = schema.get("$ref").is_some();
         let schema_kind =
-            if schema.get("contentMediaType").is_some() { vec![] } else { kind(schema) };
+            if schema.get("contentMediaType").is_some() { vec![] } else { type_pieces(schema) };
         BodyDescription {
             kind: name.clone(),
             schema: schema_kind,
-            rows: if is_named { Vec::new() } else { rows(schema, "", 0) },
+            rows: if is_named { Vec::new() } else { property_rows(schema, "", 0) },
         }
     };
     members(content).map(body).collect()
 }
 
 /// Who may call: the schemes, with the scopes that are needed.
-pub(super) fn access(security: &Value) -> Vec<TextPiece> {
+pub(super) fn access_pieces(security: &Value) -> Vec<TextPiece> {
     let mut words = Vec::new();
     let mut scopes = Vec::new();
     let mut is_open = elements(security).next().is_none();
@@ -257,7 +257,7 @@ pub(super) fn access(security: &Value) -> Vec<TextPiece> {
 }
 
 /// What a schema is, in few words.
-fn kind(schema: &Value) -> Vec<TextPiece> {
+fn type_pieces(schema: &Value) -> Vec<TextPiece> {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(SCHEMAS) {
         return vec![TextPiece::schema(name)];
     }
@@ -267,7 +267,7 @@ fn kind(schema: &Value) -> Vec<TextPiece> {
     };
     if names.contains(&"array") {
         let mut parts = vec![TextPiece::plain("list of ")];
-        parts.extend(kind(&schema["items"]));
+        parts.extend(type_pieces(&schema["items"]));
         return parts;
     }
     if schema.get("const").is_some() {
@@ -285,7 +285,7 @@ pub(super) fn plain_text(value: &Value) -> String {
 }
 
 /// Words, bounds and default of a schema.
-fn bounds(schema: &Value) -> Vec<TextPiece> {
+fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
     let mut parts = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     for (index, word) in elements(&inner["enum"]).enumerate() {
@@ -319,20 +319,20 @@ fn bounds(schema: &Value) -> Vec<TextPiece> {
     parts
 }
 
-fn row(name: &str, schema: &Value, required: bool, description: &str) -> PropertyRow {
+fn property_row(name: &str, schema: &Value, required: bool, description: &str) -> PropertyRow {
     PropertyRow {
         name: name.to_owned(),
         place: String::new(),
         required,
-        kind: kind(schema),
+        kind: type_pieces(schema),
         text: text_pieces(description),
-        bounds: bounds(schema),
+        bounds: bound_pieces(schema),
     }
 }
 
 /// The properties of an object and of those within it, with dots; those of the elements of a list
 /// behind `[]`.
-fn rows(schema: &Value, prefix: &str, depth: usize) -> Vec<PropertyRow> {
+fn property_rows(schema: &Value, prefix: &str, depth: usize) -> Vec<PropertyRow> {
     let mut found = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     let mark = if schema["type"] == "array" && depth > 0 { "[]" } else { "" };
@@ -340,9 +340,9 @@ fn rows(schema: &Value, prefix: &str, depth: usize) -> Vec<PropertyRow> {
     for (name, property) in members(&inner["properties"]) {
         let path = format!("{prefix}{mark}{joint}{name}");
         let required = elements(&inner["required"]).any(|one| one == name);
-        found.push(row(&path, property, required, text(&property["description"])));
+        found.push(property_row(&path, property, required, text(&property["description"])));
         if depth < DEPTH_MAX {
-            found.extend(rows(property, &path, depth + 1));
+            found.extend(property_rows(property, &path, depth + 1));
         }
     }
     found
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_schema_is_told_in_few_words() {
-        let check = |schema: Value, expected: &str| assert_eq!(shown(&kind(&schema)), expected);
+        let check = |schema: Value, expected: &str| assert_eq!(shown(&type_pieces(&schema)), expected);
         check(json!({ "type": "string", "format": "date" }), "string (date)");
         check(json!({ "type": ["string", "null"] }), "string or null");
         check(
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn words_bounds_and_default_are_told() {
-        let check = |schema: Value, expected: &str| assert_eq!(shown(&bounds(&schema)), expected);
+        let check = |schema: Value, expected: &str| assert_eq!(shown(&bound_pieces(&schema)), expected);
         check(json!({ "minimum": 0, "maximum": 10, "default": 2 }), "0 to 10; default 2");
         check(json!({ "enum": ["a", "b"], "default": "a" }), "One of a, b; default a");
         check(json!({ "type": "string" }), "");
@@ -388,7 +388,7 @@ mod tests {
             "a": { "properties": { "b": { "type": "string" } } },
             "c": { "type": "array", "items": { "properties": { "d": {} } } },
         } });
-        let names: Vec<String> = rows(&schema, "", 0).into_iter().map(|row| row.name).collect();
+        let names: Vec<String> = property_rows(&schema, "", 0).into_iter().map(|row| row.name).collect();
         assert_eq!(names, ["a", "a.b", "c", "c[].d"]);
     }
 

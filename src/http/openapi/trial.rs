@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::page::{TextPiece, access, elements, members, operations, text_pieces, plain_text, text};
+use super::page::{TextPiece, access_pieces, elements, members, operations, text_pieces, plain_text, text};
 
 /// What stands in code in the place of an API key, in the header.
 const API_KEY: &str = "ApiKey YOUR_KEY";
@@ -100,7 +100,7 @@ fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOper
         base: own.unwrap_or(text(&document["servers"][0]["url"])).to_owned(),
         summary: text(&found["summary"]).to_owned(),
         text: text_pieces(text(&found["description"])),
-        access: access(&found["security"]),
+        access: access_pieces(&found["security"]),
         fields,
         body: sample(document, &found["requestBody"]["content"]),
         authorization: match (schemes("apiKey"), schemes("bearer")) {
@@ -110,7 +110,7 @@ fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOper
         },
         takes_ak,
         is_open,
-        gives_bytes: gives_bytes(&found["responses"]),
+        gives_bytes: returns_bytes(&found["responses"]),
         unsent: unsent_reason(path, found, takes_ak),
     }
 }
@@ -165,12 +165,12 @@ fn field(parameter: &Value) -> Option<OperationField> {
 fn example_text(schema: &Value, other: &str) -> String {
     match (schema["examples"][0].as_str(), text(&schema["format"])) {
         (Some(example), _) => example.to_owned(),
-        (None, "date" | "uuid" | "email" | "uri") => formatted(text(&schema["format"])).to_owned(),
+        (None, "date" | "uuid" | "email" | "uri") => format_example(text(&schema["format"])).to_owned(),
         (None, _) => other.to_owned(),
     }
 }
 
-fn formatted(format: &str) -> &'static str {
+fn format_example(format: &str) -> &'static str {
     match format {
         "date-time" => "2026-01-31T12:00:00Z",
         "date" => "2026-01-31",
@@ -216,7 +216,7 @@ fn example(document: &Value, schema: &Value, depth: usize) -> Value {
         "array" => Value::Array(vec![example(document, &schema["items"], depth + 1)]),
         "integer" | "number" => schema.get("minimum").cloned().unwrap_or(Value::from(1)),
         "boolean" => Value::from(false),
-        _ => Value::from(formatted(text(&schema["format"]))),
+        _ => Value::from(format_example(text(&schema["format"]))),
     }
 }
 
@@ -230,7 +230,7 @@ fn properties(document: &Value, schema: &Value, depth: usize) -> Map<String, Val
 }
 
 /// Whether what succeeds is no text.
-fn gives_bytes(responses: &Value) -> bool {
+fn returns_bytes(responses: &Value) -> bool {
     let content = members(responses).find(|(status, _)| status.starts_with('2'));
     let mut kinds = content.into_iter().flat_map(|(_, answer)| members(&answer["content"]));
     let is_text = |kind: &str| {

@@ -77,7 +77,7 @@ enum TagMatch {
 pub fn evaluate(method: &Method, headers: &HeaderMap, validators: &Validators) -> PreconditionOutcome {
     let reads = *method == Method::GET || *method == Method::HEAD;
     let etag = &validators.etag;
-    let unmodified_since = |field| match (date(headers, field), validators.last_modified) {
+    let unmodified_since = |field| match (single_date(headers, field), validators.last_modified) {
         (Some(date), Some(modified)) => Some(modified <= date),
         (None, _) | (_, None) => None,
     };
@@ -106,10 +106,10 @@ pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
     let (Some(value), None) = (values.next(), values.next()) else {
         return !headers.contains_key(header::IF_RANGE);
     };
-    match take_tag(value.as_bytes()) {
+    match split_tag(value.as_bytes()) {
         Some((tag, rest)) => rest.trim_ascii().is_empty() && tag.matches_strongly(&validators.etag),
         None => {
-            let date = date(headers, header::IF_RANGE);
+            let date = single_date(headers, header::IF_RANGE);
             date.is_some() && date == validators.last_modified
         }
     }
@@ -131,7 +131,7 @@ pub fn print_date(unix_s: u64) -> HeaderValue {
 }
 
 /// The date of a field that occurs once.
-fn date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
+fn single_date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
     let mut values = headers.get_all(field).iter();
     let value = values.next()?;
     if values.next().is_some() {
@@ -171,14 +171,14 @@ fn tags_match(
 /// The tags of a list, as far as it can be read.
 pub(crate) fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTagRef<'_>> {
     std::iter::from_fn(move || {
-        let (tag, rest) = take_tag(list)?;
+        let (tag, rest) = split_tag(list)?;
         list = rest;
         Some(tag)
     })
 }
 
 /// Splits the first tag off a list; empty list elements are skipped.
-fn take_tag(list: &[u8]) -> Option<(EntityTagRef<'_>, &[u8])> {
+fn split_tag(list: &[u8]) -> Option<(EntityTagRef<'_>, &[u8])> {
     let start = list.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b','))?;
     let list = list.get(start..)?;
     let (weak, quoted) = match list.strip_prefix(b"W/") {

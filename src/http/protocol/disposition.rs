@@ -10,7 +10,7 @@ use crate::runtime::limits::FILE_NAME_CHARS_MAX;
 /// who know better as it is. The name may hold anything; what is no part of a file's name somewhere,
 /// or would turn it around on a screen, becomes `_`.
 pub(crate) fn attachment(name: &str) -> Option<HeaderValue> {
-    let name = safe(name);
+    let name = safe_file_name(name);
     let ascii: String = name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect();
     let mut value = format!("attachment; filename=\"{ascii}\"");
     if ascii != name {
@@ -28,7 +28,7 @@ pub(crate) fn attachment(name: &str) -> Option<HeaderValue> {
 }
 
 /// The name as file systems take it, cut before its extension where it is too long.
-fn safe(name: &str) -> String {
+fn safe_file_name(name: &str) -> String {
     let clean = |c: char| match c {
         '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' | '%' => '_',
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '_',

@@ -42,7 +42,7 @@ pub(crate) fn shorten(text: &str) -> String {
 /// The response to a failed request with these headers: as [`error`], and a 401 says that the
 /// bearer token which came is not good.
 pub(crate) fn error_for(failure: &Error, headers: &HeaderMap) -> Response {
-    error_with_challenge(failure, credentials::has_bearer(headers))
+    error_with_challenge(failure, credentials::has_bearer_token(headers))
 }
 
 /// The same where it is known already whether a bearer token came.

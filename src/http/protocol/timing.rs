@@ -28,7 +28,7 @@ pub(crate) fn render_timing(source: &RenditionSource) -> Option<RenderTiming> {
 /// Says where the bytes came from, and where the time went if they were rendered.
 ///
 /// What is `open` lets scripts of any site read its times, as they may read its bytes.
-pub(crate) fn describe(headers: &mut HeaderMap, source: &RenditionSource, open: bool) {
+pub(crate) fn add_headers(headers: &mut HeaderMap, source: &RenditionSource, open: bool) {
     let timing = match source {
         RenditionSource::Memory => HeaderValue::from_static("cache;desc=\"memory\""),
         RenditionSource::Disk => HeaderValue::from_static("cache;desc=\"disk\""),
@@ -62,7 +62,7 @@ mod tests {
 
     fn check(source: RenditionSource, open: bool, expected: [&str; 3]) {
         let mut headers = HeaderMap::new();
-        describe(&mut headers, &source, open);
+        add_headers(&mut headers, &source, open);
         let text = |name| headers.get(name).map_or("", |value| value.to_str().unwrap());
         assert_eq!([SERVER_TIMING, WIREPHOTO_PATH, TIMING_ALLOW_ORIGIN].map(text), expected);
     }

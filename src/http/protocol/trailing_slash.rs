@@ -54,7 +54,7 @@ fn with_query(path: &str, uri: &Uri) -> Option<PathAndQuery> {
 /// page's.
 ///
 /// Nothing either for `//host/`: a browser would take what is left of it for another site.
-pub(crate) fn redirect(uri: &Uri) -> Option<Response> {
+pub(crate) fn redirect_to_page(uri: &Uri) -> Option<Response> {
     let path = uri.path().strip_suffix('/')?;
     let location = with_query(path, uri)?;
     let is_page = login::is_local_page(location.as_str())
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_page_is_redirected_within_the_site() {
         let location = |given: &str| {
-            let response = redirect(&given.parse().unwrap())?;
+            let response = redirect_to_page(&given.parse().unwrap())?;
             Some(response.headers()[header::LOCATION].to_str().unwrap().to_owned())
         };
         assert_eq!(location("/account/").as_deref(), Some("/account"));

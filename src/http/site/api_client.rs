@@ -196,7 +196,7 @@ pub(super) async fn call_json(
 }
 
 /// The answer to `call` as it comes, where it is none against it: a file for the visitor.
-pub(super) async fn file(
+pub(super) async fn call_file(
     app: &AppState,
     apis: &ApiRouter,
     visitor: Option<&SiteVisitor>,

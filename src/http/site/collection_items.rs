@@ -29,7 +29,7 @@ const NOTHING: &str = "Choose what to add.";
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/collections/add", get(choose).post(add))
-        .route("/collections/{id}/order", post(order))
+        .route("/collections/{id}/order", post(reorder))
         .route("/collections/{id}/take", post(remove_items))
 }
 
@@ -177,7 +177,7 @@ enum ItemMove<'a> {
 }
 
 /// The item that a form moves, and where to.
-fn step(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
+fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
     let named = |name| form.find(name);
     let earlier = named("earlier").map(|uri| (uri, ItemMove::Earlier));
     let later = || named("later").map(|uri| (uri, ItemMove::Later));
@@ -209,9 +209,9 @@ async fn load_without_items(posted: &MemberForm, id: &str) -> Result<Value, ApiR
 
 /// `POST /collections/{id}/order`: moves one item. The order as it is now is what changes, so that
 /// what came in meanwhile stays, and so do the name and who may see it.
-async fn order(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let found = load_without_items(&posted, &id).await?;
-    let Some((uri, step)) = step(&posted.form) else { return Ok(see_other(&page_of(&id))) };
+    let Some((uri, step)) = parse_move(&posted.form) else { return Ok(see_other(&page_of(&id))) };
     let body = json!({ "content": move_item(&content(&found), uri, step) });
     match posted.call_and_record(ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => {
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_form_says_one_step() {
         let check = |encoded: &str, expected| {
-            assert_eq!(step(&FormFields::parse(encoded).unwrap()), expected, "{encoded}");
+            assert_eq!(parse_move(&FormFields::parse(encoded).unwrap()), expected, "{encoded}");
         };
         check("earlier=a", Some(("a", ItemMove::Earlier)));
         check("later=a", Some(("a", ItemMove::Later)));

@@ -14,7 +14,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api_client::{ApiCall, ApiRefusal, file, encode_segment};
+use super::api_client::{ApiCall, ApiRefusal, call_file, encode_segment};
 use super::item_summary::{ItemSummary, key_of};
 use super::{MemberRequest, PageResult, MemberForm, PageError};
 use crate::http::AppState;
@@ -95,7 +95,7 @@ async fn list(member: MemberRequest) -> PageResult {
 }
 
 /// The visitor's collections; without what they hold where that is too much for a page.
-async fn all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
+async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
     match member.get(COLLECTIONS).await {
         Err(refusal) if refusal.is_too_long() => member.get(COLLECTION_NAMES).await,
         found => found,
@@ -104,7 +104,7 @@ async fn all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
 
 /// The list; `again` is the name of a new one that could not be made, and why.
 async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -> PageResult {
-    let all = all(member).await?;
+    let all = load_all(member).await?;
     let rows: Vec<CollectionRow> = all.as_array().into_iter().flatten().rev().map(CollectionRow::of).collect();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
@@ -185,7 +185,7 @@ pub(super) async fn show_one(member: &MemberRequest, id: &str, against: Collecti
         page => page,
         newer_url => (page > 1).then(|| number(page - 1)),
         older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total).then(|| number(page + 1)),
-        removed => PageValue::from(Serde(removed(&found))),
+        removed => PageValue::from(Serde(removed_items(&found))),
         agreements => PageValue::from(Serde(user["agreements"].clone())),
         mistakes => refusal.map(ApiRefusal::sentences),
     };
@@ -215,7 +215,7 @@ fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usiz
 }
 
 /// What the collection lost, the latest first.
-fn removed(found: &Value) -> Vec<RemovedItem> {
+fn removed_items(found: &Value) -> Vec<RemovedItem> {
     let lost = found["removedContent"].as_array().into_iter().flatten().rev();
     let lost = lost.filter_map(|one| {
         let own = |name: &str| one[name].as_str().map(str::to_owned);
@@ -263,7 +263,7 @@ async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = ApiCall::get(format!("{}/zip", address(&id)));
     let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);
     let visitor = Some(&posted.visitor);
-    match file(&posted.app, &posted.apis, visitor, &call).await {
+    match call_file(&posted.app, &posted.apis, visitor, &call).await {
         Ok(response) => {
             posted.record_call(call);
             Ok(response)

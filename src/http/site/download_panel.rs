@@ -91,7 +91,7 @@ impl DownloadPanel {
             delivering
         };
         if let [only] = shown.as_slice() {
-            self.until = until(only);
+            self.until = bought_until(only);
         }
         self.delivers = self.order_note.is_none();
         let is_bought = |offer: &&&AgreementOffer| matches!(offer.state, OfferState::Bought(_));
@@ -122,7 +122,7 @@ fn order_note(orders: &[&AgreementOffer]) -> &'static str {
 }
 
 /// Until when a download of the item is free again, because it was bought.
-fn until(offer: &AgreementOffer) -> Option<String> {
+fn bought_until(offer: &AgreementOffer) -> Option<String> {
     match offer.state {
         OfferState::Bought(until) => Some(until.to_string()),
         OfferState::Available | OfferState::Order(_) => None,
@@ -138,6 +138,6 @@ fn row(offer: &AgreementOffer, several: bool) -> DownloadAgreement {
         type_text: agreement.kind.as_str(),
         remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
         total: agreement.prepaids.map(|prepaids| prepaids.total),
-        until: until(offer).filter(|_| several),
+        until: bought_until(offer).filter(|_| several),
     }
 }

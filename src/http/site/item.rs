@@ -232,12 +232,12 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         is_photograph => is_photograph,
         picture_shape => picture.as_ref().map(ItemPicture::shape),
         picture => PageValue::from(Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview)))),
-        video_url => video(document),
+        video_url => video_url(document),
         crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
         document_url => files::document_base(key, text("uri")),
         metadata_url => format!("{}.json", text("uri")),
         versions => PageValue::from(Serde(versions(document))),
-        newer => PageValue::from(Serde(newer(document))),
+        newer => PageValue::from(Serde(newer_url(document))),
         associations => PageValue::from(Serde(associations)),
     }
 }
@@ -287,7 +287,7 @@ fn event(document: &Value) -> Vec<(String, String)> {
 }
 
 /// The Preview of a video, from our own host, which the browser sends its login to.
-fn video(document: &Value) -> Option<String> {
+fn video_url(document: &Value) -> Option<String> {
     let mut renditions = document["renditions"].as_object()?.values();
     let preview =
         renditions.find(|one| one["mimetype"] == "video/mp4" && one["usage"] == "Preview")?;
@@ -313,7 +313,7 @@ fn versions(document: &Value) -> Vec<VersionLink> {
 }
 
 /// The version that took the item's place.
-fn newer(document: &Value) -> Option<String> {
+fn newer_url(document: &Value) -> Option<String> {
     document["replacedby"].as_str().and_then(key_of).map(|key| format!("/item/{key}"))
 }
 
@@ -351,7 +351,7 @@ mod tests {
         let names: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.url.clone())).collect();
         let url = |id: &str| Some(format!("/item/text/{id}"));
         assert_eq!(names, [("b", url("b")), ("first", url("a"))]);
-        assert_eq!(newer(&document), url("d"));
+        assert_eq!(newer_url(&document), url("d"));
         assert!(versions(&json!({})).is_empty());
     }
 }

@@ -78,7 +78,7 @@ impl PageLanguage {
 
     /// What a visitor chose, else the first of ours that his browser prefers, else English.
     pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
-        chosen(headers).or_else(|| preferred(headers)).unwrap_or_default()
+        cookie_language(headers).or_else(|| accepted_language(headers)).unwrap_or_default()
     }
 
     /// The header that keeps the choice for a year.
@@ -102,14 +102,14 @@ pub(in crate::http) fn current_language() -> PageLanguage {
     SPOKEN.try_with(|language| *language).unwrap_or_default()
 }
 
-fn chosen(headers: &HeaderMap) -> Option<PageLanguage> {
+fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     let (_, tag) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
     PageLanguage::find(tag.trim())
 }
 
-fn preferred(headers: &HeaderMap) -> Option<PageLanguage> {
+fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {
     let line = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
     let mut best: Option<(f32, PageLanguage)> = None;
     for range in line.split(',').take(ACCEPT_LANGUAGES_MAX) {

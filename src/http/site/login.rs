@@ -192,7 +192,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
             let leads = LoginTarget { return_to, deferred_form: kept.as_ref(), address };
             match open_session(app, &headers, &entered, leads).await {
                 Ok(opened) => opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS), Ok),
-                Err(error) => outage(error, later),
+                Err(error) => outage_page(error, later),
             }
         }
         Ok(LoginOutcome::Refused) => again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS),
@@ -206,13 +206,13 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
             respond::record_shed(&error);
             later("Many people log in at this moment. Please try again.")
         }
-        Err(error) => outage(error, later),
+        Err(error) => outage_page(error, later),
     }
 }
 
 /// The login page with the name that was typed, where the login could not be checked for now; any
 /// other error as it is.
-fn outage(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<Response> {
+fn outage_page(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<Response> {
     if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) {
         return Err(error);
     }
@@ -338,7 +338,7 @@ fn permissions<'a>(
 
 /// The page that asks a visitor whether a client may act in his name. `encoded` are the parameters
 /// of the authorization request.
-pub(crate) fn consent(
+pub(crate) fn consent_page(
     app: &AppState,
     visitor: &SiteVisitor,
     request: &AuthorizationRequest,

@@ -45,18 +45,18 @@ async fn record_answer(app: &AppState, token: &str, request: Request) -> Result<
     };
     let counts = app.shared.distribution.recipients.answer(token, agrees, clock::now()).await?;
     if !counts {
-        return Err(ended());
+        return Err(invalid_link());
     }
     page(app, token, Some(state)).await
 }
 
-fn ended() -> Error {
+fn invalid_link() -> Error {
     Error::new(ErrorKind::NotFound, "This link is not valid, or it has expired.")
 }
 
 async fn page(app: &AppState, token: &str, state: Option<&str>) -> Result<Response> {
     let found = app.shared.distribution.recipients.invitation(token, clock::now()).await?;
-    let found = found.ok_or_else(ended)?;
+    let found = found.ok_or_else(invalid_link)?;
     let state = state.unwrap_or(match (found.is_refused, found.is_awaited) {
         (true, _) => "stopped",
         (false, true) => "ask",

@@ -177,7 +177,7 @@ pub(crate) fn private_page(
     let text = app.shared.site.pages.render(template, context)?;
     let mut response = html(app, status, text);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, leads));
+    headers.insert(header::CONTENT_SECURITY_POLICY, content_policy(app, leads));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     let referrer = match leads {
@@ -200,13 +200,13 @@ fn html(app: &AppState, status: StatusCode, text: String) -> Response {
 
 /// What browsers must know of a page that everybody may see.
 pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, FormTargets::OwnPages));
+    headers.insert(header::CONTENT_SECURITY_POLICY, content_policy(app, FormTargets::OwnPages));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
 /// Pictures may come from a CDN's name; everything else is ours.
-fn policy(app: &AppState, leads: FormTargets) -> HeaderValue {
+fn content_policy(app: &AppState, leads: FormTargets) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
     let forms = match leads {
         FormTargets::OwnPages => "form-action 'self'; ",

@@ -46,7 +46,7 @@ pub(crate) fn environment(
     environment
         .add_filter("last_day", move |time: &str| format_time(language, &own, time, TimeDisplay::LastDay));
     environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
-    environment.add_filter("number", move |number: i64| thousands(language, number));
+    environment.add_filter("number", move |number: i64| format_thousands(language, number));
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
     environment.add_function("asset", |name: &str| Value::from_safe_string(assets::address(name)));
     environment.add_global("lang", language.tag());
@@ -143,7 +143,7 @@ fn day(language: PageLanguage, time: &Zoned) -> String {
     }
 }
 
-fn thousands(language: PageLanguage, number: i64) -> String {
+fn format_thousands(language: PageLanguage, number: i64) -> String {
     let separator = match language {
         PageLanguage::English => ',',
         PageLanguage::Swedish => '\u{a0}',

@@ -40,17 +40,17 @@ const SORTS: [(&str, SortOrder); 4] = [
 
 /// `GET /api/search`.
 pub(super) async fn search(State(app): State<AppState>, request: Request) -> Response {
-    mark_deprecated(list(&app, request).await.into_response(), "/content/v1/_all/search")
+    mark_deprecated(run_search(&app, request).await.into_response(), "/content/v1/_all/search")
 }
 
-async fn list(app: &AppState, request: Request) -> ApiResult {
+async fn run_search(app: &AppState, request: Request) -> ApiResult {
     let visit = RequestContext::of(app, request);
     let caller = require_api_key_caller(app, &visit).await?;
     let query = QueryParameters::of(&visit.uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
     let selection = parameters.selection();
     let period = parameters.period(&TIMES);
-    let (size, skip) = parameters.page();
+    let (size, skip) = parameters.page_range();
     let sort = parameters.read(|query| query.one_of("sort", &SORTS));
     let given = || {
         let period = period?;

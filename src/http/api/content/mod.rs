@@ -77,7 +77,7 @@ fn parse_search(
     let selection = parameters.selection_with_forms();
     let period = parameters.period(&RecentSpan::ALL);
     let statuses = parameters.statuses();
-    let (size, skip) = parameters.page();
+    let (size, skip) = parameters.page_range();
     let sort = parameters.sort();
     let facets = parameters.facets();
     let layout = parameters.layout();
@@ -134,7 +134,7 @@ impl RequestContext {
         media_type: &str,
         basic: BasicAuth,
     ) -> Result<Option<Arc<Principal>>, ApiError> {
-        let found = self.find(app, basic).await?;
+        let found = self.find_caller(app, basic).await?;
         if let Some(caller) = found {
             caller.require_scope(Scope::Roles)?;
             return Ok(Some(caller));
@@ -151,8 +151,8 @@ impl RequestContext {
         Err(ApiError::of(refusal, &self.headers))
     }
 
-    async fn find(&self, app: &AppState, basic: BasicAuth) -> Result<Option<Arc<Principal>>> {
-        let named = credentials::basic(&self.headers).filter(|_| basic == BasicAuth::Accepted);
+    async fn find_caller(&self, app: &AppState, basic: BasicAuth) -> Result<Option<Arc<Principal>>> {
+        let named = credentials::basic_credentials(&self.headers).filter(|_| basic == BasicAuth::Accepted);
         let Some((user_name, password)) = named else {
             return credentials::principal(app, &self.headers, &self.uri).await;
         };

@@ -102,7 +102,7 @@ async fn create(
     kind: NotificationKind,
 ) -> ApiResult {
     let media_type = request::path_segment("mediaType", media_type)?;
-    let draft = draft(&app, &caller, &media_type, &uri, kind, false)?;
+    let draft = draft_from_uri(&app, &caller, &media_type, &uri, kind, false)?;
     let made = app.shared.distribution.notifications.create(&caller, draft, clock::now()).await?;
     api::json(&NotificationView::from(&made))
 }
@@ -131,8 +131,8 @@ async fn replace(
     kind: NotificationKind,
 ) -> ApiResult {
     let (media_type, id) = path_segments(path)?;
-    let draft = draft(&app, &caller, &media_type, &uri, kind, true)?;
-    let id = uuid(&id)?;
+    let draft = draft_from_uri(&app, &caller, &media_type, &uri, kind, true)?;
+    let id = parse_uuid(&id)?;
     let changed =
         app.shared.distribution.notifications.replace(&caller, id, draft, clock::now()).await?;
     api::json(&NotificationView::from(&changed))
@@ -141,7 +141,7 @@ async fn replace(
 async fn remove(State(app): State<AppState>, ApiCaller(caller): ApiCaller, path: NotificationPath) -> ApiResult {
     let (media_type, id) = path_segments(path)?;
     check_media_type(&app, &media_type)?;
-    app.shared.distribution.notifications.delete(&caller, uuid(&id)?).await?;
+    app.shared.distribution.notifications.delete(&caller, parse_uuid(&id)?).await?;
     api::text("OK")
 }
 
@@ -175,10 +175,10 @@ fn parse_stream_poll(app: &AppState, path: NotificationPath, uri: Uri) -> Result
     let query = QueryParameters::of(&uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
     let known = parameters.media_type(&media_type, &parameters::STREAM_MEDIA_TYPES);
-    let size = parameters.read(size);
+    let size = parameters.read(batch_size);
     let layout = parameters.layout();
     let wait = parameters.read(|query| query.integer("wait", 1..=i64::from(STREAM_POLL_S)));
-    let id = parameters.read(|_| uuid(&id));
+    let id = parameters.read(|_| parse_uuid(&id));
     let given = || {
         let wait = u64::try_from(wait?.unwrap_or(i64::from(STREAM_POLL_S))).ok()?;
         known?;
@@ -194,12 +194,12 @@ fn stream_response(body: AcknowledgingBody) -> Response {
     let kind = axum::http::HeaderValue::from_static("application/json");
     let body = axum::body::Body::new(body);
     let mut response = respond::typed(axum::http::StatusCode::OK, kind, body);
-    api::no_store(response.headers_mut());
+    api::set_no_store(response.headers_mut());
     response
 }
 
 /// Items of one answer. Spec §4 is silent on none at all: a poll for nothing would take nothing.
-fn size(query: &QueryParameters) -> Result<usize> {
+fn batch_size(query: &QueryParameters) -> Result<usize> {
     let max = i64::try_from(HITS_MAX).unwrap_or(i64::MAX);
     let found = query.integer("s", 1..=max)?;
     Ok(found.and_then(|found| usize::try_from(found).ok()).unwrap_or(HITS_DEFAULT))
@@ -210,7 +210,7 @@ fn path_segments(path: NotificationPath) -> Result<(String, String)> {
     path.map(|Path(parts)| parts).map_err(wrong)
 }
 
-fn uuid(text: &str) -> Result<Uuid> {
+fn parse_uuid(text: &str) -> Result<Uuid> {
     let wrong = |_| Error::invalid("path", "id", "format", "id is not a UUID");
     Uuid::try_parse(text).map_err(wrong)
 }
@@ -222,7 +222,7 @@ fn check_media_type(app: &AppState, text: &str) -> Result<Option<MediaType>> {
     parameters.finish(media_type)
 }
 
-fn draft(
+fn draft_from_uri(
     app: &AppState,
     caller: &Principal,
     media_type: &str,
@@ -248,13 +248,13 @@ fn parse_draft(
     let question = parse_saved_query(&mut parameters, kind, replaces);
     let optional = kind == NotificationKind::Stream && !replaces;
     let title = parameters.read(|query| match optional {
-        true => Ok(line(query, "title")?.unwrap_or_default()),
+        true => Ok(short_text(query, "title")?.unwrap_or_default()),
         false => query.required("title").and_then(|_| required_text(query, "title")),
     });
     let way = match kind {
         NotificationKind::Mobile => Some(NotificationMethod::Mobile),
         NotificationKind::Stream => Some(NotificationMethod::Stream),
-        NotificationKind::Email => parameters.read(email).map(|email| NotificationMethod::Email { email }),
+        NotificationKind::Email => parameters.read(mail_address).map(|email| NotificationMethod::Email { email }),
         NotificationKind::ScheduledEmail => scheduled_email(&mut parameters),
     };
     let given = || {
@@ -271,8 +271,8 @@ fn parse_saved_query(
     replaces: bool,
 ) -> Option<SavedQuery> {
     let selection = parameters.selection();
-    let q = parameters.read(|query| text(query, "q"));
-    let p = parameters.read(products);
+    let q = parameters.read(|query| printable_text(query, "q"));
+    let p = parameters.read(product_codes);
     // Spec §4: only these two take `tr`.
     let takes_tr = match kind {
         NotificationKind::ScheduledEmail => true,
@@ -298,7 +298,7 @@ fn parse_saved_query(
 }
 
 /// The parameter `name`, without control characters: it goes into mails and lists.
-fn text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
+fn printable_text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
     let Some(found) = query.text(name)? else { return Ok(None) };
     if found.contains(char::is_control) {
         let message = format!("{name} has a control character");
@@ -308,8 +308,8 @@ fn text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
 }
 
 /// The same, of a length that a head of a mail can bear.
-fn line(query: &QueryParameters, name: &str) -> Result<Option<String>> {
-    let Some(found) = text(query, name)? else { return Ok(None) };
+fn short_text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
+    let Some(found) = printable_text(query, name)? else { return Ok(None) };
     if found.chars().count() > NOTIFICATION_TEXT_CHARS_MAX {
         let message = format!("{name} has more than {NOTIFICATION_TEXT_CHARS_MAX} characters");
         return Err(Error::invalid("query", name, "maximum", message));
@@ -319,10 +319,10 @@ fn line(query: &QueryParameters, name: &str) -> Result<Option<String>> {
 
 fn required_text(query: &QueryParameters, name: &str) -> Result<String> {
     query.required(name)?;
-    Ok(line(query, name)?.unwrap_or_default())
+    Ok(short_text(query, name)?.unwrap_or_default())
 }
 
-fn products(query: &QueryParameters) -> Result<Vec<String>> {
+fn product_codes(query: &QueryParameters) -> Result<Vec<String>> {
     let codes = query.list("p")?;
     check_count("p", codes.len())?;
     let bad = |code: &&str| {
@@ -343,7 +343,7 @@ fn check_count(name: &str, count: usize) -> Result<()> {
     Err(Error::invalid("query", name, "maximum", message))
 }
 
-fn email(query: &QueryParameters) -> Result<String> {
+fn mail_address(query: &QueryParameters) -> Result<String> {
     let found = required_text(query, "email")?;
     if is_email(&found) && MailAddress::parse(&found).is_some() {
         return Ok(found);
@@ -353,9 +353,9 @@ fn email(query: &QueryParameters) -> Result<String> {
 }
 
 fn scheduled_email(parameters: &mut ContentParameters<'_>) -> Option<NotificationMethod> {
-    let email = parameters.read(email);
+    let email = parameters.read(mail_address);
     let schedule = parameters.read(|query| required_text(query, "schedule"));
-    let timezone = parameters.read(|query| line(query, "timezone"));
+    let timezone = parameters.read(|query| short_text(query, "timezone"));
     let (schedule, timezone) = (schedule?, timezone?);
     let timezone = timezone.unwrap_or_else(|| ZONE_DEFAULT.to_owned());
     parameters.read(|_| {

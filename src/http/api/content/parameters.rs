@@ -170,7 +170,7 @@ impl<'a> ContentParameters<'a> {
     }
 
     /// `s` and `fr`.
-    pub(super) fn page(&mut self) -> (Option<usize>, Option<usize>) {
+    pub(super) fn page_range(&mut self) -> (Option<usize>, Option<usize>) {
         (self.count("s", HITS_DEFAULT, HITS_MAX), self.count("fr", 0, HITS_MAX))
     }
 

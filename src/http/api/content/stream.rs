@@ -75,7 +75,7 @@ fn parse_poll(
     let selection = parameters.selection();
     let sort = parameters.sort();
     let layout = parameters.layout();
-    let after = parameters.read(last);
+    let after = parameters.read(last_item);
     let wait = parameters.read(|query| query.integer("wait", 0..=i64::from(POLL_S_MAX)));
     let links = app.shared.media.links().clone();
     let caller = parameters.caller();
@@ -91,7 +91,7 @@ fn parse_poll(
 }
 
 /// The item whose uri `last` is, on whichever host; nothing where there is no last item yet.
-pub(super) fn last(query: &QueryParameters) -> Result<Option<ItemKey>> {
+pub(super) fn last_item(query: &QueryParameters) -> Result<Option<ItemKey>> {
     let Some(uri) = query.text("last")? else { return Ok(None) };
     let wrong = |cause| {
         let uri = respond::shorten(uri);

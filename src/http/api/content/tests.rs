@@ -30,7 +30,7 @@ fn refused<T: std::fmt::Debug>(
 
 #[test]
 fn ok_defaults_are_those_of_the_specification() {
-    assert_eq!(read("", |it| Some(it.page())).unwrap(), (Some(20), Some(0)));
+    assert_eq!(read("", |it| Some(it.page_range())).unwrap(), (Some(20), Some(0)));
     assert_eq!(read("", |it| it.sort()).unwrap(), SORT_DEFAULT);
     assert_eq!(read("", |it| it.layout()).unwrap(), DocumentLayout::Full);
     assert_eq!(read("", |it| it.statuses()).unwrap(), [PubStatus::Usable]);
@@ -38,7 +38,7 @@ fn ok_defaults_are_those_of_the_specification() {
     let selection = read("q=&p=&agr=&x=1", |it| it.selection()).unwrap();
     assert_eq!(selection, read("", |it| it.selection()).unwrap());
     // What a form sends of fields that nobody filled in.
-    assert_eq!(read("s=&fr=", |it| Some(it.page())).unwrap(), (Some(20), Some(0)));
+    assert_eq!(read("s=&fr=", |it| Some(it.page_range())).unwrap(), (Some(20), Some(0)));
     assert_eq!(read("sort=", |it| it.sort()).unwrap(), SORT_DEFAULT);
     assert_eq!(read("layout=", |it| it.layout()).unwrap(), DocumentLayout::Full);
     assert_eq!(
@@ -81,7 +81,7 @@ fn ok_every_choice_is_read() {
     let statuses = read("pubstatus=replaced,usable,commissioned", |it| it.statuses()).unwrap();
     assert_eq!(statuses, [PubStatus::Replaced, PubStatus::Usable, PubStatus::Commissioned]);
     assert_eq!(read("layout=bare", |it| it.layout()).unwrap(), DocumentLayout::Bare);
-    let page = |text: &str| read(text, |it| Some(it.page())).unwrap();
+    let page = |text: &str| read(text, |it| Some(it.page_range())).unwrap();
     assert_eq!(page("s=0&fr=10000"), (Some(0), Some(10_000)));
     assert_eq!(page("s=10000&fr=7"), (Some(10_000), Some(7)));
     for (text, times) in [("h", 0), ("d", 1), ("w", 2), ("m", 3), ("y", 4)] {
@@ -138,7 +138,7 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
         assert_eq!(refused(&format!("tre={text}"), period), ["format tre"], "{text}");
     }
     let page = |it: &mut ContentParameters<'_>| {
-        let (size, skip) = it.page();
+        let (size, skip) = it.page_range();
         Some((size?, skip?))
     };
     assert_eq!(refused("s=-1&fr=10001", page), ["minimum s", "maximum fr"]);
@@ -159,7 +159,7 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
 
 #[test]
 fn the_last_item_is_named_by_its_uri_on_any_host() {
-    let of = |text: &str| stream::last(&QueryParameters::parse(text).unwrap());
+    let of = |text: &str| stream::last_item(&QueryParameters::parse(text).unwrap());
     for text in
         ["last=https://other.example/media/image/a_b", "last=http%3A%2F%2Fx%2Fmedia%2Fimage%2Fa_b"]
     {

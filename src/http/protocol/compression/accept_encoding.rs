@@ -48,7 +48,7 @@ impl AcceptedCodings {
     }
 
     /// Whether the client accepts this coding.
-    pub(super) fn has(&self, coding: ContentCoding) -> bool {
+    pub(super) fn accepts(&self, coding: ContentCoding) -> bool {
         match coding {
             ContentCoding::Brotli => self.brotli,
             ContentCoding::Gzip => self.gzip,
@@ -133,17 +133,17 @@ mod tests {
     #[test]
     fn every_coding_with_a_weight_is_accepted() {
         let found = accepted(&["gzip;q=0.1, identity"]);
-        assert!(found.has(ContentCoding::Gzip) && !found.has(ContentCoding::Brotli));
+        assert!(found.accepts(ContentCoding::Gzip) && !found.accepts(ContentCoding::Brotli));
         let found = accepted(&["gzip;q=0, *;q=0.1"]);
-        assert!(!found.has(ContentCoding::Gzip) && found.has(ContentCoding::Brotli));
-        assert!(!accepted(&[]).has(ContentCoding::Gzip));
+        assert!(!found.accepts(ContentCoding::Gzip) && found.accepts(ContentCoding::Brotli));
+        assert!(!accepted(&[]).accepts(ContentCoding::Gzip));
     }
 
     proptest! {
         #[test]
         fn what_is_preferred_is_accepted(text in "[a-z*;=0-9., -]{0,40}") {
             let found = accepted(&[&text]);
-            prop_assert!(found.preferred().is_none_or(|coding| found.has(coding)));
+            prop_assert!(found.preferred().is_none_or(|coding| found.accepts(coding)));
         }
     }
 }

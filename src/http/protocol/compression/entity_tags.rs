@@ -9,12 +9,12 @@ use crate::http::protocol::conditional::{EntityTagRef, tags};
 
 /// The headers with a plain tag beside each tag of a coding that the client accepts, so that a
 /// handler, which knows the plain ones, finds what it has.
-pub(super) fn with_plain<'a>(headers: &'a HeaderMap, accepted: &AcceptedCodings) -> Cow<'a, HeaderMap> {
+pub(super) fn with_plain_tags<'a>(headers: &'a HeaderMap, accepted: &AcceptedCodings) -> Cow<'a, HeaderMap> {
     let mut changed = Cow::Borrowed(headers);
     for (field, takes_weak) in [(header::IF_NONE_MATCH, true), (header::IF_MATCH, false)] {
         for line in headers.get_all(&field) {
             for tag in tags(line.as_bytes()).filter(|tag| takes_weak || !tag.weak) {
-                if let Some(plain) = plain(&tag, accepted) {
+                if let Some(plain) = plain_tag(&tag, accepted) {
                     changed.to_mut().append(&field, plain);
                 }
             }
@@ -24,8 +24,8 @@ pub(super) fn with_plain<'a>(headers: &'a HeaderMap, accepted: &AcceptedCodings)
 }
 
 /// The plain tag that this one of an accepted coding stands for.
-fn plain(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<HeaderValue> {
-    let codings = ContentCoding::ALL.into_iter().filter(|coding| accepted.has(*coding));
+fn plain_tag(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<HeaderValue> {
+    let codings = ContentCoding::ALL.into_iter().filter(|coding| accepted.accepts(*coding));
     let mut plain =
         codings.filter_map(|coding| tag.opaque.strip_suffix(coding.suffix().as_bytes()));
     let text = std::str::from_utf8(plain.next()?).ok()?;
@@ -34,12 +34,12 @@ fn plain(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<HeaderVal
 
 /// Turns the tag into that of the coding.
 pub(super) fn set_coded_tag(headers: &mut HeaderMap, coding: ContentCoding) {
-    if let Some(tag) = headers.get(header::ETAG).and_then(|tag| coded(tag, coding)) {
+    if let Some(tag) = headers.get(header::ETAG).and_then(|tag| coded_tag(tag, coding)) {
         headers.insert(header::ETAG, tag);
     }
 }
 
-fn coded(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
+fn coded_tag(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
     let opaque = tag.to_str().ok()?.strip_suffix('"')?;
     HeaderValue::from_str(&format!("{opaque}{}\"", coding.suffix())).ok()
 }
@@ -53,9 +53,9 @@ pub(super) fn restore_client_tag(headers: &mut HeaderMap, known: &[HeaderValue],
         opaque.is_some_and(|opaque| all.into_iter().any(|tag| tag.opaque == opaque))
     };
     // The one that would be sent comes first: a cache may hold several.
-    let others = ContentCoding::ALL.into_iter().filter(|coding| accepted.has(*coding));
+    let others = ContentCoding::ALL.into_iter().filter(|coding| accepted.accepts(*coding));
     let codings = accepted.preferred().into_iter().chain(others);
-    let coded = codings.filter_map(|coding| coded(&plain, coding)).find(is_known);
+    let coded = codings.filter_map(|coding| coded_tag(&plain, coding)).find(is_known);
     if let Some(tag) = coded {
         headers.insert(header::ETAG, tag);
     }
@@ -81,7 +81,7 @@ mod tests {
     fn the_plain_tag_stands_beside_that_of_an_accepted_coding() {
         let check = |field: header::HeaderName, given, accepted, expected: &[&str]| {
             let given = headers(&[(field.clone(), given)]);
-            let found = with_plain(&given, &accepting(accepted));
+            let found = with_plain_tags(&given, &accepting(accepted));
             let added: Vec<_> = found.get_all(field).iter().skip(1).collect();
             assert_eq!(added, expected, "{given:?} {accepted}");
         };
@@ -93,7 +93,7 @@ mod tests {
         check(header::IF_MATCH, "\"a+br\", W/\"b+br\"", "br", &["\"a\""]);
         check(header::IF_RANGE, "\"a+br\"", "br", &[]);
         let untouched = headers(&[(header::IF_NONE_MATCH, "\"a\"")]);
-        assert!(matches!(with_plain(&untouched, &accepting("br")), Cow::Borrowed(_)));
+        assert!(matches!(with_plain_tags(&untouched, &accepting("br")), Cow::Borrowed(_)));
     }
 
     #[test]

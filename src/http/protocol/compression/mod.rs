@@ -94,7 +94,7 @@ impl CodingNegotiation {
 
     /// The headers with the tag of the plain representation beside each tag of an accepted coding.
     pub(crate) fn with_plain_tags<'a>(&self, headers: &'a HeaderMap) -> Cow<'a, HeaderMap> {
-        entity_tags::with_plain(headers, &self.accepted)
+        entity_tags::with_plain_tags(headers, &self.accepted)
     }
 
     /// The answer in the coding that the client likes best, if it is one that can be coded.
@@ -102,12 +102,12 @@ impl CodingNegotiation {
         match response.status() {
             StatusCode::OK => self.encode_response(&app.shared.edge.compressor, response).await,
             StatusCode::NOT_MODIFIED => {
-                vary(response.headers_mut());
+                add_vary(response.headers_mut());
                 entity_tags::restore_client_tag(response.headers_mut(), &self.if_none_match, &self.accepted);
                 response
             }
             StatusCode::PARTIAL_CONTENT => {
-                vary(response.headers_mut());
+                add_vary(response.headers_mut());
                 response
             }
             _ => response,
@@ -121,7 +121,7 @@ impl CodingNegotiation {
         if !is_long || !policy::is_compressible(response.headers()) {
             return response;
         }
-        vary(response.headers_mut());
+        add_vary(response.headers_mut());
         let Some(coding) = self.accepted.preferred() else { return response };
         let (mut parts, body) = response.into_parts();
         let body = match to_bytes(body, usize::MAX).await {
@@ -141,7 +141,7 @@ impl CodingNegotiation {
         let Some(coded) = coded.filter(|coded| coded.len() < body.len()) else {
             return Response::from_parts(parts, Body::from(body));
         };
-        describe(&mut parts.headers, coding);
+        set_coding_headers(&mut parts.headers, coding);
         Response::from_parts(parts, Body::from(coded))
     }
 }
@@ -183,7 +183,7 @@ impl Compressor {
 }
 
 /// Says in which coding the body is.
-fn describe(headers: &mut HeaderMap, coding: ContentCoding) {
+fn set_coding_headers(headers: &mut HeaderMap, coding: ContentCoding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     entity_tags::set_coded_tag(headers, coding);
     // That of the plain body; the length of this one is known to whoever sends it.
@@ -192,7 +192,7 @@ fn describe(headers: &mut HeaderMap, coding: ContentCoding) {
 }
 
 /// Says that the answer depends on what the client accepts.
-fn vary(headers: &mut HeaderMap) {
+fn add_vary(headers: &mut HeaderMap) {
     const ALONE: HeaderValue = HeaderValue::from_static("Accept-Encoding");
     let others = headers.get(header::VARY).and_then(|value| value.to_str().ok());
     let value = match others {
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn what_an_answer_depends_on_is_one_list() {
         let mut headers = HeaderMap::new();
-        vary(&mut headers);
+        add_vary(&mut headers);
         assert_eq!(headers[header::VARY], "Accept-Encoding");
         headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
-        vary(&mut headers);
+        add_vary(&mut headers);
         assert_eq!(headers[header::VARY], "Authorization, Cookie, Accept-Encoding");
         assert_eq!(headers.get_all(header::VARY).iter().count(), 1);
     }

@@ -76,14 +76,14 @@ const RULES: [(&str, CompressionRule); 36] = [
 
 /// Whether the answer of a route to a request with these headers may be coded.
 pub(super) fn is_allowed(app: &AppState, route: &str, headers: &HeaderMap) -> bool {
-    match rule(route) {
+    match find_rule(route) {
         Some(Coded) => true,
         Some(CodedForAnonymous) => !session::has_session_cookie(app, headers),
         Some(Plain) | None => false,
     }
 }
 
-fn rule(route: &str) -> Option<CompressionRule> {
+fn find_rule(route: &str) -> Option<CompressionRule> {
     // `/` begins every route and stands for the first page alone.
     let fits = |prefix: &str| if prefix == "/" { route == "/" } else { route.starts_with(prefix) };
     let fitting = RULES.into_iter().filter(|(prefix, _)| fits(prefix));
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn every_address_has_a_rule() {
         for route in openapi::tests::paths() {
-            assert!(rule(&route).is_some(), "{route}: may its answers be compressed? see RULES");
+            assert!(find_rule(&route).is_some(), "{route}: may its answers be compressed? see RULES");
         }
     }
 
@@ -127,14 +127,14 @@ mod tests {
             "/unsubscribe/{token}",
             "/content/v1/{media_type}/notification/{id}/stream",
         ] {
-            assert_eq!(rule(route), Some(Plain), "{route}");
+            assert_eq!(find_rule(route), Some(Plain), "{route}");
         }
-        assert_eq!(rule("/nothing/that/there/is"), None);
+        assert_eq!(find_rule("/nothing/that/there/is"), None);
         for route in ["/", "/item/{media_type}/{id}", "/docs/try/{operation}"] {
-            assert_eq!(rule(route), Some(CodedForAnonymous), "{route}");
+            assert_eq!(find_rule(route), Some(CodedForAnonymous), "{route}");
         }
         for route in ["/content/v1/{media_type}/search", "/collection/v1/collection/{id}"] {
-            assert_eq!(rule(route), Some(Coded), "{route}");
+            assert_eq!(find_rule(route), Some(Coded), "{route}");
         }
     }
 

@@ -138,7 +138,7 @@ pub struct PropertyReader<'a> {
 /// Fails with all that `read` found wrong and with the properties that it did not ask for.
 pub fn read_object<T>(value: &Value, read: impl FnOnce(&mut PropertyReader<'_>) -> T) -> Result<T> {
     let Value::Object(members) = value else {
-        let message = format!("the body is {}, expected an object", kind_of(value));
+        let message = format!("the body is {}, expected an object", json_type(value));
         return Err(Error::invalid("body", "", "type", message));
     };
     let mut object = PropertyReader::new(ObjectReader::new("", members));
@@ -157,7 +157,7 @@ pub fn read_objects<T>(
     mut read: impl FnMut(&mut PropertyReader<'_>) -> T,
 ) -> Result<Vec<T>> {
     let Value::Array(elements) = value else {
-        let message = format!("the body is {}, expected an array", kind_of(value));
+        let message = format!("the body is {}, expected an array", json_type(value));
         return Err(Error::invalid("body", "", "type", message));
     };
     if elements.is_empty() {
@@ -171,7 +171,7 @@ pub fn read_objects<T>(
             break;
         }
         let Value::Object(members) = element else {
-            let message = format!("{place} is {}, expected an object", kind_of(element));
+            let message = format!("{place} is {}, expected an object", json_type(element));
             problems.push(ErrorDetail::of_rule("type", "body", place.to_string(), message));
             continue;
         };
@@ -332,7 +332,7 @@ impl<'a> PropertyReader<'a> {
     }
 
     fn wrong_type(&mut self, name: &str, value: &Value, expected: &str) {
-        let message = format!("is {}, expected {expected}", kind_of(value));
+        let message = format!("is {}, expected {expected}", json_type(value));
         self.report_rule(name, "type", &message);
     }
 
@@ -349,7 +349,7 @@ impl<'a> PropertyReader<'a> {
     }
 }
 
-fn kind_of(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

@@ -82,7 +82,7 @@ impl QueryParameters {
 
     /// The parameter `name`, which must be there and not be empty.
     pub fn required<'a>(&'a self, name: &str) -> Result<&'a str> {
-        self.text(name)?.ok_or_else(|| missing(name))
+        self.text(name)?.ok_or_else(|| missing_parameter(name))
     }
 
     /// The parameter `name` as `find` reads it; `rule` (`format` or `pattern`) and `expected` say
@@ -110,7 +110,7 @@ impl QueryParameters {
     /// The parameter `name` as an integer in `range`.
     pub fn integer(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        let value = integer(name, text)?;
+        let value = parse_integer(name, text)?;
         let (rule, bound) = match value {
             low if low < *range.start() => ("minimum", format!("at least {}", range.start())),
             high if high > *range.end() => ("maximum", format!("at most {}", range.end())),
@@ -147,7 +147,7 @@ impl QueryParameters {
 
     /// The list `name` of integers.
     pub fn integers(&self, name: &str) -> Result<Vec<i64>> {
-        self.list(name)?.into_iter().map(|text| integer(name, text)).collect()
+        self.list(name)?.into_iter().map(|text| parse_integer(name, text)).collect()
     }
 
     /// The list `name`, each element one of `choices`.
@@ -184,7 +184,7 @@ fn decoded_text<'a>(name: &str, value: &'a DecodedValue) -> Result<&'a str> {
     value.as_deref().ok_or_else(wrong)
 }
 
-fn missing(name: &str) -> Error {
+fn missing_parameter(name: &str) -> Error {
     Error::invalid("query", name, "required", format!("{name} is missing"))
 }
 
@@ -206,7 +206,7 @@ pub(in crate::http) fn parse_choice<T: Copy>(
 /// Digits with an optional sign, and a fraction of zeros at most: clients whose numbers are all
 /// floating-point write `20.0`. A number too large for 64 bits is the largest or smallest one, which no
 /// range holds.
-fn integer(name: &str, text: &str) -> Result<i64> {
+fn parse_integer(name: &str, text: &str) -> Result<i64> {
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
             whole

@@ -140,7 +140,7 @@ const FORMATS: [(&str, &str); 11] = [
 ];
 
 /// The methods that are offered.
-pub(super) fn offered() -> Vec<&'static str> {
+pub(super) fn offered_methods() -> Vec<&'static str> {
     OFFERED_METHODS.to_vec()
 }
 
@@ -192,7 +192,7 @@ impl ChannelForm {
         let settings = settings_of(&method).unwrap_or_default();
         let typed = settings.iter().filter(|setting| !setting.is_secret());
         let typed =
-            typed.map(|setting| (setting.field(), typed_text(&channel["settings"][setting.name])));
+            typed.map(|setting| (setting.field(), field_text(&channel["settings"][setting.name])));
         let formats = channel["formats"].as_array().into_iter().flatten();
         Self {
             name: text("name"),
@@ -291,7 +291,7 @@ impl ChannelForm {
     }
 
     /// The formats that are written.
-    pub(super) fn others(&self) -> String {
+    pub(super) fn other_formats(&self) -> String {
         let is_other = |own: &&str| FORMATS.iter().all(|(format, _)| format != own);
         self.formats.iter().map(String::as_str).filter(is_other).collect::<Vec<_>>().join("\n")
     }
@@ -337,13 +337,13 @@ fn redacted_address(address: &str) -> String {
 }
 
 /// A setting's JSON as a field shows it.
-fn typed_text(value: &Value) -> String {
+fn field_text(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(false) | Value::Object(_) => String::new(),
         Value::Bool(true) => "true".to_owned(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(typed_text).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => parts.iter().map(field_text).collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -379,7 +379,7 @@ mod tests {
         let draft = drafted(form);
         let expected = json!([".json", ".xml", "_NormalPreview.mp4", ".eps"]);
         assert_eq!(draft.body()["formats"], expected);
-        assert_eq!(draft.others(), ".eps");
+        assert_eq!(draft.other_formats(), ".eps");
         let ticks = draft.format_choices();
         let ticked = ticks.as_array().unwrap().iter().filter(|tick| tick["ticked"] == true);
         assert_eq!(ticked.count(), 3);

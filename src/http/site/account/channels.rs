@@ -4,10 +4,10 @@ use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context};
 use serde_json::{Value, json};
 
-use super::channel_form::{ChannelForm, is_known, offered};
+use super::channel_form::{ChannelForm, is_known, offered_methods};
 use super::{
     ApiCall, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, ApiRefusal, SiteRequest, api_client, elements,
-    form_errors, not_found, of_form, template_value, status_of,
+    form_errors, not_found, form_refusal, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 
@@ -26,7 +26,7 @@ async fn page(site: &SiteRequest, status: StatusCode, tested: PageValue) -> Page
         channel["known"] = json!(is_known(method));
     }
     let context =
-        context! { channels => template_value(Value::Array(channels)), methods => offered(), tested };
+        context! { channels => template_value(Value::Array(channels)), methods => offered_methods(), tested };
     site.page_with(status, "account/channels.html", context)
 }
 
@@ -39,7 +39,7 @@ async fn find(site: &SiteRequest, name: &str) -> Result<Option<Value>, ApiRefusa
     Ok(load(site).await?.into_iter().find(|channel| channel["name"] == name))
 }
 
-fn missing() -> PageError {
+fn no_such_channel() -> PageError {
     not_found("You have no such channel.")
 }
 
@@ -50,13 +50,13 @@ fn address(name: &str) -> String {
 /// `GET /account/channels/edit`: `?name=` changes a channel, `?method=` makes one.
 pub(super) async fn edit(member: FreshMember) -> PageResult {
     let Some(name) = member.parameter("name")? else {
-        let method = member.parameter("method")?.filter(|method| offered().contains(method));
+        let method = member.parameter("method")?.filter(|method| offered_methods().contains(method));
         let Some(method) = method else { return Ok(see_other("/account/channels")) };
         return form(&member, &ChannelForm::empty(method), None);
     };
-    let channel = find(&member, name).await?.ok_or_else(missing)?;
+    let channel = find(&member, name).await?.ok_or_else(no_such_channel)?;
     if !is_known(channel["method"].as_str().unwrap_or_default()) {
-        return Err(missing());
+        return Err(no_such_channel());
     }
     form(&member, &ChannelForm::of(&channel), None)
 }
@@ -69,7 +69,7 @@ fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -
         there => draft.replaces_existing,
         fields => template_value(draft.fields()),
         ticks => template_value(draft.format_choices()),
-        others => draft.others(),
+        others => draft.other_formats(),
         mistakes => form_errors(refusal),
     };
     site.page_with(status_of(refusal), "account/channel.html", context)
@@ -91,7 +91,7 @@ pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
             let done = if draft.replaces_existing { "saved" } else { "created" };
             Ok(see_other(&format!("/account/channels?done={done}")))
         }
-        Err(refusal) => form(&posted, &draft, Some(&of_form(refusal)?)),
+        Err(refusal) => form(&posted, &draft, Some(&form_refusal(refusal)?)),
     }
 }
 
@@ -119,9 +119,9 @@ async fn validate(site: &SiteRequest, draft: &ChannelForm) -> Result<Option<ApiR
 }
 
 /// `GET /account/channels/remove?name=`: asks whether it is meant.
-pub(super) async fn confirm(member: MemberRequest) -> PageResult {
+pub(super) async fn confirm_removal(member: MemberRequest) -> PageResult {
     let name = member.parameter("name")?.unwrap_or_default();
-    let channel = find(&member, name).await?.ok_or_else(missing)?;
+    let channel = find(&member, name).await?.ok_or_else(no_such_channel)?;
     member.page("account/channel_remove.html", context! { channel => template_value(channel) })
 }
 

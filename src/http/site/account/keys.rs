@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ApiCall, FormFields, FreshMemberForm, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, api_client, elements, form_errors, not_found,
-    of_form, template_value, status_of,
+    form_refusal, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 
@@ -38,7 +38,7 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
                 context! { made => template_value(made), base => posted.app.shared.site.url.clone() };
             posted.page("account/key.html", context)
         }
-        Err(refusal) => page(&posted, Some((of_form(refusal)?, &posted.form))).await,
+        Err(refusal) => page(&posted, Some((form_refusal(refusal)?, &posted.form))).await,
     }
 }
 

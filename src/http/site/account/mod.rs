@@ -39,7 +39,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/account/keys/{id}/revoke", get(keys::confirm).post(keys::revoke))
         .route("/account/channels", get(channels::list))
         .route("/account/channels/edit", get(channels::edit).post(channels::save))
-        .route("/account/channels/remove", get(channels::confirm).post(channels::remove))
+        .route("/account/channels/remove", get(channels::confirm_removal).post(channels::remove))
         .route("/account/channels/test", get(channels::redirect_to_list).post(channels::test))
         .route("/account/security", get(security::show))
         .route("/account/security/password", post(security::change))
@@ -73,7 +73,7 @@ fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
 }
 
 /// A refusal to be shown in a form; any other ends the page.
-fn of_form(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
+fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ApiCall, FormFields, MemberRequest, PageResult, ListPage, MemberForm, PageError, ApiRefusal, SiteRequest, api_client, elements, form_errors, not_found,
-    of_form, find_optional, item_links, template_value, status_of,
+    form_refusal, find_optional, item_links, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
@@ -43,7 +43,7 @@ pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageRe
     let call = ApiCall::put(format!("{ORDERS}/{}", api_client::encode_segment(&id))).json(body(&posted.form));
     match posted.call_and_record(call).await {
         Ok(_) => Ok(see_other("/account/orders?done=reported")),
-        Err(refusal) => page(&posted, &id, Some((of_form(refusal)?, &posted.form))).await,
+        Err(refusal) => page(&posted, &id, Some((form_refusal(refusal)?, &posted.form))).await,
     }
 }
 

@@ -5,7 +5,7 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{
-    ApiCall, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, form_errors, of_form, find_optional, template_value, status_of,
+    ApiCall, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, form_errors, form_refusal, find_optional, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 
@@ -49,7 +49,7 @@ pub(super) async fn save(posted: MemberForm) -> PageResult {
     match posted.call_and_record(ApiCall::put(PROFILE).json(profile)).await {
         Ok(_) => Ok(see_other("/account?done=saved")),
         Err(refusal) => {
-            let refusal = Some(of_form(refusal)?);
+            let refusal = Some(form_refusal(refusal)?);
             page(&posted, &ProfileForm { text: Some(text), refusal, position: None }).await
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ApiCall, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, PageError, ApiRefusal, SiteRequest, api_client, elements,
-    form_errors, of_form, template_value, status_of,
+    form_errors, form_refusal, template_value, status_of,
 };
 use crate::http::site::form::see_other;
 
@@ -37,7 +37,7 @@ pub(super) async fn show_new(member: FreshMember) -> PageResult {
 pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
     let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::Omitted));
     match posted.call_and_record(call).await {
-        Ok(user) => created(&posted, &user).await,
+        Ok(user) => after_creation(&posted, &user).await,
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;
             page(&posted, UserForm::new_user(posted.form.template_value()), Some(&refusal))
@@ -46,7 +46,7 @@ pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
 }
 
 /// After a user was made: the invitation is mailed, or the link is shown to be passed on.
-async fn created(posted: &FreshMemberForm, user: &Value) -> PageResult {
+async fn after_creation(posted: &FreshMemberForm, user: &Value) -> PageResult {
     if posted.app.shared.access.users.sends_mails() {
         return Ok(see_other("/account/users?done=invited"));
     }
@@ -112,7 +112,7 @@ fn explain_forbidden(site: &SiteRequest, outcome: Result<Value, ApiRefusal>) -> 
 fn check_form_refusal(site: &SiteRequest, refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     match refusal.status {
         StatusCode::FORBIDDEN => Err(forbidden(site)),
-        _ => of_form(refusal),
+        _ => form_refusal(refusal),
     }
 }
 

@@ -55,58 +55,58 @@ impl SnippetCall {
         if self.method != "GET" {
             words.push(format!("-X {}", self.method));
         }
-        words.push(shell(&self.url));
+        words.push(shell_quote(&self.url));
         let mut lines = vec![words.join(" ")];
         for (name, value) in self.headers() {
-            lines.push(format!("-H {}", shell(&format!("{name}: {value}"))));
+            lines.push(format!("-H {}", shell_quote(&format!("{name}: {value}"))));
         }
         // `--data` would read a file where the text begins with `@`.
-        lines.extend(self.body.as_ref().map(|body| format!("--data-raw {}", shell(body))));
-        lines.extend(self.file.as_ref().map(|file| format!("--output {}", shell(file))));
+        lines.extend(self.body.as_ref().map(|body| format!("--data-raw {}", shell_quote(body))));
+        lines.extend(self.file.as_ref().map(|file| format!("--output {}", shell_quote(file))));
         lines.join(" \\\n  ")
     }
 
     fn javascript(&self) -> String {
         let mut options = Vec::new();
         if self.method != "GET" {
-            options.push(format!("  method: {},\n", quoted(&self.method)));
+            options.push(format!("  method: {},\n", string_literal(&self.method)));
         }
         let headers: String = self.entries("    ");
         if !headers.is_empty() {
             options.push(format!("  headers: {{\n{headers}  }},\n"));
         }
-        options.extend(self.body.as_ref().map(|body| format!("  body: {},\n", quoted(body))));
+        options.extend(self.body.as_ref().map(|body| format!("  body: {},\n", string_literal(body))));
         let options = match options.concat() {
             options if options.is_empty() => String::new(),
             options => format!(", {{\n{options}}}"),
         };
-        let call = format!("const response = await fetch({}{options});\n", quoted(&self.url));
+        let call = format!("const response = await fetch({}{options});\n", string_literal(&self.url));
         match &self.file {
             Some(file) => format!(
                 "import {{ writeFile }} from 'node:fs/promises';\n\n{call}\
                  await writeFile({}, new Uint8Array(await response.arrayBuffer()));",
-                quoted(file)
+                string_literal(file)
             ),
             None => format!("{call}console.log(await response.text());"),
         }
     }
 
     fn python(&self) -> String {
-        let mut arguments = format!("    {},\n", quoted(&self.url));
+        let mut arguments = format!("    {},\n", string_literal(&self.url));
         if self.method != "GET" {
-            arguments.push_str(&format!("    method={},\n", quoted(&self.method)));
+            arguments.push_str(&format!("    method={},\n", string_literal(&self.method)));
         }
         let headers = self.entries("        ");
         if !headers.is_empty() {
             arguments.push_str(&format!("    headers={{\n{headers}    }},\n"));
         }
         if let Some(body) = &self.body {
-            arguments.push_str(&format!("    data={}.encode(),\n", quoted(body)));
+            arguments.push_str(&format!("    data={}.encode(),\n", string_literal(body)));
         }
         let read = match &self.file {
             Some(file) => format!(
                 "    with open({}, 'wb') as file:\n        file.write(response.read())",
-                quoted(file)
+                string_literal(file)
             ),
             None => "    print(response.read().decode())".to_owned(),
         };
@@ -118,7 +118,7 @@ impl SnippetCall {
 
     fn entries(&self, indent: &str) -> String {
         let entry = |(name, value): (&str, &str)| {
-            format!("{indent}{}: {},\n", quoted(name), quoted(value))
+            format!("{indent}{}: {},\n", string_literal(name), string_literal(value))
         };
         self.headers().into_iter().map(entry).collect()
     }
@@ -141,7 +141,7 @@ fn is_hidden(c: char) -> bool {
 
 /// A word of a shell: in single quotes, where nothing has a meaning; with hidden characters in
 /// those of bash, ksh and zsh that know numbers. A NUL cannot be in a word of any shell.
-fn shell(text: &str) -> String {
+fn shell_quote(text: &str) -> String {
     if !text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t') {
         return format!("'{}'", text.replace('\'', "'\\''"));
     }
@@ -166,7 +166,7 @@ fn shell(text: &str) -> String {
 }
 
 /// A string that JavaScript and Python read alike.
-fn quoted(text: &str) -> String {
+fn string_literal(text: &str) -> String {
     let mut literal = String::from("'");
     for c in text.chars() {
         match c {

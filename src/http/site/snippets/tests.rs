@@ -76,7 +76,7 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Vec<u8> {
 fn a_shell_takes_every_text_as_one_word() {
     let texts = texts(400);
     let lines: String =
-        texts.iter().map(|text| format!("printf '%s\\0' {}\n", shell(text))).collect();
+        texts.iter().map(|text| format!("printf '%s\\0' {}\n", shell_quote(text))).collect();
     let output = String::from_utf8(run("bash", &[], &lines)).expect("UTF-8");
     let words: Vec<&str> = output.split_terminator('\0').collect();
     assert_eq!(words, texts);
@@ -86,7 +86,7 @@ fn a_shell_takes_every_text_as_one_word() {
 fn javascript_and_python_read_every_string_alike() {
     let mut texts = texts(400);
     texts.push("a\0b".to_owned());
-    let list: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    let list: Vec<String> = texts.iter().map(|text| string_literal(text)).collect();
     let list = list.join(",\n");
     for (program, script) in [
         ("node", format!("console.log(JSON.stringify([{list}]))")),
@@ -100,7 +100,7 @@ fn javascript_and_python_read_every_string_alike() {
 #[test]
 fn nothing_hidden_is_in_what_somebody_copies() {
     for text in texts(200) {
-        for (name, line) in [("shell", shell(&text)), ("others", quoted(&text))] {
+        for (name, line) in [("shell", shell_quote(&text)), ("others", string_literal(&text))] {
             let hidden = line.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t');
             assert!(!hidden, "{name}: {line:?}");
         }

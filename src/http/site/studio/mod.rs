@@ -55,7 +55,7 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/item/{media_type}/{id}/crop", get(show))
         .route("/item/{media_type}/{id}/crop/download", post(download))
-        .route("/item/{media_type}/{id}/crop/hires", get(proof::hires))
+        .route("/item/{media_type}/{id}/crop/hires", get(proof::show_hires))
 }
 
 /// A picture as its document tells of it.
@@ -79,7 +79,7 @@ impl RenditionLink {
     }
 
     /// The same with our mark, behind the crop.
-    fn marked(mut self, is_marked: bool) -> Self {
+    fn with_watermark(mut self, is_marked: bool) -> Self {
         if is_marked && let Some((picture, name)) = self.href.rsplit_once('_') {
             self.href = format!("{picture}-watermark_{name}");
         }
@@ -103,7 +103,7 @@ impl CropPictures {
     fn find(document: &Value, is_marked: bool) -> Result<Self, PageError> {
         let find = |usage| {
             let found = RenditionLink::find(document, usage);
-            found.map(|one| one.marked(is_marked)).ok_or_else(no_photograph)
+            found.map(|one| one.with_watermark(is_marked)).ok_or_else(no_photograph)
         };
         Ok(Self {
             hires: find("Hires")?,
@@ -140,7 +140,7 @@ impl StudioPhoto {
     }
 
     /// The pictures of what is asked for, with its rectangle on the Hires.
-    async fn cut(&self, site: &SiteRequest, wanted: &CropForm) -> Result<(Value, Rect), ApiRefusal> {
+    async fn crop(&self, site: &SiteRequest, wanted: &CropForm) -> Result<(Value, Rect), ApiRefusal> {
         let sizes = CropSizes { hires: self.hires(), preview: self.pictures.preview.size() };
         let (operator, rect) = wanted.operator(sizes)?;
         let call = ApiCall::get(format!("/media/{}{operator}.json", self.key));
@@ -236,7 +236,7 @@ fn hires_path(
 
 /// The page. `refusal` is what became of a download.
 async fn studio_page(site: &SiteRequest, photo: &StudioPhoto, wanted: &CropForm, refusal: Option<&Error>) -> PageResult {
-    let outcome = photo.cut(site, wanted).await;
+    let outcome = photo.crop(site, wanted).await;
     let (cut, mistake) = match outcome {
         Ok((document, rect)) => (Some((CropPictures::find(&document, wanted.watermark)?, rect)), None),
         Err(refusal) if refusal.is_mistake() => (None, Some(refusal)),
@@ -251,7 +251,7 @@ async fn studio_page(site: &SiteRequest, photo: &StudioPhoto, wanted: &CropForm,
     let panel = download_panel::find(site, &photo.key, None).await?;
     let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let proof = cut.as_ref().map(|(pictures, rect)| {
-        let hires = is_bought.then(|| proof::picture(&photo.key, *rect, wanted.watermark));
+        let hires = is_bought.then(|| proof::picture_url(&photo.key, *rect, wanted.watermark));
         CropProof::of(&pictures.preview, *rect, hires)
     });
     let back = BackLink::of(site, &photo.key)?;
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn the_mark_goes_behind_the_crop() {
         let href = "http://a/media/image/a_b-crop_w1_h1_x0_y0_NormalPreview.jpg".to_owned();
-        let marked = RenditionLink { href, width: 1, height: 1 }.marked(true);
+        let marked = RenditionLink { href, width: 1, height: 1 }.with_watermark(true);
         let expected = "http://a/media/image/a_b-crop_w1_h1_x0_y0-watermark_NormalPreview.jpg";
         assert_eq!(marked.href, expected);
     }

@@ -59,7 +59,7 @@ pub(super) fn address(key: &ItemKey) -> String {
 }
 
 /// Where the crop `rect` of the Hires is shown.
-pub(super) fn picture(key: &ItemKey, rect: Rect, is_marked: bool) -> String {
+pub(super) fn picture_url(key: &ItemKey, rect: Rect, is_marked: bool) -> String {
     let Rect { x, y, width, height } = rect;
     let mark = if is_marked { "&watermark=1" } else { "" };
     format!("{}?x={x}&y={y}&width={width}&height={height}{mark}", address(key))
@@ -68,7 +68,7 @@ pub(super) fn picture(key: &ItemKey, rect: Rect, is_marked: bool) -> String {
 /// `GET /item/<mediaType>/<id>/crop/hires`: the crop of the Hires as its own address delivers it, for
 /// a visitor whose organization has bought the photograph. Buys nothing: other sites could make a
 /// browser ask for it.
-pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
+pub(super) async fn show_hires(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
     let wanted = CropForm::read(|name| site.parameter(name))?;
     let panel = download_panel::find(&site, &photo.key, None).await?;
@@ -103,7 +103,7 @@ mod tests {
         let check = |side: u32, preview: u32, is_bought: bool, source, src: &str| {
             let cut = RenditionLink { href: "p".to_owned(), width: preview, height: preview };
             let rect = Rect::new(1, 2, Size::new(side, side));
-            let proof = CropProof::of(&cut, rect, is_bought.then(|| picture(&key, rect, true)));
+            let proof = CropProof::of(&cut, rect, is_bought.then(|| picture_url(&key, rect, true)));
             assert_eq!((proof.source, proof.src.as_str()), (source, src), "{side}");
         };
         let hires = "/item/image/a/crop/hires?x=1&y=2&width=800&height=800&watermark=1";
