@@ -34,7 +34,9 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
 fn made_files(dir: &Path, sizes: &[Size]) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for size in sizes {
-        for (name, chroma) in [("420", ChromaSubsampling::Quarter), ("444", ChromaSubsampling::Full)] {
+        for (name, chroma) in
+            [("420", ChromaSubsampling::Quarter), ("444", ChromaSubsampling::Full)]
+        {
             let file = dir.join(format!("made-{}x{}-{name}.jpg", size.width, size.height));
             fs::write(&file, photograph(*size, chroma))?;
             files.push(file);

@@ -28,8 +28,8 @@ use crate::cluster::clock_guard::ClockGuard;
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::JobThread;
 use crate::cluster::membership::{ClusterLease, ClusterNode};
-use crate::distribution::delivery::{Deliveries, ChannelSender};
-use crate::distribution::notifications::{StreamCommands, Notifications};
+use crate::distribution::delivery::{ChannelSender, Deliveries};
+use crate::distribution::notifications::{Notifications, StreamCommands};
 use crate::distribution::recipients::{RecipientSettings, Recipients};
 use crate::http::AppState;
 use crate::http::listener::ListenerSettings;
@@ -39,8 +39,8 @@ use crate::media::original::OriginalStore;
 use crate::runtime::clock;
 use crate::runtime::config::{BaseUrl, Config, NodeRole};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::WARM_QUEUE_MAX;
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::WARM_QUEUE_MAX;
 use crate::storage::blobs::BlobStore;
 use crate::storage::database::Db;
 
@@ -83,7 +83,12 @@ impl ServerStorage {
             return None;
         }
         node.request_lease(ClusterLease::Scrubbing, None);
-        Some(OriginalsScrub { db: self.db.clone(), store: self.store.clone(), node: node.clone(), period })
+        Some(OriginalsScrub {
+            db: self.db.clone(),
+            store: self.store.clone(),
+            node: node.clone(),
+            period,
+        })
     }
 }
 
@@ -179,14 +184,16 @@ impl HttpListeners {
         if let Some(warning) = config.hidden_clients() {
             tracing::warn!("{warning}");
         }
-        let terms = ListenerSettings { limits: HotSwap::new(listener_limits(config)), certificate };
+        let terms =
+            ListenerSettings { limits: HotSwap::new(listener_limits(config)), certificate };
         Ok(Self { listener, admin, address, terms })
     }
 }
 
 fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
     let failed = |cause| {
-        Error::new(ErrorKind::Unavailable, format!("{setting} {address} cannot be used")).with_source(cause)
+        Error::new(ErrorKind::Unavailable, format!("{setting} {address} cannot be used"))
+            .with_source(cause)
     };
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;

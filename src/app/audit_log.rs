@@ -9,7 +9,8 @@ use tokio::{sync::watch, time::MissedTickBehavior};
 use crate::cluster::jobs::{self, BackgroundJob};
 use crate::runtime::clock;
 use crate::runtime::limits::{
-    AUDIT_RETRY_DELAY, AUDIT_SWEEP_INTERVAL, AUDIT_SWEEP_ROWS, AUDIT_WRITE_ATTEMPTS, AUDIT_WINDOWS_CHECK_INTERVAL,
+    AUDIT_RETRY_DELAY, AUDIT_SWEEP_INTERVAL, AUDIT_SWEEP_ROWS, AUDIT_WINDOWS_CHECK_INTERVAL,
+    AUDIT_WRITE_ATTEMPTS,
 };
 use crate::storage::audit::{AuditEvent, PendingEvents};
 use crate::storage::database::Db;

@@ -18,17 +18,19 @@ use std::{
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::original_copies::CopyLocation;
-use super::parallel::for_each_parallel;
-use super::manifest::{FORM, FORM_BUCKET, MANIFEST, BackupManifest, read_manifest};
+use super::manifest::{BackupManifest, FORM, FORM_BUCKET, MANIFEST, read_manifest};
 use super::open_store;
-use super::ownership::{replace_mark, refuse_foreign};
+use super::original_copies::CopyLocation;
+use super::ownership::{refuse_foreign, replace_mark};
+use super::parallel::for_each_parallel;
 use super::secrets::{copy_key, is_older_key, key_to_restore, lacking, restore_key};
 use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
-use crate::storage::blobs::{COPY_BYTES, StartPolicy, BlobStore, StoreError, CopyOutcome};
-use crate::storage::database::{DATABASE_FILE_NAME, Db, DatabaseFlaw, DirectoryLock, NamedOriginal, DatabaseSnapshot};
+use crate::storage::blobs::{BlobStore, COPY_BYTES, CopyOutcome, StartPolicy, StoreError};
+use crate::storage::database::{
+    DATABASE_FILE_NAME, DatabaseFlaw, DatabaseSnapshot, Db, DirectoryLock, NamedOriginal,
+};
 use model::ContentHash;
 
 /// The name of the lock of a backup under way; it marks the folder as ours.
@@ -118,7 +120,8 @@ pub fn backup(
     is_a_file(config)?;
     let (dir, target) = (config.data.dir.as_path(), wanted.target);
     if !dir.join(DATABASE_FILE_NAME).is_file() {
-        let message = format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
+        let message =
+            format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     // Nobody restores or upgrades while the database is copied. Originals are never removed, so
@@ -139,7 +142,7 @@ pub fn backup(
     made
 }
 
-/// Opens the database for the event of a backup in its audit log; `None` where that would change its
+/// Opens the database for the event of a backup in its audit log; `Fail` where that would change its
 /// schema, since upgrades begin with a backup, or where it takes no writes any more.
 #[must_use]
 pub fn open_to_record(config: &Config) -> Option<Db> {
@@ -172,7 +175,8 @@ fn write_backup(
     rows.iter().for_each(|row| hear(CopyEvent::Failed(&row.to_string())));
     let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
     let to = wanted.place().open_to_write(config)?;
-    let how = CopyParameters { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
+    let how =
+        CopyParameters { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
     let (mut tally, lost) = copy_named_originals(&from, &to, &named, how, hear)?;
     let manifest = BackupManifest {
         form: if wanted.bucket.is_some() { FORM_BUCKET } else { FORM },
@@ -253,7 +257,8 @@ fn entry_names(dir: &Path) -> Result<Vec<String>> {
 
 /// Fails when pages of a copy are damaged; `of` is what it is a copy of.
 fn check_pages(snapshot: &DatabaseSnapshot, of: &Path) -> Result<()> {
-    let flaws = snapshot.page_flaws().unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
+    let flaws =
+        snapshot.page_flaws().unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
     let Some(first) = flaws.first() else { return Ok(()) };
     let message = format!("{}: the database is damaged: {first}", of.display());
     Err(Error::new(ErrorKind::Conflict, message))

@@ -19,19 +19,19 @@ use std::{
 };
 
 use super::OpenArchive;
-use super::parallel::for_each_parallel;
 use super::demo::demo_warning;
-pub use super::problem::{FileOfItem, ArchiveProblem, Repair};
-pub use super::progress::InterruptedCheck;
+use super::parallel::for_each_parallel;
+pub use super::problem::{ArchiveProblem, FileOfItem, Repair};
 use super::progress::CheckProgress;
+pub use super::progress::InterruptedCheck;
 use super::services::search_dir;
 use super::warnings;
 use crate::media;
-use crate::media::original::{OriginalFault, OriginalError, serially};
+use crate::media::original::{OriginalError, OriginalFault, serially};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{ORPHAN_GRACE_PERIOD, ORPHAN_AGE_MIN};
+use crate::runtime::limits::{ORPHAN_AGE_MIN, ORPHAN_GRACE_PERIOD};
 use crate::storage::blobs::DerivedKind;
 use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
@@ -134,8 +134,9 @@ impl ArchiveCheck<'_> {
             progress.record_checked(index, self.original(*named));
             Ok(())
         })?;
-        let is_named =
-            |hash: &ContentHash| found.originals.binary_search_by_key(hash, |one| one.hash).is_ok();
+        let is_named = |hash: &ContentHash| {
+            found.originals.binary_search_by_key(hash, |one| one.hash).is_ok()
+        };
         let mut removed = 0;
         // Whether an original is nobody's can be told only when all items were read.
         if found.is_complete {
@@ -187,7 +188,8 @@ impl ArchiveCheck<'_> {
         let (db, dir) = (&self.archive.db, search_dir(config));
         let of_index = check_index(&mut db.snapshot_reader()?, &dir);
         // A failure to read is reported as damage, and the rest of the check goes on.
-        let of_index = of_index.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
+        let of_index =
+            of_index.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
         let replaced =
             (self.repair && of_index.iter().any(is_of_index)).then(|| replace_index(db, &dir));
         let repaired = replaced.map(|done| done.map_err(|cause| cause.to_string()));
@@ -218,7 +220,8 @@ impl ArchiveCheck<'_> {
         };
         let of = self.file_of(named);
         let derived = found.iter().any(is_derived);
-        let repaired = (self.repair && derived).then(|| recreate_derived(self.archive, hash, length));
+        let repaired =
+            (self.repair && derived).then(|| recreate_derived(self.archive, hash, length));
         let mut remaining = 0;
         for finding in found {
             let of = of.clone();
@@ -275,7 +278,10 @@ fn is_of_index(flaw: &DatabaseFlaw) -> bool {
 }
 
 /// Those of `orphans` that no item names although they had time to come in.
-fn still_orphans(archive: &OpenArchive, mut orphans: Vec<ContentHash>) -> Result<Vec<ContentHash>> {
+fn still_orphans(
+    archive: &OpenArchive,
+    mut orphans: Vec<ContentHash>,
+) -> Result<Vec<ContentHash>> {
     let age = |hash: &ContentHash| archive.originals.store().age(*hash).map_err(Error::internal);
     let (mut pulse, waited) = (archive.db.commit_watcher()?, Stopwatch::start());
     let (_sender, never) = mpsc::channel::<()>();
@@ -306,7 +312,11 @@ pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
 }
 
 /// Makes the derived files of an original again, and looks whether they are right then.
-fn recreate_derived(archive: &OpenArchive, hash: ContentHash, length: u64) -> std::result::Result<(), String> {
+fn recreate_derived(
+    archive: &OpenArchive,
+    hash: ContentHash,
+    length: u64,
+) -> std::result::Result<(), String> {
     let told = |cause: OriginalError| cause.to_string();
     archive.originals.rebuild_files(hash, length, &serially).map_err(told)?;
     match archive.originals.check(hash, length) {
@@ -343,7 +353,10 @@ mod tests {
             if problem.is_warning() {
                 return;
             }
-            assert!(matches!(problem, ArchiveProblem::Orphaned { hash } if *hash == gone), "{problem}");
+            assert!(
+                matches!(problem, ArchiveProblem::Orphaned { hash } if *hash == gone),
+                "{problem}"
+            );
             began.store(true, Ordering::Relaxed);
             archive.originals.store_bytes(b"comes in while the check runs").unwrap();
         });

@@ -7,7 +7,7 @@ use std::{
 
 use super::{OpenArchive, file_error, read_accounts};
 use crate::access::provisioning::{RemovedAccounts, has_published_key};
-use crate::archive::ingest::{self, IngestFailure, FoundFiles, IngestedItem};
+use crate::archive::ingest::{self, FoundFiles, IngestFailure, IngestedItem};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -48,7 +48,8 @@ pub fn find_demo(config: &Config) -> Result<PathBuf> {
 /// since stays.
 pub fn ingest_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Result<usize> {
     let FoundFiles { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
-    let failed = |failure: &IngestFailure| Error::new(ErrorKind::InvalidArgument, failure.to_string());
+    let failed =
+        |failure: &IngestFailure| Error::new(ErrorKind::InvalidArgument, failure.to_string());
     if let Some(failure) = failures.first() {
         return Err(failed(failure));
     }

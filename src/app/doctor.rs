@@ -60,8 +60,8 @@ const CONNECTIONS_SHARE: i64 = 80;
 /// that show whether something can be written, and that are removed again.
 pub fn examine(config: &Config) -> Vec<DoctorFinding> {
     for folder in [config.data.dir.clone(), config.originals_dir()] {
-        let is_needed =
-            folder == config.data.dir || !matches!(config.store.originals, OriginalsLocation::Bucket { .. });
+        let is_needed = folder == config.data.dir
+            || !matches!(config.store.originals, OriginalsLocation::Bucket { .. });
         if is_needed && !folder.is_dir() {
             let text = format!("{} is missing; nothing else was looked at", folder.display());
             return vec![DoctorFinding::new(FindingLevel::Problem, "disk", text)];
@@ -72,7 +72,9 @@ pub fn examine(config: &Config) -> Vec<DoctorFinding> {
         Ok(archive) => {
             found.extend(archive_findings(config, &archive));
         }
-        Err(cause) => found.push(DoctorFinding::new(FindingLevel::Problem, "archive", words(&cause))),
+        Err(cause) => {
+            found.push(DoctorFinding::new(FindingLevel::Problem, "archive", words(&cause)));
+        }
     }
     found
 }
@@ -89,9 +91,11 @@ fn disk(config: &Config) -> Vec<DoctorFinding> {
     let shown = dir.display();
     let wanted = config.media.file_bytes_max;
     let finding = match (write_probe(dir), modes::free_bytes(dir)) {
-        (Err(cause), _) => {
-            DoctorFinding::new(FindingLevel::Problem, "disk", format!("{shown} cannot be written: {cause}"))
-        }
+        (Err(cause), _) => DoctorFinding::new(
+            FindingLevel::Problem,
+            "disk",
+            format!("{shown} cannot be written: {cause}"),
+        ),
         (Ok(()), Ok(free)) if free < wanted => DoctorFinding::new(
             FindingLevel::Warning,
             "disk",
@@ -119,7 +123,8 @@ fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<DoctorFinding
         .map(|text| DoctorFinding::new(FindingLevel::Warning, "settings", text))
         .collect();
     let mut note = |about, outcome: Result<Vec<DoctorFinding>>| {
-        let failed = |cause: Error| vec![DoctorFinding::new(FindingLevel::Problem, about, words(&cause))];
+        let failed =
+            |cause: Error| vec![DoctorFinding::new(FindingLevel::Problem, about, words(&cause))];
         found.extend(outcome.unwrap_or_else(failed));
     };
     note("database", database(config, &archive.db));
@@ -133,14 +138,20 @@ fn database(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
     let (facts, items) = db.read_blocking(|tx| Ok((tx.database_facts()?, tx.count_items()?)))?;
     let mut found = Vec::new();
     let place = match config.database.url.0.as_str() {
-        "" => config.data.dir.join(crate::storage::database::DATABASE_FILE_NAME).display().to_string(),
+        "" => config
+            .data
+            .dir
+            .join(crate::storage::database::DATABASE_FILE_NAME)
+            .display()
+            .to_string(),
         _ => config.database.url.print(),
     };
     let role = facts.role.map(|role| format!(", as {role}")).unwrap_or_default();
     let text = format!("{} at {place}{role}: {items} items", facts.engine);
     found.push(DoctorFinding::new(FindingLevel::Fine, "database", text));
     if !facts.inaccessible_tables.is_empty() && !config.server.role.is_read_only() {
-        let text = format!("the role may not read and write {}", facts.inaccessible_tables.join(", "));
+        let text =
+            format!("the role may not read and write {}", facts.inaccessible_tables.join(", "));
         found.push(DoctorFinding::new(FindingLevel::Problem, "database", text));
     }
     if let Some((open, most)) = facts.connections {
@@ -178,9 +189,11 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
     let names = ownership::ArchiveNames::of(config, store);
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
     let mut found = vec![match ownership::examine(&archive.db, store, &names) {
-        Ok(ownership::StoreOwnership::Ours) => {
-            DoctorFinding::new(FindingLevel::Fine, "store", format!("{name} belongs to the archive {id}"))
-        }
+        Ok(ownership::StoreOwnership::Ours) => DoctorFinding::new(
+            FindingLevel::Fine,
+            "store",
+            format!("{name} belongs to the archive {id}"),
+        ),
         Ok(ownership::StoreOwnership::Unknown(why)) => {
             DoctorFinding::new(FindingLevel::Warning, "store", format!("{name}: {why}"))
         }
@@ -190,7 +203,9 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
         return Ok(found);
     }
     found.push(match store.check_writable() {
-        Ok(()) => DoctorFinding::new(FindingLevel::Fine, "store", format!("{name} can be written")),
+        Ok(()) => {
+            DoctorFinding::new(FindingLevel::Fine, "store", format!("{name} can be written"))
+        }
         Err(cause) => DoctorFinding::new(FindingLevel::Problem, "store", cause.to_string()),
     });
     Ok(found)
@@ -200,7 +215,11 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
 fn node_findings(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
     let nodes = membership::observe(db, membership::limits::HEARTBEAT_TIMEOUT)?;
     if nodes.is_empty() {
-        return Ok(vec![DoctorFinding::new(FindingLevel::Warning, "nodes", "no node serves the archive")]);
+        return Ok(vec![DoctorFinding::new(
+            FindingLevel::Warning,
+            "nodes",
+            "no node serves the archive",
+        )]);
     }
     let mut found: Vec<DoctorFinding> = nodes.iter().map(node_finding).collect();
     found.extend(differences(config, nodes.iter().map(|node| &node.row)));
@@ -239,7 +258,10 @@ impl FindingLevel {
 }
 
 /// The settings that should be alike and are not, with the values of each node and of this command.
-fn differences<'a>(config: &Config, nodes: impl Iterator<Item = &'a NodeRow>) -> Vec<DoctorFinding> {
+fn differences<'a>(
+    config: &Config,
+    nodes: impl Iterator<Item = &'a NodeRow>,
+) -> Vec<DoctorFinding> {
     let mut values: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     let mut note = |whose: &str, about: &NodeDescription| {
         for (name, value) in &about.settings {

@@ -9,15 +9,17 @@ use std::sync::{
 use parking_lot::Mutex;
 
 use super::backup::{CopyEvent, CopyParameters, CopyTally, copy_named_originals, store_failed};
+use super::ownership::{refuse_foreign, replace_mark};
 use super::parallel::for_each_parallel;
-use super::ownership::{replace_mark, refuse_foreign};
 use super::secrets::key_source;
 use super::{OpenArchive, open_store};
 use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction};
-use crate::storage::blobs::{DerivedStore, DerivedKind as DerivedKind, StartPolicy, BlobStore};
-use crate::storage::database::{CopyOriginals, Db, DbError, ReportRows, MigratedRows, ArchiveMigration, NamedOriginal};
+use crate::storage::blobs::{BlobStore, DerivedKind, DerivedStore, StartPolicy};
+use crate::storage::database::{
+    ArchiveMigration, CopyOriginals, Db, DbError, MigratedRows, NamedOriginal, ReportRows,
+};
 use crate::storage::secrets::{KeyId, KeySource};
 
 /// Where the archive goes.
@@ -79,8 +81,8 @@ fn record(db: &Db, wanted: MigrationRequest<'_>) {
 /// the end of a `switch` in which writes wait.
 ///
 /// What is over there already is not copied again, so a move that was cut short, or a rehearsal
-/// without `switch`, is gone on with. Fails with [`Kind::Conflict`] when the new database holds
-/// another archive or what came over is not what was sent, with [`Kind::Unavailable`] when either
+/// without `switch`, is gone on with. Fails with [`ErrorKind::Conflict`] when the new database holds
+/// another archive or what came over is not what was sent, with [`ErrorKind::Unavailable`] when either
 /// side cannot be used; a `switch` also where an original cannot be read.
 pub fn migrate(
     config: &Config,
@@ -111,7 +113,8 @@ pub fn migrate(
         moving.catch_up().map_err(refused)?;
     }
     let key = archive.db.secrets_key()?.map(|id| (id, key_source(config)));
-    let mut moved = MigrationReport { upgraded: archive.db.upgraded(), key, ..MigrationReport::default() };
+    let mut moved =
+        MigrationReport { upgraded: archive.db.upgraded(), key, ..MigrationReport::default() };
     let carried = match &there {
         Some((stores, derived)) => {
             let named = archive.db.read_blocking(|tx| {
@@ -157,7 +160,9 @@ fn home_note(wanted: MigrationRequest<'_>) -> String {
 
 fn refused(cause: DbError) -> Error {
     match cause {
-        DbError::Address(words) => Error::new(ErrorKind::InvalidArgument, format!("--to: {words}")),
+        DbError::Address(words) => {
+            Error::new(ErrorKind::InvalidArgument, format!("--to: {words}"))
+        }
         DbError::InUse(_) | DbError::Damaged { .. } => {
             Error::new(ErrorKind::Conflict, cause.to_string())
         }
@@ -173,7 +178,10 @@ fn refused(cause: DbError) -> Error {
 }
 
 /// The new place of the originals and of what is derived from them, opened.
-fn target(config: &Config, wanted: MigrationRequest<'_>) -> Result<Option<(MigrationStores, DerivedStore)>> {
+fn target(
+    config: &Config,
+    wanted: MigrationRequest<'_>,
+) -> Result<Option<(MigrationStores, DerivedStore)>> {
     let Some(place) = wanted.store else { return Ok(None) };
     if *place == config.store.originals {
         let message = "the originals lie there already: --store names another place";
@@ -207,7 +215,8 @@ fn copy_derived(
     let copied = AtomicUsize::new(0);
     for kind in DerivedKind::ALL {
         let there = from.list(kind).map_err(store_failed)?;
-        let is_named = |hash: &_| named.binary_search_by_key(hash, |one: &NamedOriginal| one.hash).is_ok();
+        let is_named =
+            |hash: &_| named.binary_search_by_key(hash, |one: &NamedOriginal| one.hash).is_ok();
         for_each_parallel(workers, there.into_iter().filter(is_named), &|hash| {
             if to.length(kind, hash).map_err(store_failed)?.is_some() {
                 return Ok(());
@@ -224,7 +233,10 @@ fn copy_derived(
 }
 
 /// Takes over originals that came in since the others were copied.
-fn copy_late_originals(stores: Option<MigrationStores>, late: &Arc<Mutex<CopyTally>>) -> CopyOriginals {
+fn copy_late_originals(
+    stores: Option<MigrationStores>,
+    late: &Arc<Mutex<CopyTally>>,
+) -> CopyOriginals {
     let Some(MigrationStores { from, to, workers, verify: _ }) = stores else {
         return Arc::new(|_| Ok(()));
     };
@@ -246,9 +258,13 @@ fn copy_late_originals(stores: Option<MigrationStores>, late: &Arc<Mutex<CopyTal
 /// writes. Nobody can live over there then: that database says of itself that it is not whole, as it did
 /// before the move, and [`migrate`] goes on with it. Without `to` that database is not asked: it is gone.
 ///
-/// Fails with [`Kind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
-/// there: a node is there, or something was written since; with [`Kind::Unavailable`] when it cannot be reached.
-pub fn undo_migration(archive: &OpenArchive, config: &Config, to: Option<&DatabaseUrl>) -> Result<String> {
+/// Fails with [`ErrorKind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
+/// there: a node is there, or something was written since; with [`ErrorKind::Unavailable`] when it cannot be reached.
+pub fn undo_migration(
+    archive: &OpenArchive,
+    config: &Config,
+    to: Option<&DatabaseUrl>,
+) -> Result<String> {
     let Some(home) = archive.db.moved_to()? else {
         return Err(Error::new(ErrorKind::Conflict, "this archive has not moved"));
     };

@@ -5,14 +5,14 @@ mod audit_log;
 pub mod backup;
 pub mod bench;
 pub mod check;
-pub mod original_copies;
-mod parallel;
 mod demo;
 pub mod doctor;
 mod jobs;
 mod manifest;
 pub mod migrate;
+pub mod original_copies;
 pub mod ownership;
+mod parallel;
 mod problem;
 mod progress;
 mod purging;
@@ -27,7 +27,7 @@ pub mod verify;
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-pub use demo::{demo_warning, find_demo, refuse_public_demo, remove_demo_accounts, ingest_demo};
+pub use demo::{demo_warning, find_demo, ingest_demo, refuse_public_demo, remove_demo_accounts};
 pub use server::{ServerLaunch, ServerProcess, allow_connections};
 
 use ownership::{ArchiveNames, StoreOwnership, determine_ownership};
@@ -36,7 +36,7 @@ use secrets::{MissingKey, unlock};
 use crate::access::auth::Argon2Hasher;
 use crate::access::provisioning::{Accounts, ImportReport};
 use crate::archive::ingest::{Ingest, IngestLimits};
-use crate::cluster::membership::{NodeDescription, MembershipKeeper, ClusterNode};
+use crate::cluster::membership::{ClusterNode, MembershipKeeper, NodeDescription};
 use crate::cluster::readiness::write_probe;
 use crate::media::DecodeLimits;
 use crate::media::MediaSettings;
@@ -44,14 +44,16 @@ use crate::media::original::OriginalStore;
 use crate::runtime::clock;
 use crate::runtime::compute::MemoryBudget;
 use crate::runtime::config::{
-    BucketCredentials, Config, PdfActiveContent, OriginalsLocation, SecretSource, find_program,
+    BucketCredentials, Config, OriginalsLocation, PdfActiveContent, SecretSource, find_program,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
 use crate::runtime::modes;
 use crate::runtime::programs::{ProgramLimits, ProgramRunner};
 use crate::storage::audit;
-use crate::storage::blobs::{BucketSettings, CredentialSource, StartPolicy, BlobStore, StoreError};
+use crate::storage::blobs::{
+    BlobStore, BucketSettings, CredentialSource, StartPolicy, StoreError,
+};
 use crate::storage::database::{Db, DbError};
 
 /// What every command works on: the database and the store of a data directory.
@@ -98,13 +100,20 @@ impl OpenArchive {
 
     /// The same for who only looks, with the rights to do no more.
     fn open_to_examine(config: &Config) -> Result<Self> {
-        let opening = ArchiveOptions { only_reads: true, checks_ownership: false, ..ArchiveOptions::COMMAND };
+        let opening = ArchiveOptions {
+            only_reads: true,
+            checks_ownership: false,
+            ..ArchiveOptions::COMMAND
+        };
         Self::open_with(config, opening)
     }
 
     /// The same for a command that reads and writes no originals, whatever archive the store belongs to.
     pub fn open_without_ownership(config: &Config) -> Result<Self> {
-        Self::open_with(config, ArchiveOptions { checks_ownership: false, ..ArchiveOptions::COMMAND })
+        Self::open_with(
+            config,
+            ArchiveOptions { checks_ownership: false, ..ArchiveOptions::COMMAND },
+        )
     }
 
     /// The same for a command that writes originals: a bucket proves that it can be written.
@@ -122,7 +131,8 @@ impl OpenArchive {
         // A node that only reads serves media, which needs no secrets.
         let missing = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
         let patience = StartPolicy::Serve;
-        let opening = ArchiveOptions { patience, missing_key: missing, only_reads, checks_ownership: true };
+        let opening =
+            ArchiveOptions { patience, missing_key: missing, only_reads, checks_ownership: true };
         let archive = Self::open_with(config, opening)?;
         warnings(config, &archive.db).iter().for_each(|warning| tracing::warn!("{warning}"));
         if archive.db.secrets_key()?.is_none() {
@@ -151,7 +161,12 @@ impl OpenArchive {
     }
 
     fn open_with(config: &Config, opening: ArchiveOptions) -> Result<Self> {
-        let ArchiveOptions { patience, missing_key: missing, only_reads, checks_ownership: settles } = opening;
+        let ArchiveOptions {
+            patience,
+            missing_key: missing,
+            only_reads,
+            checks_ownership: settles,
+        } = opening;
         audit::store_rows(config.audit.retention_days > 0);
         let dir = &config.data.dir;
         let unusable = |cause: String| {
@@ -172,17 +187,20 @@ impl OpenArchive {
         unlock(config, &db, missing)?;
         let store =
             open_store(config, patience).map_err(|cause| match &config.store.originals {
-                OriginalsLocation::Data | OriginalsLocation::Folder(_) => unusable(cause.to_string()),
+                OriginalsLocation::Data | OriginalsLocation::Folder(_) => {
+                    unusable(cause.to_string())
+                }
                 OriginalsLocation::Bucket { .. } => unusable_originals(cause),
             })?;
         let names = ArchiveNames::of(config, &store);
-        let is_settled = match settles.then(|| determine_ownership(&db, &store, &names)).transpose()? {
-            Some(StoreOwnership::Ours) | None => true,
-            Some(StoreOwnership::Unknown(why)) => {
-                tracing::warn!("store ownership is not settled: {}: {why}", names.store());
-                false
-            }
-        };
+        let is_settled =
+            match settles.then(|| determine_ownership(&db, &store, &names)).transpose()? {
+                Some(StoreOwnership::Ours) | None => true,
+                Some(StoreOwnership::Unknown(why)) => {
+                    tracing::warn!("store ownership is not settled: {}: {why}", names.store());
+                    false
+                }
+            };
         let derived = store
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;
@@ -313,7 +331,10 @@ fn refuse_part(is_being_filled: bool) -> Result<()> {
 }
 
 /// The store of the originals, where the settings say.
-fn open_store(config: &Config, patience: StartPolicy) -> std::result::Result<BlobStore, StoreError> {
+fn open_store(
+    config: &Config,
+    patience: StartPolicy,
+) -> std::result::Result<BlobStore, StoreError> {
     let given = &config.store;
     let OriginalsLocation::Bucket { bucket, prefix } = &given.originals else {
         return BlobStore::open(&config.originals_dir());

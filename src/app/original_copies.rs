@@ -3,12 +3,16 @@
 
 use std::{io, path::Path, time::Duration};
 
-use super::backup::{Hear, CopyParameters, CopyTally, copy_named_originals, prepare, store_failed};
-use super::ownership::{replace_mark, refuse_foreign};
+use super::backup::{
+    CopyParameters, CopyTally, Hear, copy_named_originals, prepare, store_failed,
+};
+use super::ownership::{refuse_foreign, replace_mark};
 use super::{OpenArchive, open_store};
 use crate::runtime::config::{Config, OriginalsLocation, SecretSource, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::blobs::{BucketSettings, CredentialSource, StartPolicy, BlobStore, StoreError};
+use crate::storage::blobs::{
+    BlobStore, BucketSettings, CredentialSource, StartPolicy, StoreError,
+};
 use crate::storage::database::NamedOriginal;
 
 /// Where the originals of a backup lie.
@@ -118,7 +122,8 @@ fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore>
         give_up: seconds(limits.give_up_s),
         requests: limits.requests,
     };
-    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), StartPolicy::Fail).map_err(refused)
+    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), StartPolicy::Fail)
+        .map_err(refused)
 }
 
 /// The error of the bucket of a backup, which names the setting `backup.*` that is likely to be wrong.
@@ -176,7 +181,13 @@ pub fn restore_originals(
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
     }
-    let carried = copy_named_originals(&from, &to, &listed_originals(&from)?, copy_options(config, true), hear)?;
+    let carried = copy_named_originals(
+        &from,
+        &to,
+        &listed_originals(&from)?,
+        copy_options(config, true),
+        hear,
+    )?;
     if let Some(id) = id
         && to.mark().map_err(store_failed)?.is_none()
     {

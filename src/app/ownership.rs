@@ -12,7 +12,7 @@ use crate::runtime::config::{Config, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::STORE_SAMPLE_ITEMS;
 use crate::storage::audit::{self, AuditAction};
-use crate::storage::blobs::{StoreMark, BlobStore, StoreError};
+use crate::storage::blobs::{BlobStore, StoreError, StoreMark};
 use crate::storage::database::{DATABASE_FILE_NAME, Db};
 
 /// Time between two tries to find out whose a store is that did not answer.
@@ -58,7 +58,11 @@ impl ArchiveNames {
 ///
 /// Fails with [`ErrorKind::Conflict`] when the store belongs to another archive, or says nothing and lacks the
 /// originals.
-pub(super) fn determine_ownership(db: &Db, store: &BlobStore, names: &ArchiveNames) -> Result<StoreOwnership> {
+pub(super) fn determine_ownership(
+    db: &Db,
+    store: &BlobStore,
+    names: &ArchiveNames,
+) -> Result<StoreOwnership> {
     let (id, claim) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.claimed_store()?)))?;
     store.expect_archive(&id);
     let mark = match store.mark() {
@@ -110,7 +114,12 @@ fn undecided(cause: StoreError) -> Result<StoreOwnership> {
 }
 
 /// The same for a store without an id.
-fn determine_unmarked(db: &Db, store: &BlobStore, names: &ArchiveNames, id: &str) -> Result<StoreOwnership> {
+fn determine_unmarked(
+    db: &Db,
+    store: &BlobStore,
+    names: &ArchiveNames,
+    id: &str,
+) -> Result<StoreOwnership> {
     let (there, looked) = match sample(db, store) {
         Ok(counts) => counts,
         Err(cause) => return undecided(cause),
@@ -150,9 +159,9 @@ fn determine_unmarked(db: &Db, store: &BlobStore, names: &ArchiveNames, id: &str
             Ok(StoreOwnership::Ours)
         }
         // One that cannot be written is read; writes find that out by themselves.
-        Err(cause) => {
-            Ok(StoreOwnership::Unknown(format!("cannot write the id of the archive to it: {cause}")))
-        }
+        Err(cause) => Ok(StoreOwnership::Unknown(format!(
+            "cannot write the id of the archive to it: {cause}"
+        ))),
     }
 }
 
@@ -333,13 +342,20 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
         return Err(mostly_missing(&store.name(), missing, named.len(), claim.as_deref()));
     }
     store.set_mark(&StoreMark { id: id.clone(), replaces: false }).map_err(unusable)?;
-    let event = audit::event(AuditAction::Command).with_detail(format!("store adopt: {}", store.name()));
+    let event =
+        audit::event(AuditAction::Command).with_detail(format!("store adopt: {}", store.name()));
     let name = store.name();
     archive.db.write_blocking(move |tx| {
         tx.replace_store(&name)?;
         tx.write_audit(&event)
     })?;
-    Ok(AdoptionReport { archive: id, previous: before, store: store.name(), named: named.len(), missing })
+    Ok(AdoptionReport {
+        archive: id,
+        previous: before,
+        store: store.name(),
+        named: named.len(),
+        missing,
+    })
 }
 
 fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>) -> Error {

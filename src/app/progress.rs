@@ -97,12 +97,14 @@ impl<'a> CheckProgress<'a> {
             next += 1;
         }
         state.next = next;
-        let is_due = state.noted.as_ref().is_none_or(|since| since.elapsed() >= CHECK_SAVE_INTERVAL);
+        let is_due =
+            state.noted.as_ref().is_none_or(|since| since.elapsed() >= CHECK_SAVE_INTERVAL);
         if next == before || !is_due {
             return;
         }
         let Some(last) = self.named.get(next - 1) else { return };
-        let note = CheckpointNote { began: self.began, through: last.hash, problems: state.problems };
+        let note =
+            CheckpointNote { began: self.began, through: last.hash, problems: state.problems };
         let written = serde_json::to_string(&note)
             .map(|text| self.db.write_blocking(move |tx| tx.write_state(PROGRESS_NOTE, &text)));
         let fails = !matches!(written, Ok(Ok(())));

@@ -40,7 +40,13 @@ impl ArchiveCheck<'_> {
             Ok(())
         })?;
         let remaining = self.remaining.into_inner();
-        Ok(CheckReport { originals: named.len(), read, remaining, is_complete: whole, ..CheckReport::default() })
+        Ok(CheckReport {
+            originals: named.len(),
+            read,
+            remaining,
+            is_complete: whole,
+            ..CheckReport::default()
+        })
     }
 }
 
@@ -68,7 +74,8 @@ impl StoreComparison {
                 Err(_) => found.missing.push(*one),
             }
         }
-        let is_named = |hash: &ContentHash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
+        let is_named =
+            |hash: &ContentHash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
         let hashes = stored.iter().map(|(hash, _)| *hash);
         found.unnamed = hashes.filter(|hash| !is_named(hash)).collect();
         found

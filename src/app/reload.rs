@@ -14,7 +14,7 @@ use crate::http::SharedState;
 use crate::http::listener::Certificate;
 use crate::http::listener::ListenerSettings;
 use crate::runtime::clock;
-use crate::runtime::config::{self, SettingChanges, Config};
+use crate::runtime::config::{self, Config, SettingChanges};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::telemetry::{self, LogFilter};
@@ -89,7 +89,10 @@ impl SettingsReload {
         shared.access.auth.set_throttle_limits(hash_limits(config));
         shared.access.oauth.set_lifetimes(lifetimes(config));
         shared.distribution.deliveries.set_settings(delivery::DeliverySettings::of(config));
-        shared.distribution.notifications.set_settings(notifications::NotificationSettings::of(config));
+        shared
+            .distribution
+            .notifications
+            .set_settings(notifications::NotificationSettings::of(config));
         shared.distribution.recipients.set_settings(RecipientSettings::of(config));
         if let Some(traces) = &shared.edge.traces {
             traces.set_ratio(config.telemetry.trace_ratio);

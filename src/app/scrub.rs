@@ -18,7 +18,8 @@ use crate::cluster::membership::{ClusterLease, ClusterNode};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
 use crate::runtime::limits::{
-    SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LEASE_CHECK_INTERVAL, SCRUB_SAVE_INTERVAL, SCRUB_RETRY_DELAY, SCRUB_REPORTED_MAX,
+    SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LEASE_CHECK_INTERVAL, SCRUB_REPORTED_MAX,
+    SCRUB_RETRY_DELAY, SCRUB_SAVE_INTERVAL,
 };
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, BlobStore, StoreError};
@@ -53,7 +54,7 @@ struct ScrubPass {
     at: i64,
     /// When the next item is to be read.
     due: Timestamp,
-    /// Damaged originals, of which no more than [`SCRUB_TOLD_MAX`] are remembered.
+    /// Damaged originals, of which no more than [`SCRUB_REPORTED_MAX`] are remembered.
     damaged: Vec<ContentHash>,
     /// When the pass before it ended.
     #[serde(default)]
@@ -167,7 +168,8 @@ impl OriginalsScrub {
             pass.done += 1;
             // What was late is not caught up with in a rush.
             pass.due = later(pass.due, share).max(clock::now());
-            let is_due = since_note.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_SAVE_INTERVAL);
+            let is_due =
+                since_note.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_SAVE_INTERVAL);
             if is_due || share >= SCRUB_SAVE_INTERVAL {
                 self.save_pass(&pass, life).await?;
                 since_note = Some(Stopwatch::start());
@@ -329,7 +331,11 @@ impl OriginalsScrub {
     }
 
     /// Reads an original piece by piece, with rests in between, and hashes it.
-    async fn hash_slowly(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
+    async fn hash_slowly(
+        &self,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<ContentHash, StoreError> {
         let store = self.store.clone();
         let reader = blocking(move || {
             store.invalidate(hash);

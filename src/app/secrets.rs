@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::database::{Db, DbError, SealedCount, DatabaseSnapshot};
+use crate::storage::database::{DatabaseSnapshot, Db, DbError, SealedCount};
 use crate::storage::secrets::{self, KeyId, KeySource, SecretError, SecretKey};
 
 /// The name of the key file in a data directory.
@@ -229,8 +229,8 @@ pub(super) fn copy_key(
     if apart || source == KeySource::Setting {
         return Ok(kept_apart);
     }
-    let keys =
-        load(config, &source).map_err(|cause| Error::new(ErrorKind::Conflict, cause.to_string()))?;
+    let keys = load(config, &source)
+        .map_err(|cause| Error::new(ErrorKind::Conflict, cause.to_string()))?;
     let Some(key) = keys.into_iter().find(|key| key.id() == id) else {
         let message = format!(
             "{source} has not the key {id} of the database: the backup could not be read; with \

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::JobThread;
-use crate::cluster::membership::{MembershipKeeper, ClusterNode};
+use crate::cluster::membership::{ClusterNode, MembershipKeeper};
 use crate::http;
 use crate::http::listener::ListenerSettings;
 use crate::http::{AppState, ProcessState};
@@ -67,7 +67,12 @@ impl ServerProcess {
     ///
     /// Fails when the address is taken, the data directory cannot be used or a setting makes no
     /// sense together with the machine.
-    pub fn start(launch: ServerLaunch, archive: OpenArchive, node: ClusterNode, keeper: MembershipKeeper) -> Result<Self> {
+    pub fn start(
+        launch: ServerLaunch,
+        archive: OpenArchive,
+        node: ClusterNode,
+        keeper: MembershipKeeper,
+    ) -> Result<Self> {
         let mut config = launch.config.clone();
         let metrics = telemetry::start_metrics()?;
         let (traces, export) = start_traces(&config)?;
@@ -176,7 +181,12 @@ fn runtime() -> Result<(Runtime, ProcessSignals)> {
 
 /// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open
 /// would let new clients connect and hang for as long as the drain takes.
-async fn serve(listener: TcpListener, terms: ListenerSettings, app: AppState, signals: StopSignals) -> Result<()> {
+async fn serve(
+    listener: TcpListener,
+    terms: ListenerSettings,
+    app: AppState,
+    signals: StopSignals,
+) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
     let stopping = shared.process.stopping.subscribe();

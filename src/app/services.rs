@@ -4,10 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use tokio::runtime::Runtime;
 
-use super::assembly::{AccessServices, DomainServices, ServerStorage, OutboundServices};
+use super::assembly::{AccessServices, DomainServices, OutboundServices, ServerStorage};
 use super::purging::open_policy;
 use crate::access::auth::{Auth, HashLimits, IdSigner};
-use crate::access::oauth::{TokenLifetimes, OAuth};
+use crate::access::oauth::{OAuth, TokenLifetimes};
 use crate::access::orders::Orders;
 use crate::access::users::{self, PASSWORD_LINK_KEY, Users};
 use crate::archive::collections::Collections;
@@ -15,14 +15,15 @@ use crate::archive::content::Content;
 use crate::archive::ingest::{Ingest, UploadSpool, Uploads};
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::readiness::{ProbedParts, Readiness};
-use crate::distribution::delivery::{self, Deliveries, ChannelSender};
-use crate::distribution::notifications::{self, StreamCommands, Notifications};
+use crate::distribution::delivery::{self, ChannelSender, Deliveries};
+use crate::distribution::notifications::{self, Notifications, StreamCommands};
 use crate::http::listener::ListenerLimits;
-use crate::http::openapi::BaseUrls;
 use crate::http::openapi::ApiDescription;
+use crate::http::openapi::BaseUrls;
 use crate::http::{
-    AccessState, SessionActivity, AppState, ArchiveState, Compressor, ConceptNames, DistributionState,
-    EdgeState, PageRenderer, ProcessState, SharedState, SiteState, SurrogateHeaders, LiveSettings,
+    AccessState, AppState, ArchiveState, Compressor, ConceptNames, DistributionState, EdgeState,
+    LiveSettings, PageRenderer, ProcessState, SessionActivity, SharedState, SiteState,
+    SurrogateHeaders,
 };
 use crate::media::original::OriginalStore;
 use crate::media::{Media, MediaSettings};
@@ -30,13 +31,13 @@ use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{SEARCH_START_POLL_INTERVAL, SEARCH_START_WAIT};
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::{SEARCH_START_POLL_INTERVAL, SEARCH_START_WAIT};
 use crate::runtime::slots::SlotLimits;
-use crate::runtime::traces::{self, TraceExporter, RequestTracer};
+use crate::runtime::traces::{self, RequestTracer, TraceExporter};
 use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;
-use crate::storage::search::{IndexSettings, SearchEngine, IndexStatus};
+use crate::storage::search::{IndexSettings, IndexStatus, SearchEngine};
 use crate::transport::MailTransport;
 use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;
@@ -202,8 +203,11 @@ pub(super) fn shared(
         auth: config.auth_url(),
     };
     let db = process.db.clone();
-    let audit =
-        if process.node.role().is_read_only() { AuditLog::lines_only() } else { AuditLog::start() };
+    let audit = if process.node.role().is_read_only() {
+        AuditLog::lines_only()
+    } else {
+        AuditLog::start()
+    };
     let description = ApiDescription::new(bases, &pages, &config.server.site_name)?;
     Ok(SharedState {
         access: AccessState { auth, oauth, users, orders, audit },
@@ -246,7 +250,9 @@ pub(super) fn tunable_settings(config: &Config) -> LiveSettings {
     }
 }
 
-pub(super) fn start_traces(config: &Config) -> Result<(Option<RequestTracer>, Option<TraceExporter>)> {
+pub(super) fn start_traces(
+    config: &Config,
+) -> Result<(Option<RequestTracer>, Option<TraceExporter>)> {
     let telemetry = &config.telemetry;
     if telemetry.otlp_url.0.is_empty() {
         return Ok((None, None));

@@ -11,14 +11,16 @@ use parking_lot::Mutex;
 use super::backup::{database_copy_hash, store_failed};
 use super::check::{ArchiveProblem, file_of};
 use super::connect;
+use super::manifest::read_manifest;
 use super::original_copies::CopyLocation;
 use super::parallel::for_each_parallel;
-use super::manifest::read_manifest;
 use super::quick_check::StoreComparison;
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::blobs::StoreError;
-use crate::storage::database::{DATABASE_FILE_NAME, Db, DbError, NamedOriginal, ReadTx, DatabaseSnapshot};
+use crate::storage::database::{
+    DATABASE_FILE_NAME, DatabaseSnapshot, Db, DbError, NamedOriginal, ReadTx,
+};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +154,8 @@ fn database(config: &Config) -> Result<Db> {
     }
     let dir = config.data.dir.as_path();
     if !dir.join(DATABASE_FILE_NAME).is_file() {
-        let message = format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
+        let message =
+            format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     Ok(Db::open_to_read(dir)?)

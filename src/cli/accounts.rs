@@ -11,15 +11,19 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::{CommonArgs, CommandFailure, print_error, open_archive, audit_record, print_line, table::table};
-use crate::access::provisioning::{Accounts, AccountsError, ClientRequest, EntryCounts, UserRequest};
+use super::{
+    CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, table::table,
+};
+use crate::access::provisioning::{
+    Accounts, AccountsError, ClientRequest, EntryCounts, UserRequest,
+};
 use crate::distribution::notifications::MessageOutbox;
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config};
 use crate::runtime::limits::PASSWORD_BYTES_MAX;
 use crate::storage::audit::ObjectKind;
 use crate::storage::database::{ListedKey, ListedUser};
-use model::account::{AgreementId, OAuthClient, GrantType, OrganizationId};
+use model::account::{AgreementId, GrantType, OAuthClient, OrganizationId};
 
 /// Takes an accounts file in and says what became of it, list by list.
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), CommandFailure> {
@@ -37,7 +41,9 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Com
     for (list, counts) in imported.lists() {
         let EntryCounts { created, updated, unchanged } = counts;
         if counts.total() > 0 {
-            print_line(&format!("{list}: {created} created, {updated} updated, {unchanged} unchanged"));
+            print_line(&format!(
+                "{list}: {created} created, {updated} updated, {unchanged} unchanged"
+            ));
         }
     }
     Ok(())
@@ -311,7 +317,11 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
     }
 }
 
-fn add_user(on: &ArchiveArgs, request: &UserRequest, password_stdin: bool) -> Result<(), CommandFailure> {
+fn add_user(
+    on: &ArchiveArgs,
+    request: &UserRequest,
+    password_stdin: bool,
+) -> Result<(), CommandFailure> {
     let password = read_password(password_stdin)?;
     let added = on.open()?.add_user(request, password, clock::now())?;
     let (id, name) = (added.id, &request.user_name);

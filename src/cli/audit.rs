@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::table::table;
-use super::{CommonArgs, CommandFailure, open_archive, print_line};
+use super::{CommandFailure, CommonArgs, open_archive, print_line};
 use crate::runtime::clock;
 use crate::runtime::config;
 use crate::runtime::config::NetworkList;

@@ -10,15 +10,15 @@ use super::CliCommand;
 use super::CommandFailure;
 use super::accounts::{ClientCommand, KeyCommand, UserCommand};
 use super::channels::{ChannelCommand, DeliveryCommand};
-use super::print_error;
 use super::demo::DemoCommand;
 use super::maintenance::{BackupCommand, CheckArgs};
 use super::outbox::OutboxCommand;
+use super::print_error;
 use super::secrets::SecretsCommand;
 use super::signing_key::SigningKeyCommand;
 use crate::runtime::config;
 use crate::runtime::modes;
-use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind, AuditOutcome};
+use crate::storage::audit::{self, AuditAction, AuditEvent, AuditOutcome, ObjectKind};
 use crate::storage::database::Db;
 use crate::storage::database::DbError;
 use crate::storage::database::WriteTx;
@@ -49,7 +49,8 @@ struct RunningCommand {
     words: Option<String>,
 }
 
-static RUNNING: Mutex<RunningCommand> = Mutex::new(RunningCommand { db: None, object: None, words: None });
+static RUNNING: Mutex<RunningCommand> =
+    Mutex::new(RunningCommand { db: None, object: None, words: None });
 
 fn running() -> MutexGuard<'static, RunningCommand> {
     RUNNING.lock()
@@ -154,9 +155,12 @@ fn of_user(command: &UserCommand) -> AuditExtent {
     };
     match command {
         UserCommand::List { .. } => AuditExtent::Nothing,
-        UserCommand::Add { name, .. } => {
-            event_about(AuditAction::UserCreated, ObjectKind::User, name, format!("user add {name}"))
-        }
+        UserCommand::Add { name, .. } => event_about(
+            AuditAction::UserCreated,
+            ObjectKind::User,
+            name,
+            format!("user add {name}"),
+        ),
         UserCommand::Disable { name, .. } => changed(name, "user disable"),
         UserCommand::Enable { name, .. } => changed(name, "user enable"),
         UserCommand::Password { name, .. } => {
@@ -234,7 +238,9 @@ pub(super) fn run(
         let nothing = RunningCommand { db: None, object: None, words: None };
         // The database is closed when this ends, as it is without a record.
         let running = std::mem::replace(&mut *running(), nothing);
-        let (AuditExtent::Whole(event), Some(db)) = (recorded, &running.db) else { return outcome };
+        let (AuditExtent::Whole(event), Some(db)) = (recorded, &running.db) else {
+            return outcome;
+        };
         let written = write(event, db, &running, &outcome);
         if let (Ok(()), Err(cause)) = (&outcome, written) {
             print_error(&format!("the audit log has no event of this command: {cause}"));
@@ -251,7 +257,9 @@ fn write(
 ) -> Result<(), DbError> {
     let ended = match outcome {
         Ok(()) => AuditOutcome::Done,
-        Err(CommandFailure::Usage(_) | CommandFailure::Reported | CommandFailure::Failed(_)) => AuditOutcome::Failed,
+        Err(CommandFailure::Usage(_) | CommandFailure::Reported | CommandFailure::Failed(_)) => {
+            AuditOutcome::Failed
+        }
     };
     let mut words = command.words;
     if let Some(more) = &running.words {

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{CommonArgs, CommandFailure, open_archive, print_line};
+use super::{CommandFailure, CommonArgs, open_archive, print_line};
 use crate::app::remove_demo_accounts;
 use crate::runtime::config;
 

@@ -53,7 +53,10 @@ fn public_view(config: &Config) -> Result<Vec<DoctorFinding>, CommandFailure> {
     })
 }
 
-fn public_answer(url: &str, HealthReply { status, body, date }: &HealthReply) -> Vec<DoctorFinding> {
+fn public_answer(
+    url: &str,
+    HealthReply { status, body, date }: &HealthReply,
+) -> Vec<DoctorFinding> {
     let is_ours = body["status"].is_string();
     let mut found = vec![match (*status, is_ours) {
         (200, true) => DoctorFinding::new(FindingLevel::Fine, "public", format!("{url}: ready")),

@@ -16,7 +16,11 @@ use crate::runtime::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
 /// answered.
 ///
 /// Fails when nobody answers, and ends with status 1 when the service is not ready.
-pub(super) fn check_service(config: &Config, base: Option<&str>, json: bool) -> Result<(), CommandFailure> {
+pub(super) fn check_service(
+    config: &Config,
+    base: Option<&str>,
+    json: bool,
+) -> Result<(), CommandFailure> {
     let base =
         base.map_or_else(|| address(config.server.listen, config.serves_tls()), str::to_owned);
     let url = format!("{}/health/ready", base.trim_end_matches('/'));

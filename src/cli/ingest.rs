@@ -11,17 +11,21 @@ use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{CommandFailure, print_error, open_archive, report_opened, audit_record, print_line};
+use super::{CommandFailure, audit_record, open_archive, print_error, print_line, report_opened};
 use crate::app::OpenArchive;
 use crate::archive::ingest::{
-    self, IngestFailure, FoundFiles, IncomingPath, Ingest, LinesEvent, LinesTally, IngestedItem,
+    self, FoundFiles, IncomingPath, Ingest, IngestFailure, IngestedItem, LinesEvent, LinesTally,
 };
 use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::storage::database::ItemWriteOutcome;
 use model::ItemKey;
 
-pub(super) fn ingest_paths(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), CommandFailure> {
+pub(super) fn ingest_paths(
+    config: &Config,
+    paths: &[PathBuf],
+    json: bool,
+) -> Result<(), CommandFailure> {
     let archive = report_opened(OpenArchive::open_to_write(config)?);
     let FoundFiles { incoming, lines, skipped: passed_over, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
@@ -49,7 +53,11 @@ pub(super) fn ingest_paths(config: &Config, paths: &[PathBuf], json: bool) -> Re
 }
 
 /// `wirephoto withdraw`: takes out what `names` name, URIs of any host or `<mediaType>/<id>`.
-pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<(), CommandFailure> {
+pub(super) fn withdraw(
+    config: &Config,
+    names: &[String],
+    json: bool,
+) -> Result<(), CommandFailure> {
     let ingest = open_archive(config)?.ingest(config)?;
     let (mut withdrawn, mut failed) = (0_u64, 0_u64);
     for name in names {
@@ -65,7 +73,9 @@ pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<
             Ok(key) => {
                 withdrawn += 1;
                 if json {
-                    print_line(&json!({ "item": key.to_string(), "status": "withdrawn" }).to_string());
+                    print_line(
+                        &json!({ "item": key.to_string(), "status": "withdrawn" }).to_string(),
+                    );
                 }
             }
             Err(error) => {
@@ -141,14 +151,16 @@ impl IngestTally {
         self.failed += failed;
         if json {
             let path = path.display().to_string();
-            print_line(&json!({
-                "path": path,
-                "status": "ended",
-                "created": created,
-                "replaced": replaced,
-                "failed": failed,
-            })
-            .to_string());
+            print_line(
+                &json!({
+                    "path": path,
+                    "status": "ended",
+                    "created": created,
+                    "replaced": replaced,
+                    "failed": failed,
+                })
+                .to_string(),
+            );
         }
     }
 
@@ -165,8 +177,10 @@ impl IngestTally {
                 }
                 if json {
                     let key = taken.key.to_string();
-                    print_line(&json!({ "item": key, "status": word, "warnings": taken.warnings })
-                        .to_string());
+                    print_line(
+                        &json!({ "item": key, "status": word, "warnings": taken.warnings })
+                            .to_string(),
+                    );
                 } else {
                     for warning in &taken.warnings {
                         print_error(&format!("{}: warning: {warning}", taken.key));
@@ -183,13 +197,15 @@ impl IngestTally {
     fn summary(&self, passed_over: usize, json: bool) {
         let Self { created, replaced, failed } = self;
         if json {
-            print_line(&json!({
-                "created": created,
-                "replaced": replaced,
-                "failed": failed,
-                "passedOver": passed_over,
-            })
-            .to_string());
+            print_line(
+                &json!({
+                    "created": created,
+                    "replaced": replaced,
+                    "failed": failed,
+                    "passedOver": passed_over,
+                })
+                .to_string(),
+            );
             return;
         }
         let mut text = format!("{created} created, {replaced} replaced, {failed} failed");

@@ -10,10 +10,14 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{CommonArgs, CommandFailure, print_error, open_archive, report_opened, audit_record, print_line};
+use super::{
+    CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, report_opened,
+};
 use crate::app::OpenArchive;
-use crate::app::backup::{self, CopyEvent, RestoreReport, CopyTally, BackupRequest};
-use crate::app::check::{self, CheckRequest, CheckDepth, InterruptedCheck, ArchiveProblem, CheckReport};
+use crate::app::backup::{self, BackupRequest, CopyEvent, CopyTally, RestoreReport};
+use crate::app::check::{
+    self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck,
+};
 use crate::app::original_copies::{self, CopyLocation};
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::runtime::clock;
@@ -66,7 +70,11 @@ impl CheckArgs {
     }
 }
 
-pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Result<(), CommandFailure> {
+pub(super) fn check(
+    config: &Config,
+    request: CheckRequest,
+    json: bool,
+) -> Result<(), CommandFailure> {
     let archive = match request.repair {
         true => report_opened(OpenArchive::open_to_write(config)?),
         false => report_opened(OpenArchive::open(config)?),
@@ -112,7 +120,9 @@ pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Resul
 fn bucket(text: &str) -> Result<OriginalsLocation, String> {
     match OriginalsLocation::parse(text)? {
         place @ OriginalsLocation::Bucket { .. } => Ok(place),
-        OriginalsLocation::Data | OriginalsLocation::Folder(_) => Err("expected s3://BUCKET/PREFIX".to_owned()),
+        OriginalsLocation::Data | OriginalsLocation::Folder(_) => {
+            Err("expected s3://BUCKET/PREFIX".to_owned())
+        }
     }
 }
 
@@ -258,7 +268,12 @@ fn copy_place<'a>(
 }
 
 /// Says what became of originals that were copied alone.
-fn report_copied(place: CopyLocation<'_>, tally: CopyTally, lost: usize, json: bool) -> Result<(), CommandFailure> {
+fn report_copied(
+    place: CopyLocation<'_>,
+    tally: CopyTally,
+    lost: usize,
+    json: bool,
+) -> Result<(), CommandFailure> {
     let CopyTally { copied, copied_bytes, present: there, pruned: _ } = tally;
     if json {
         let line = json!({ "place": place.print(), "copied": copied, "copiedBytes": copied_bytes,
@@ -275,7 +290,11 @@ fn report_copied(place: CopyLocation<'_>, tally: CopyTally, lost: usize, json: b
     if lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result<(), CommandFailure> {
+pub(super) fn backup(
+    config: &Config,
+    wanted: &BackupArgs,
+    json: bool,
+) -> Result<(), CommandFailure> {
     let BackupArgs { prune, verify, without_key, bucket, originals_only, target } = wanted;
     let (bucket, target) = (bucket.as_ref(), target.as_deref());
     let bar = CopyProgressBar::new(json);
@@ -330,7 +349,11 @@ pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result
     if manifest.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Result<(), CommandFailure> {
+pub(super) fn restore(
+    config: &Config,
+    wanted: &RestoreArgs,
+    json: bool,
+) -> Result<(), CommandFailure> {
     let RestoreArgs { rebuild, bucket, originals_only, source } = wanted;
     let (bucket, source) = (bucket.as_ref(), source.as_deref());
     let bar = CopyProgressBar::new(json);

@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{CommandFailure, print_error, open_archive, print_line, report_upgrade};
+use super::{CommandFailure, open_archive, print_error, print_line, report_upgrade};
 use crate::app::backup::{CopyEvent, CopyTally};
 use crate::app::migrate::{self, MigrationReport, MigrationRequest};
 use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
@@ -26,7 +26,11 @@ pub(super) struct MigrateArgs {
     pub force: bool,
 }
 
-pub(super) fn migrate(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
+pub(super) fn migrate(
+    config: &Config,
+    given: &MigrateArgs,
+    json: bool,
+) -> Result<(), CommandFailure> {
     if given.undo {
         return undo_migration(config, given, json);
     }

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod audit;
+mod audit_record;
 mod channels;
 mod demo;
 mod doctor;
@@ -12,12 +13,11 @@ mod manual;
 mod migrate;
 mod nodes;
 mod outbox;
-mod subprocess;
 mod purge;
-mod audit_record;
 mod secrets;
 mod signing_key;
 mod store;
+mod subprocess;
 mod table;
 
 use std::{
@@ -31,7 +31,7 @@ use clap_complete::Shell;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::app::bench::{self, BenchError, BenchEffort, BenchSetup};
+use crate::app::bench::{self, BenchEffort, BenchError, BenchSetup};
 use crate::app::{self, OpenArchive, ServerLaunch, ServerProcess, allow_connections};
 use crate::cluster::membership::ClusterLease;
 use crate::runtime::config::{self, Config, SettingSources};
@@ -479,7 +479,9 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         CliCommand::Purge { common, json, all, uris } => {
             purge::purge(&common.config()?, &uris, all, json)
         }
-        CliCommand::Import { common, json, file } => accounts::import(&common.config()?, &file, json),
+        CliCommand::Import { common, json, file } => {
+            accounts::import(&common.config()?, &file, json)
+        }
         CliCommand::User { command } => accounts::user(command),
         CliCommand::Client { command } => accounts::client(command),
         CliCommand::SigningKey { command } => signing_key::run(command),
@@ -507,7 +509,9 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
             let given = migrate::MigrateArgs { to, store, switch, verify, undo, force };
             migrate::migrate(&config::load(&common.sources(&[]))?.0, &given, json)
         }
-        CliCommand::Reindex { common, json } => reindex(&config::load(&common.sources(&[]))?.0, json),
+        CliCommand::Reindex { common, json } => {
+            reindex(&config::load(&common.sources(&[]))?.0, json)
+        }
         CliCommand::Bench { given, data, seconds, json, files } => {
             let sources = SettingSources { file: given.config, flags: given.settings };
             let within = data.unwrap_or_else(config::temporary_dir);
@@ -551,10 +555,14 @@ struct DemoFlags {
     public: bool,
 }
 
-fn serve(sources: SettingSources, DemoFlags { wanted: demo, public }: DemoFlags) -> Result<(), CommandFailure> {
+fn serve(
+    sources: SettingSources,
+    DemoFlags { wanted: demo, public }: DemoFlags,
+) -> Result<(), CommandFailure> {
     let (config, _) = config::load(&sources)?;
     if demo && !public {
-        app::refuse_public_demo(&config).map_err(|error| CommandFailure::Usage(error.to_string()))?;
+        app::refuse_public_demo(&config)
+            .map_err(|error| CommandFailure::Usage(error.to_string()))?;
     }
     // Before a data directory is made.
     let place = if demo { Some(app::find_demo(&config)?) } else { None };
@@ -576,7 +584,8 @@ fn serve(sources: SettingSources, DemoFlags { wanted: demo, public }: DemoFlags)
             print_line(&format!("took in {count} items of the demo archive"));
         }
     }
-    let server = ServerProcess::start(ServerLaunch { config, sources, logs }, archive, node, keeper)?;
+    let server =
+        ServerProcess::start(ServerLaunch { config, sources, logs }, archive, node, keeper)?;
     print_line(&format!("listening on {}", server.url()));
     if let Some(url) = server.admin_url() {
         print_line(&format!("metrics at {url}/metrics"));

@@ -9,7 +9,7 @@ use super::table::table;
 use super::{CommandFailure, print_line};
 use crate::distribution::notifications::MessageChoice;
 use crate::runtime::clock;
-use model::account::{OutboxMessage, MessageState};
+use model::account::{MessageState, OutboxMessage};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OutboxCommand {

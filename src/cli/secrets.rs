@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{CommonArgs, CommandFailure, open_archive, print_line};
+use super::{CommandFailure, CommonArgs, open_archive, print_line};
 use crate::app::secrets::rotate;
 use crate::runtime::config;
 use crate::storage::secrets::KeySource;

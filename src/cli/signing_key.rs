@@ -4,7 +4,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{CommonArgs, CommandFailure, print_error, open_archive, print_line, table::table};
+use super::{CommandFailure, CommonArgs, open_archive, print_error, print_line, table::table};
 use crate::access::oauth::SigningKeys;
 use crate::runtime::clock;
 use crate::runtime::config;

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{CommonArgs, CommandFailure, print_error, print_line};
+use super::{CommandFailure, CommonArgs, print_error, print_line};
 use crate::app::ownership::{self, AdoptionReport};
 
 /// What is done with it.

@@ -20,7 +20,7 @@ use crate::runtime::limits::{
     PDF_OPERATORS_MAX, PDF_PAGE_PIXELS_MAX, PDF_PAGE_QUALITY, PROGRAM_OUTPUT_BYTES_MAX,
 };
 use crate::runtime::programs::{PdfSummary, PdfTask};
-use jpeg::codec::{self, ChromaSubsampling, EncodeOptions, Pixels, ColourSpace};
+use jpeg::codec::{self, ChromaSubsampling, ColourSpace, EncodeOptions, Pixels};
 use model::Size;
 use pdf::PdfLimits;
 
@@ -123,8 +123,11 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
             let size = Size { width: page.width, height: page.height };
             let pixels = Pixels { size, channels: 3, data: page.rgb };
             // Lines and letters lose their edges where colour is stored at half the size.
-            let encoding =
-                EncodeOptions { quality: PDF_PAGE_QUALITY, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full };
+            let encoding = EncodeOptions {
+                quality: PDF_PAGE_QUALITY,
+                space: ColourSpace::YCbCr,
+                chroma: ChromaSubsampling::Full,
+            };
             codec::encode(&pixels, encoding).map_err(|cause| cause.to_string())
         }
     }

@@ -72,7 +72,8 @@ impl ClockGuard {
     /// `node` left; for a node that left none, the last one of any: it may run over a copy of long ago.
     pub fn start(db: &Db, node: Option<&str>) -> Self {
         let now = clock::now();
-        let name = node.map_or_else(|| CLOCK_NOTE.to_owned(), |node| format!("{CLOCK_NOTE} {node}"));
+        let name =
+            node.map_or_else(|| CLOCK_NOTE.to_owned(), |node| format!("{CLOCK_NOTE} {node}"));
         let since = match db.read_blocking(|tx| tx.list_states(CLOCK_NOTE)) {
             Ok(notes) => last_note(&notes, &name).and_then(|note| note.doubt_reason(now)).map(|why| {
                 metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
@@ -117,7 +118,7 @@ impl ClockGuard {
     }
 
     /// Looks at the clock, and notes in the database for the next life what it is: at once when it
-    /// is doubted or believed again, else every [`CLOCK_NOTED`]. Gives whether a note was due.
+    /// is doubted or believed again, else every [`CLOCK_SAVE_INTERVAL`]. Gives whether a note was due.
     pub async fn write_note(&self, db: &Db) -> Result<bool> {
         let note = self.compare();
         let is_current = |(noted, since): (ClockNote, Stopwatch)| {
@@ -154,7 +155,8 @@ mod tests {
     fn a_note_speaks_against_a_clock_that_is_far_away_or_was_doubted() {
         let at = |hours: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(500_000 + hours);
         let check = |doubted: bool, hours: i64, expected: bool| {
-            let note = ClockNote::parse(&ClockNote { at: at(0), is_doubted: doubted }.to_string()).unwrap();
+            let note = ClockNote::parse(&ClockNote { at: at(0), is_doubted: doubted }.to_string())
+                .unwrap();
             assert_eq!(note, ClockNote { at: at(0), is_doubted: doubted });
             assert_eq!(note.doubt_reason(at(hours)).is_some(), expected, "{note} after {hours} h");
         };

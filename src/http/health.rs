@@ -17,7 +17,10 @@ use crate::storage::search::IndexStatus;
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live() -> Response {
-    without_caching(respond::json_text(StatusCode::OK, json!({ "status": "live" }).to_string().into()))
+    without_caching(respond::json_text(
+        StatusCode::OK,
+        json!({ "status": "live" }).to_string().into(),
+    ))
 }
 
 /// `GET /health/serving`: the service is not stopping, whatever its database does; else 503. For a balancer
@@ -93,7 +96,9 @@ fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> serde_json::Value {
     if !verdict.faults.is_empty() {
         details.push(verdict.reason());
     }
-    if let Some(unmatched) = app.shared.process.node.matching_lag().filter(|time| *time >= LEASE_VACANT_MAX) {
+    if let Some(unmatched) =
+        app.shared.process.node.matching_lag().filter(|time| *time >= LEASE_VACANT_MAX)
+    {
         let seconds = unmatched.as_secs();
         details
             .push(format!("no worker for {seconds} s: notifications, mails and deliveries wait"));

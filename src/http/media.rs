@@ -14,7 +14,6 @@ use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::api::credentials;
 use crate::http::api::deliveries;
-use crate::http::protocol::media_body::parts_body;
 use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::ETag;
 use crate::http::protocol::conditional::PreconditionOutcome;
@@ -24,6 +23,7 @@ use crate::http::protocol::conditional::print_date;
 use crate::http::protocol::disposition;
 use crate::http::protocol::edge;
 use crate::http::protocol::edge::RenderSummary;
+use crate::http::protocol::media_body::parts_body;
 use crate::http::protocol::range::ByteRange;
 use crate::http::protocol::range::MultipartByteranges;
 use crate::http::protocol::range::RangeDecision;
@@ -35,16 +35,16 @@ use crate::http::protocol::timing;
 use crate::http::site::session;
 use crate::http::site::session::SiteVisitor;
 use crate::media;
+use crate::media::BodyPart;
+use crate::media::FileAnswer;
+use crate::media::FileSelection;
 use crate::media::MediaAnswer;
 use crate::media::MediaCaller;
 use crate::media::RateLimitClient;
-use crate::media::FileAnswer;
-use crate::media::BodyPart;
 use crate::media::RenderPayer;
 use crate::media::RenditionAnswer;
 use crate::media::Sale;
 use crate::media::TextAnswer;
-use crate::media::FileSelection;
 use crate::media::cache_keys::CacheKeys;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -59,7 +59,8 @@ use model::{CropSpec, ItemKey};
 /// `/media/…`: GET and HEAD, and the preflight of browsers.
 pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    let address = edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
+    let address =
+        edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     match *method {
         Method::GET | Method::HEAD => {}
         Method::OPTIONS => return preflight(),
@@ -80,8 +81,8 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
             // A CDN may keep it for a moment, in which the item can come or come back. What it keeps is
             // for those who say nothing of themselves: others may see more.
             let keys = CacheKeys::of(path.key(), []);
-            let is_own =
-                credentials::are_presented(headers, uri) || session::has_session_cookie(&app, headers);
+            let is_own = credentials::are_presented(headers, uri)
+                || session::has_session_cookie(&app, headers);
             app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
         }
         // A script may read why a picture is not there.
@@ -206,7 +207,9 @@ async fn response_for(
         let answer = resolve_answer(app, uri, path, &asked).await?;
         let keys = answer.cache_keys();
         let response = match answer {
-            MediaAnswer::Page(key, crop) => Some(redirect_to_page(&page_url(&app.shared.site.url, &key, crop))),
+            MediaAnswer::Page(key, crop) => {
+                Some(redirect_to_page(&page_url(&app.shared.site.url, &key, crop)))
+            }
             MediaAnswer::Text(answer) => Some(document_response(app, &asked, &answer).await?),
             MediaAnswer::Rendition(answer) => rendition_response(app, &asked, &answer).await?,
             MediaAnswer::File(answer) => file_response(app, &asked, &answer).await?,
@@ -225,7 +228,12 @@ pub(super) fn unstable_item() -> Error {
 }
 
 /// What the address stands for. With a channel, that chooses what an archive holds.
-async fn resolve_answer(app: &AppState, uri: &Uri, path: &MediaPath, asked: &MediaRequest<'_>) -> Result<MediaAnswer> {
+async fn resolve_answer(
+    app: &AppState,
+    uri: &Uri,
+    path: &MediaPath,
+    asked: &MediaRequest<'_>,
+) -> Result<MediaAnswer> {
     let media = &app.shared.media;
     let is_archive = match path.target() {
         MediaTarget::Document(file) => file.extension() == DocumentExtension::Zip,
@@ -281,7 +289,11 @@ async fn delivery_response(
 }
 
 /// The Hires of an item for a visitor who asked for it by a form of ours, with its purchase.
-pub(super) async fn download(app: &AppState, path: &MediaPath, caller: MediaCaller<'_>) -> Result<Response> {
+pub(super) async fn download(
+    app: &AppState,
+    path: &MediaPath,
+    caller: MediaCaller<'_>,
+) -> Result<Response> {
     let (method, headers) = (&Method::GET, &HeaderMap::new());
     // Only visitors who are known get here.
     let client = RateLimitClient::of(caller.principal, None);
@@ -290,7 +302,9 @@ pub(super) async fn download(app: &AppState, path: &MediaPath, caller: MediaCall
         let response = match app.shared.media.resolve(path, caller, asked.now).await? {
             MediaAnswer::Rendition(answer) => rendition_response(app, &asked, &answer).await?,
             MediaAnswer::File(answer) => file_response(app, &asked, &answer).await?,
-            MediaAnswer::Page(..) | MediaAnswer::Text(_) => return Err(media::access::not_available(path)),
+            MediaAnswer::Page(..) | MediaAnswer::Text(_) => {
+                return Err(media::access::not_available(path));
+            }
         };
         if let Some(response) = response {
             return Ok(response);
@@ -343,7 +357,12 @@ fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
 }
 
 /// The end of a request whose preconditions already decide it.
-fn bodyless_response(app: &AppState, status: StatusCode, validators: &Validators, open: bool) -> Response {
+fn bodyless_response(
+    app: &AppState,
+    status: StatusCode,
+    validators: &Validators,
+    open: bool,
+) -> Response {
     let mut response = respond::with_header_capacity(Body::empty());
     *response.status_mut() = status;
     set_headers(app, response.headers_mut(), validators, open);
@@ -360,16 +379,25 @@ fn forbid_caching_errors(response: &mut Response) {
 }
 
 /// Delivers a document, a text or a list of licences, compressed for clients that accept it.
-async fn document_response(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
+async fn document_response(
+    app: &AppState,
+    asked: &MediaRequest<'_>,
+    answer: &TextAnswer,
+) -> Result<Response> {
     let Some(negotiation) = CodingNegotiation::of(app, asked.headers) else {
         return plain_document_response(app, asked, answer);
     };
     let headers = negotiation.with_plain_tags(asked.headers);
-    let response = plain_document_response(app, &MediaRequest { headers: &headers, ..*asked }, answer)?;
+    let response =
+        plain_document_response(app, &MediaRequest { headers: &headers, ..*asked }, answer)?;
     Ok(negotiation.finish(app, response).await)
 }
 
-fn plain_document_response(app: &AppState, asked: &MediaRequest<'_>, answer: &TextAnswer) -> Result<Response> {
+fn plain_document_response(
+    app: &AppState,
+    asked: &MediaRequest<'_>,
+    answer: &TextAnswer,
+) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
     if let Some(response) = precondition_response(app, asked, &validators, answer.open) {
         return Ok(response);
@@ -397,7 +425,8 @@ pub(super) async fn file_response(
     let media = &app.shared.media;
     let patience = app.shared.edge.live_settings.get().render_timeout;
     let obtained = tokio::time::timeout(patience, media.obtain_file(answer, asked.client)).await;
-    let late = |_| Error::new(ErrorKind::Timeout, "The file took too long to put together; try again");
+    let late =
+        |_| Error::new(ErrorKind::Timeout, "The file took too long to put together; try again");
     let whole = obtained.map_err(late)??;
     check_extents(app, &whole).await?;
     if !media.are_current(answer.source_items()).await? {
@@ -420,7 +449,12 @@ fn set_file_name(response: &mut Response, name: Option<&str>) {
 }
 
 /// The response that the request's preconditions already decide, if they do.
-fn precondition_response(app: &AppState, asked: &MediaRequest<'_>, validators: &Validators, open: bool) -> Option<Response> {
+fn precondition_response(
+    app: &AppState,
+    asked: &MediaRequest<'_>,
+    validators: &Validators,
+    open: bool,
+) -> Option<Response> {
     let status = match evaluate(asked.method, asked.headers, validators) {
         PreconditionOutcome::NotModified => StatusCode::NOT_MODIFIED,
         PreconditionOutcome::Failed => StatusCode::PRECONDITION_FAILED,

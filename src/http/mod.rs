@@ -29,13 +29,13 @@ use crate::runtime::error::ErrorKind;
 
 pub use protocol::compression::Compressor;
 pub use protocol::surrogate::SurrogateHeaders;
-pub use site::SessionActivity;
 use site::ApiRouter;
 pub use site::ConceptNames;
+pub use site::SessionActivity;
 pub use site::pages::PageRenderer;
 pub use state::{
-    AccessState, AppState, ArchiveState, DistributionState, EdgeState, ProcessState, SharedState, SiteState,
-    LiveSettings,
+    AccessState, AppState, ArchiveState, DistributionState, EdgeState, LiveSettings, ProcessState,
+    SharedState, SiteState,
 };
 
 /// A router that takes addresses with a slash at their end for those without it.
@@ -61,7 +61,10 @@ pub fn service(app: AppState) -> WebService {
 ///
 /// Those of pictures are left out: a cached one must not pass through anything that it has no use for.
 fn with_compression(app: &AppState, routes: Router<AppState>) -> Router<AppState> {
-    routes.layer(middleware::from_fn_with_state(app.clone(), protocol::compression::compress_response))
+    routes.layer(middleware::from_fn_with_state(
+        app.clone(),
+        protocol::compression::compress_response,
+    ))
 }
 
 /// The router of a process that leaves most addresses to others.
@@ -169,8 +172,10 @@ async fn not_found(State(app): State<AppState>, request: Request) -> Response {
         return redirect;
     }
     let path = request.uri().path();
-    let error =
-        Error::new(ErrorKind::NotFound, format!("no address {}", protocol::respond::shorten(path)));
+    let error = Error::new(
+        ErrorKind::NotFound,
+        format!("no address {}", protocol::respond::shorten(path)),
+    );
     match accepts_html(&request) {
         true => site::ErrorPageRequest::of(&request).into_error_page(app, error).await,
         false => protocol::respond::error(&error),

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::access::auth::PresentedCredentials;
 use crate::access::oauth::{
-    AuthorizationError, AuthorizationRequest, ClientAuthentication, OAuthErrorCode, OAuthParameters,
-    Prompt, TokenError,
+    AuthorizationError, AuthorizationRequest, ClientAuthentication, OAuthErrorCode,
+    OAuthParameters, Prompt, TokenError,
 };
 use crate::http::AppState;
 use crate::http::api::credentials;
@@ -58,7 +58,11 @@ fn printable_ascii(encoded: &str) -> String {
     encoded.chars().filter(|c| c.is_ascii_graphic()).collect()
 }
 
-async fn authorization_response(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+async fn authorization_response(
+    app: &AppState,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response> {
     let encoded = printable_ascii(uri.query().unwrap_or_default());
     let asked = match validate(app, &encoded).await? {
         Ok(asked) => asked,
@@ -83,7 +87,8 @@ async fn authorization_response(app: &AppState, uri: &Uri, headers: &HeaderMap) 
         }
         let return_to =
             format!("/o/oauth2/auth?{}", without_prompt(&encoded, &["login", "select_account"]));
-        let notice = LoginNotice { purpose: Some(LoginPurpose::of(&asked)), ..LoginNotice::default() };
+        let notice =
+            LoginNotice { purpose: Some(LoginPurpose::of(&asked)), ..LoginNotice::default() };
         return login::page(app, headers, &return_to, &notice);
     };
     let user = &visitor.account.user;
@@ -92,7 +97,12 @@ async fn authorization_response(app: &AppState, uri: &Uri, headers: &HeaderMap) 
             let code = OAuthErrorCode::ConsentRequired;
             return Ok(redirect_to_client(&oauth.refuse(&asked, code, "consent is needed")));
         }
-        return login::consent_page(app, &visitor, &asked, &without_prompt(&encoded, &["consent"]));
+        return login::consent_page(
+            app,
+            &visitor,
+            &asked,
+            &without_prompt(&encoded, &["consent"]),
+        );
     }
     let target = oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?;
     Ok(redirect_to_client(&target))
@@ -131,7 +141,13 @@ fn message_page(app: &AppState, title: &str, text: &str) -> Result<Response> {
         title => title,
         message => text,
     };
-    pages::private_page(app, StatusCode::BAD_REQUEST, "message.html", context, pages::FormTargets::OwnPages)
+    pages::private_page(
+        app,
+        StatusCode::BAD_REQUEST,
+        "message.html",
+        context,
+        pages::FormTargets::OwnPages,
+    )
 }
 
 /// To the client, with what it was sent for. The address must reach nobody else.
@@ -190,12 +206,15 @@ async fn consent_response(app: &AppState, request: Request) -> Result<Response> 
     }
     let now = clock::now();
     oauth.consent(&asked, visitor.account.user.id, now).await?;
-    Ok(redirect_to_client(&oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?))
+    Ok(redirect_to_client(
+        &oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?,
+    ))
 }
 
 /// `POST /o/oauth2/token`: the token endpoint.
 pub(super) async fn token(State(app): State<AppState>, request: Request) -> Response {
-    let client = edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
+    let client =
+        edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
@@ -213,7 +232,8 @@ pub(super) async fn token(State(app): State<AppState>, request: Request) -> Resp
 
 /// `POST /o/oauth2/revoke`: token revocation (RFC 7009).
 pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Response {
-    let address = edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
+    let address =
+        edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,

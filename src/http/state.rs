@@ -28,7 +28,7 @@ use crate::http::openapi;
 use crate::http::protocol::compression::Compressor;
 use crate::http::protocol::surrogate::SurrogateHeaders;
 use crate::http::site::pages::PageRenderer;
-use crate::http::site::{SessionActivity, ConceptNames};
+use crate::http::site::{ConceptNames, SessionActivity};
 use crate::media::Media;
 use crate::runtime::config::NetworkList;
 use crate::runtime::hot_swap::HotSwap;

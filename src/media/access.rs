@@ -8,7 +8,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use model::RenditionUsage;
 use model::account::{AgreementId, Scope};
 use model::item::{PubStatus, has_picture};
-use model::media_url::{DocumentExtension, MediaPath, RenditionExtension, MediaTarget};
+use model::media_url::{DocumentExtension, MediaPath, MediaTarget, RenditionExtension};
 
 /// Who asks for media.
 #[derive(Clone, Copy, Debug, Default)]

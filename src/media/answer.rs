@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use super::{
     CatalogEntry,
-    cache::{RenditionBody, BlobExtent, BodyPart},
-    collect::ArchiveMember,
+    cache::{BlobExtent, BodyPart, RenditionBody},
     cache_keys::CacheKeys,
+    collect::ArchiveMember,
     plan,
 };
 use crate::access::orders::CoverageDecision;

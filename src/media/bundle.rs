@@ -9,11 +9,11 @@ use std::{collections::HashSet, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    MediaCaller, CatalogEntry, FileAnswer, Media,
+    CatalogEntry, FileAnswer, Media, MediaCaller,
     answer::{FileContent, Sale},
+    cache_keys::CacheKeys,
     collect::{ArchiveMember, FileSelection, defaults, source_items},
     facts,
-    cache_keys::CacheKeys,
 };
 use crate::access::orders::CoverageDecision;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -118,7 +118,8 @@ impl Media {
         self.enforce_prepaid_limits(&mut fates, caller, now).await?;
         let (mut members, mut known) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
         let mut entries = Vec::new();
-        let (mut sale, mut left_out) = (Sale { all_or_nothing: true, ..Sale::default() }, String::new());
+        let (mut sale, mut left_out) =
+            (Sale { all_or_nothing: true, ..Sale::default() }, String::new());
         for (place, (key, fate)) in keys.iter().zip(fates).enumerate() {
             match fate {
                 BundleOutcome::Excluded(reason) => {
@@ -177,12 +178,18 @@ impl Media {
             .filter_map(files)
             .fold((0, 0), |(items, sum), one| (items + 1, sum + one));
         if items >= BUNDLE_ITEMS_MAX {
-            return Ok(BundleOutcome::Excluded(format!("An archive has {BUNDLE_ITEMS_MAX} items at most")));
+            return Ok(BundleOutcome::Excluded(format!(
+                "An archive has {BUNDLE_ITEMS_MAX} items at most"
+            )));
         }
-        let Some(entry) = entry else { return Ok(BundleOutcome::Excluded(NOT_AVAILABLE.to_owned())) };
+        let Some(entry) = entry else {
+            return Ok(BundleOutcome::Excluded(NOT_AVAILABLE.to_owned()));
+        };
         let media_type = entry.key.media_type;
         if defaults(media_type).is_none() {
-            return Ok(BundleOutcome::Excluded(format!("Items of the type {media_type} have no files")));
+            return Ok(BundleOutcome::Excluded(format!(
+                "Items of the type {media_type} have no files"
+            )));
         }
         let (members, sale) = match self.list(&entry, FileSelection::Default, caller, now).await {
             Ok(listed) => listed,
@@ -192,7 +199,9 @@ impl Media {
             return BundleOutcome::exclude(refusal);
         }
         if count + members.len() > BUNDLE_FILES_MAX {
-            return Ok(BundleOutcome::Excluded(format!("An archive has {BUNDLE_FILES_MAX} files at most")));
+            return Ok(BundleOutcome::Excluded(format!(
+                "An archive has {BUNDLE_FILES_MAX} files at most"
+            )));
         }
         Ok(BundleOutcome::Included(BundleItem { entry, members, sale }))
     }
@@ -217,8 +226,12 @@ impl Media {
             }
         }
         let items: Vec<_> = found.iter().flatten().map(|entry| facts(entry)).collect();
-        let mut may_read =
-            self.inner.orders.may_read(caller.require_principal()?, &items, now).await?.into_iter();
+        let mut may_read = self
+            .inner
+            .orders
+            .may_read(caller.require_principal()?, &items, now)
+            .await?
+            .into_iter();
         Ok(found
             .into_iter()
             .map(|entry| entry.filter(|_| may_read.next() == Some(true)))
@@ -241,7 +254,8 @@ impl Media {
             .collect();
         let items: Vec<_> = entries.iter().map(|entry| facts(entry)).collect();
         let orders = &self.inner.orders;
-        let decisions = orders.check_all(caller.require_principal()?, &items, caller.agr, now).await?;
+        let decisions =
+            orders.check_all(caller.require_principal()?, &items, caller.agr, now).await?;
         let mut decisions = decisions.into_iter();
         for fate in fates {
             if matches!(fate, BundleOutcome::Excluded(_)) {
@@ -269,11 +283,16 @@ impl Sale {
 
 /// The files of an item under names that none of the files before has, also where capitals do not
 /// count: ids are unique only within their media type.
-fn renamed(key: &ItemKey, members: Vec<ArchiveMember>, names: &mut HashSet<String>) -> Vec<ArchiveMember> {
+fn renamed(
+    key: &ItemKey,
+    members: Vec<ArchiveMember>,
+    names: &mut HashSet<String>,
+) -> Vec<ArchiveMember> {
     let mut prefix = String::new();
     let mut round = 1_usize;
-    let folded =
-        |member: &ArchiveMember, prefix: &str| format!("{prefix}{}", member.name()).to_ascii_lowercase();
+    let folded = |member: &ArchiveMember, prefix: &str| {
+        format!("{prefix}{}", member.name()).to_ascii_lowercase()
+    };
     while members.iter().any(|member| names.contains(&folded(member, &prefix))) {
         prefix = match round {
             1 => format!("{}_", key.media_type),
@@ -301,7 +320,8 @@ mod tests {
         let mut names = HashSet::new();
         let mut add = |key: &str, files: &[&str]| {
             let key: ItemKey = key.parse().unwrap();
-            let member = |name: &&str| ArchiveMember::text(name, String::new(), Timestamp::UNIX_EPOCH);
+            let member =
+                |name: &&str| ArchiveMember::text(name, String::new(), Timestamp::UNIX_EPOCH);
             let members = files.iter().map(member).collect();
             let renamed = renamed(&key, members, &mut names);
             renamed.iter().map(|member| member.name().to_owned()).collect::<Vec<_>>()

@@ -50,7 +50,11 @@ impl CacheKeys {
             keys.truncate(1);
         }
         keys.extend(common.map(str::to_owned));
-        Self { space_separated: keys.join(" ").into(), comma_separated: keys.join(",").into(), is_complete: whole }
+        Self {
+            space_separated: keys.join(" ").into(),
+            comma_separated: keys.join(",").into(),
+            is_complete: whole,
+        }
     }
 
     /// The keys separated by spaces; ASCII.

@@ -90,7 +90,10 @@ impl CatalogEntry {
 
     /// The caption of what a rendition shows: of the item, or of one of its associated objects, whose
     /// photographer is not the writer of the text.
-    pub fn caption_of(&self, association: Option<&AssociationKey>) -> Cow<'_, (Caption, ContentHash)> {
+    pub fn caption_of(
+        &self,
+        association: Option<&AssociationKey>,
+    ) -> Cow<'_, (Caption, ContentHash)> {
         let document = association.and_then(|key| self.document.of_association(key));
         match document {
             None => Cow::Borrowed(self.caption()),

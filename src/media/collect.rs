@@ -10,22 +10,24 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
-    MediaAnswer, MediaCaller, CatalogEntry, FileAnswer, Media, RenditionAnswer, access,
+    CatalogEntry, FileAnswer, Media, MediaAnswer, MediaCaller, RenditionAnswer, access,
     answer::{FileContent, Sale, stored_body},
-    rate_limit::{RateLimitClient, RenderPayer},
-    cache::{RenditionBody, BodyPart},
-    facts, framing,
+    cache::{BodyPart, RenditionBody},
     cache_keys::CacheKeys,
+    facts, framing,
+    rate_limit::{RateLimitClient, RenderPayer},
     texts,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
-use formats::zip::{ArchiveLayout, DosTime, ArchiveEntry as ArchiveEntry, EntryName, CompressionMethod, ArchivePiece, pack};
+use formats::zip::{
+    ArchiveEntry, ArchiveLayout, ArchivePiece, CompressionMethod, DosTime, EntryName, pack,
+};
 use model::item::DocumentLayout;
 use model::media_url::{
-    DocumentExtension, MediaFormat, MediaPath, PictureOperation, RenditionExtension, MediaTarget,
+    DocumentExtension, MediaFormat, MediaPath, MediaTarget, PictureOperation, RenditionExtension,
 };
-use model::{AssociationKey, CropSpec, ContentHash, ItemKey, MediaType, RenditionName};
+use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, RenditionName};
 
 /// Which files of an item are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -113,8 +115,10 @@ impl ArchiveMember {
 
 /// A name for exactly the bytes of `members`.
 fn version(members: &[ArchiveMember]) -> String {
-    let lines: Vec<String> =
-        members.iter().map(|member| format!("{} {}\n", member.name, member.content_tag())).collect();
+    let lines: Vec<String> = members
+        .iter()
+        .map(|member| format!("{} {}\n", member.name, member.content_tag()))
+        .collect();
     ContentHash::of(lines.concat().as_bytes()).short()
 }
 
@@ -139,7 +143,8 @@ impl Media {
         Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime,
             // The dates of its entries are part of its bytes.
-            etag: ContentHash::of(format!("{}{}", version(&members), entry.stored).as_bytes()).short(),
+            etag: ContentHash::of(format!("{}{}", version(&members), entry.stored).as_bytes())
+                .short(),
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", key.id)),
@@ -178,7 +183,11 @@ impl Media {
     ///
     /// Fails as [`Media::obtain_for`] does, and with [`ErrorKind::Overloaded`] when too many archives
     /// are being put together or the client still owes for an earlier one.
-    pub async fn obtain_file(&self, answer: &FileAnswer, client: Option<RateLimitClient>) -> Result<RenditionBody> {
+    pub async fn obtain_file(
+        &self,
+        answer: &FileAnswer,
+        client: Option<RateLimitClient>,
+    ) -> Result<RenditionBody> {
         let members = match &answer.content {
             FileContent::Stored(body) => return Ok(body.clone()),
             FileContent::Archive(members) => members.clone(),
@@ -225,7 +234,9 @@ impl Media {
         for piece in archive.pieces(0..archive.size_bytes()) {
             match piece {
                 ArchivePiece::Bytes(bytes) => parts.push(BodyPart::Memory(bytes.into())),
-                ArchivePiece::Content { entry, range } => parts.extend(contents[entry].slice(range)),
+                ArchivePiece::Content { entry, range } => {
+                    parts.extend(contents[entry].slice(range));
+                }
             }
         }
         Ok(RenditionBody::new_unbounded(parts))
@@ -258,7 +269,8 @@ impl Media {
     ) -> Result<(Vec<ArchiveMember>, Sale)> {
         let whole = MediaPath::document(entry.key.clone(), DocumentExtension::Zip);
         let sale = Sale::of_item(entry, self.decide_purchase(&whole, entry, caller, now).await?);
-        let mut list = MemberListing { media: self, entry, caller, now, members: Vec::new(), sale };
+        let mut list =
+            MemberListing { media: self, entry, caller, now, members: Vec::new(), sale };
         match wanted {
             FileSelection::Default => {
                 let formats = defaults(entry.key.media_type).unwrap_or_default();
@@ -308,10 +320,20 @@ impl Media {
             }
         };
         let url = self.inner.links.url(named);
-        Ok(Some(ArchiveMember { name: member_name(named), mime, url, source, dated: entry.stored }))
+        Ok(Some(ArchiveMember {
+            name: member_name(named),
+            mime,
+            url,
+            source,
+            dated: entry.stored,
+        }))
     }
 
-    async fn obtain_all(&self, members: Vec<ArchiveMember>, payer: RenderPayer) -> Result<Vec<CollectedFile>> {
+    async fn obtain_all(
+        &self,
+        members: Vec<ArchiveMember>,
+        payer: RenderPayer,
+    ) -> Result<Vec<CollectedFile>> {
         let patience = *self.inner.settings.rendition_timeout.get();
         let obtained = members.into_iter().map(|member| async move {
             let ArchiveMember { name, mime, url, source, dated } = member;
@@ -356,7 +378,10 @@ impl Media {
 }
 
 /// The items that members of an archive of `entry` were made of.
-pub(super) fn source_items(entry: &Arc<CatalogEntry>, members: &[ArchiveMember]) -> Vec<Arc<CatalogEntry>> {
+pub(super) fn source_items(
+    entry: &Arc<CatalogEntry>,
+    members: &[ArchiveMember],
+) -> Vec<Arc<CatalogEntry>> {
     let mut seen = vec![Arc::clone(entry)];
     for member in members {
         if let MemberSource::Rendition(answer) = &member.source
@@ -404,7 +429,11 @@ struct MemberListing<'a> {
 impl MemberListing<'_> {
     /// Adds the files that `formats` name, pictures within `crop` where there is one; a picture of a text is that
     /// of each of its associated objects.
-    async fn add_formats(&mut self, formats: &[MediaFormat], crop: Option<CropSpec>) -> Result<()> {
+    async fn add_formats(
+        &mut self,
+        formats: &[MediaFormat],
+        crop: Option<CropSpec>,
+    ) -> Result<()> {
         let entry = self.entry;
         for format in formats {
             let path = format.path(&entry.key);
@@ -424,7 +453,11 @@ impl MemberListing<'_> {
     }
 
     /// A file of the item itself, framed by `crop`.
-    async fn item_file(&self, path: MediaPath, crop: Option<CropSpec>) -> Result<Option<ArchiveMember>> {
+    async fn item_file(
+        &self,
+        path: MediaPath,
+        crop: Option<CropSpec>,
+    ) -> Result<Option<ArchiveMember>> {
         let settings = &self.media.inner.settings;
         let framed = framing::apply_crop(self.entry, path.clone(), crop, settings)?;
         // As it is called, the crop is in pixels of the hires image.

@@ -3,7 +3,7 @@
 use super::{CatalogEntry, MediaSettings, access, plan::bad_crop};
 use crate::runtime::error::{Error, Result};
 use model::item::AssetGroup;
-use model::media_url::{MediaPath, PictureOperation, RenditionFile, MediaTarget};
+use model::media_url::{MediaPath, MediaTarget, PictureOperation, RenditionFile};
 use model::{CropSpec, Rect, RenditionUsage, scale_crop};
 
 /// The path to what `path` names of `entry`, within `crop`, which is in pixels of the hires image.
@@ -31,9 +31,10 @@ pub(super) fn apply_crop(
         MediaTarget::Document(file) if file.extension().accepts_crop() => {
             Ok(path.clone().with_operation(PictureOperation::Crop(crop)).unwrap_or(path))
         }
-        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) | MediaTarget::Rendition(_) => {
-            Ok(path)
-        }
+        MediaTarget::Item(_)
+        | MediaTarget::Pricelist
+        | MediaTarget::Document(_)
+        | MediaTarget::Rendition(_) => Ok(path),
     }
 }
 

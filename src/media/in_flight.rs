@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::render::{RenderedBody, RenderError};
+use super::render::{RenderError, RenderedBody};
 use model::ContentHash;
 
 /// How a render ended.
@@ -106,7 +106,11 @@ mod tests {
 
     fn made() -> Arc<RenderedBody> {
         let body = RenditionBody::memory(&b"picture"[..]);
-        Arc::new(RenderedBody { body, render_path: RenderPath::Whole, timing: RenderTiming::default() })
+        Arc::new(RenderedBody {
+            body,
+            render_path: RenderPath::Whole,
+            timing: RenderTiming::default(),
+        })
     }
 
     fn join(flight: &InFlightRenders, key: ContentHash) -> (RenderWaiter, Option<RenderTask>) {

@@ -2,8 +2,8 @@
 
 use super::{
     MediaState,
-    cache::{RenditionBody, BlobExtent, BodyPart},
-    original::{JpegHead, OpenOriginal, OriginalError, IndexedPicture},
+    cache::{BlobExtent, BodyPart, RenditionBody},
+    original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError},
     plan::RenditionPlan,
     render::RenderError,
 };
@@ -11,8 +11,9 @@ use crate::runtime::compute;
 use crate::runtime::limits::TAIL_READ_BYTES_MAX;
 use crate::runtime::telemetry;
 use imaging::{
-    BandDecoder, DirectPlan, DirectError, DirectOutput, ShouldContinue, ImageFormat, IndexedSource, RenderJob, Orientation,
-    OutputOptions, RenderLimits, RenderOutput, RenderStage, RenderStep, RenderPath, profile_fits,
+    BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, IndexedSource, Orientation,
+    OutputOptions, RenderJob, RenderLimits, RenderOutput, RenderPath, RenderStage, RenderStep,
+    ShouldContinue, profile_fits,
 };
 use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
 use jpeg::scan::{ScanError, patch::PatchedScan};
@@ -85,10 +86,13 @@ impl MediaState {
             head: &head,
             icc: icc.as_deref(),
         };
-        let Some(output) = plan.output else { return Ok((making.original_body(), RenderPath::Original)) };
+        let Some(output) = plan.output else {
+            return Ok((making.original_body(), RenderPath::Original));
+        };
         let picture = original.picture(&head)?;
         if let Some(reason) = original.whole_decode_reason() {
-            metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => "not-indexed").increment(1);
+            metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => "not-indexed")
+                .increment(1);
             tracing::info!(original = %original.hash(), "is decoded as a whole: {reason}");
         }
         if let Some(picture) = &picture
@@ -105,9 +109,11 @@ impl RenditionMaker<'_> {
     fn metadata(&self, orientation: u8) -> EmbeddedMetadata {
         let keep = WriteOptions { orientation, gps: self.plan.keep_gps };
         match self.plan.caption {
-            Some(_) => {
-                metadata::build_embedded(self.caption, &self.head.header.exif(&self.head.bytes), keep)
-            }
+            Some(_) => metadata::build_embedded(
+                self.caption,
+                &self.head.header.exif(&self.head.bytes),
+                keep,
+            ),
             None => EmbeddedMetadata::default(),
         }
     }
@@ -176,7 +182,8 @@ impl RenditionMaker<'_> {
                 Err(picture.index_mismatch(error).into())
             }
             Err(DirectError::Scan(error)) => {
-                metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => error.as_str()).increment(1);
+                metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => error.as_str())
+                    .increment(1);
                 tracing::debug!(original = %self.original.hash(), "decoded whole: {error}");
                 Ok(None)
             }
@@ -205,7 +212,11 @@ impl RenditionMaker<'_> {
     }
 
     /// The picture with the changed rows between its own bytes.
-    fn patched_body(&self, picture: &IndexedPicture<'_>, patched: PatchedScan) -> Result<RenditionBody, RenderError> {
+    fn patched_body(
+        &self,
+        picture: &IndexedPicture<'_>,
+        patched: PatchedScan,
+    ) -> Result<RenditionBody, RenderError> {
         let JpegHead { bytes, header } = picture.head(self.head);
         let (mut head, scans) =
             rewrite_with_tables(bytes, header, &self.segments(), self.icc, &patched.tables);

@@ -6,25 +6,25 @@
 
 pub mod access;
 mod answer;
-mod rate_limit;
+mod archive_limit;
 mod bundle;
 mod cache;
+pub mod cache_keys;
 mod catalog;
 mod collect;
-mod in_flight;
 mod framing;
-pub mod cache_keys;
+mod in_flight;
 mod links;
 mod make;
 pub mod original;
-mod archive_limit;
 pub mod plan;
+pub mod prerender;
+mod rate_limit;
 mod render;
 mod settings;
 mod stream;
 mod texts;
 mod timing;
-pub mod prerender;
 
 use std::{borrow::Cow, path::Path, sync::Arc};
 
@@ -33,15 +33,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use access::MediaCaller;
-pub use answer::{MediaAnswer, FileAnswer, RenditionAnswer, Sale, TextAnswer};
+pub use answer::{FileAnswer, MediaAnswer, RenditionAnswer, Sale, TextAnswer};
 use answer::{FileContent, stored_body};
-pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use bundle::{BundleNames, BundleNaming};
 pub(crate) use cache::check_files as check_cache;
-pub use cache::{RenditionBody, BlobExtent, BodyPart};
+pub use cache::{BlobExtent, BodyPart, RenditionBody};
 pub use catalog::CatalogEntry;
-pub use collect::{DeliveryFiles, CollectedFile, FileSelection};
+pub use collect::{CollectedFile, DeliveryFiles, FileSelection};
 pub use links::UrlLinks;
+pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use render::{ObtainedRendition, RenditionSource};
 pub use settings::{DecodeLimits, MediaSettings};
 use texts::is_text;
@@ -54,7 +54,7 @@ use crate::media::original::OriginalStore;
 use crate::runtime::compute::ComputePool;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::item::{Asset, AssetGroup};
-use model::media_url::{DocumentExtension, MediaPath, RenditionFile, MediaTarget};
+use model::media_url::{DocumentExtension, MediaPath, MediaTarget, RenditionFile};
 use model::{ContentHash, ItemKey, ItemUri};
 
 /// The media section's state; cheap to clone.
@@ -97,8 +97,14 @@ impl Media {
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
             in_flight: in_flight::InFlightRenders::default(),
             compute,
-            rate_limiter: rate_limit::RenderRateLimiter::new(settings.client_megapixels_s, settings.client_burst),
-            archive_limiter: archive_limit::ArchiveLimiter::new(settings.archives, settings.client_archives),
+            rate_limiter: rate_limit::RenderRateLimiter::new(
+                settings.client_megapixels_s,
+                settings.client_burst,
+            ),
+            archive_limiter: archive_limit::ArchiveLimiter::new(
+                settings.archives,
+                settings.client_archives,
+            ),
             settings,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -149,7 +155,10 @@ impl Media {
 
     /// Whether the items that an answer was made of are still what they were: whoever waited for its
     /// bytes asks before it is given out or sold. Reads memory, unless they were forgotten there.
-    pub async fn are_current(&self, seen: impl Iterator<Item = &Arc<CatalogEntry>>) -> Result<bool> {
+    pub async fn are_current(
+        &self,
+        seen: impl Iterator<Item = &Arc<CatalogEntry>>,
+    ) -> Result<bool> {
         for entry in seen {
             let found = self.inner.catalog.find(&entry.key).await?;
             if !found.is_some_and(|found| found.is_same(entry)) {
@@ -182,7 +191,9 @@ impl Media {
                 self.item(path.key(), caller.visitor(), now).await?;
                 Ok(MediaAnswer::Page(path.key().clone(), *crop))
             }
-            MediaTarget::Pricelist => self.pricelist(path, caller, now).await.map(MediaAnswer::Text),
+            MediaTarget::Pricelist => {
+                self.pricelist(path, caller, now).await.map(MediaAnswer::Text)
+            }
             MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
                 self.archive(path.key(), FileSelection::Default, caller, now).await
             }
@@ -199,9 +210,10 @@ impl Media {
                     | DocumentExtension::Xml
                     | DocumentExtension::Zip
                     | DocumentExtension::Cutpaste
-                    | DocumentExtension::Indesign => {
-                        self.text(&entry, extension, file.crop(), open).await.map(MediaAnswer::Text)
-                    }
+                    | DocumentExtension::Indesign => self
+                        .text(&entry, extension, file.crop(), open)
+                        .await
+                        .map(MediaAnswer::Text),
                 }
             }
             MediaTarget::Rendition(file) => {
@@ -276,7 +288,8 @@ impl Media {
         if file.extension().is_image() {
             let answer = self.rendition(&entry, &path, open)?;
             let other = (entry.key != of_address.key).then_some(of_address);
-            let answer = RenditionAnswer { sale, modified, keys, requested_entry: other, ..answer };
+            let answer =
+                RenditionAnswer { sale, modified, keys, requested_entry: other, ..answer };
             return Ok(MediaAnswer::Rendition(Box::new(answer)));
         }
         let asset = self.stored_file(&entry, &path);
@@ -354,21 +367,36 @@ impl Media {
         if !access::needs_purchase(path) {
             return Ok(None);
         }
-        let decision =
-            self.inner.orders.check(caller.require_principal()?, facts(entry), caller.agr, now).await?;
+        let decision = self
+            .inner
+            .orders
+            .check(caller.require_principal()?, facts(entry), caller.agr, now)
+            .await?;
         Ok(Some(decision))
     }
 
     /// Records that `caller` gets what is sold.
     ///
     /// Fails as [`Orders::purchase`] does; then nothing of it may be delivered.
-    pub async fn purchase(&self, sale: &Sale, caller: MediaCaller<'_>, now: Timestamp) -> Result<()> {
+    pub async fn purchase(
+        &self,
+        sale: &Sale,
+        caller: MediaCaller<'_>,
+        now: Timestamp,
+    ) -> Result<()> {
         if sale.all_or_nothing {
             let items: Vec<_> = sale.entries.iter().map(|(entry, _)| facts(entry)).collect();
-            return self.inner.orders.purchase_all(caller.require_principal()?, &items, caller.agr, now).await;
+            return self
+                .inner
+                .orders
+                .purchase_all(caller.require_principal()?, &items, caller.agr, now)
+                .await;
         }
         for (entry, _) in &sale.entries {
-            self.inner.orders.purchase(caller.require_principal()?, facts(entry), caller.agr, now).await?;
+            self.inner
+                .orders
+                .purchase(caller.require_principal()?, facts(entry), caller.agr, now)
+                .await?;
         }
         Ok(())
     }
@@ -411,9 +439,10 @@ impl Media {
             {
                 entry.plan(file.name(), make)?
             }
-            MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Document(_) | MediaTarget::Rendition(_) => {
-                Arc::new(make()?)
-            }
+            MediaTarget::Item(_)
+            | MediaTarget::Pricelist
+            | MediaTarget::Document(_)
+            | MediaTarget::Rendition(_) => Arc::new(make()?),
         };
         Ok(RenditionAnswer {
             etag: planned.key.short(),

@@ -10,13 +10,14 @@ use super::{CatalogEntry, MediaSettings, access};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::RENDER_PIXELS_MIN;
 use imaging::{
-    OutputColour, ImageFormat, Orientation, OutputOptions, OutputSampling, RenderStep, decoded_size, output_size,
-    scaled_size,
+    ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RenderStep,
+    decoded_size, output_size, scaled_size,
 };
 use model::item::{AssetGroup, PictureFile, RenditionScaling};
-use model::media_url::{MediaPath, PictureOperation, MediaTarget};
+use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
-    CropError, CropSpec, ContentHash, Rect, RenditionExtension, RenditionName, Size, RenditionUsage, RenditionVariant,
+    ContentHash, CropError, CropSpec, Rect, RenditionExtension, RenditionName, RenditionUsage,
+    RenditionVariant, Size,
 };
 
 /// Rises when the same plan would give other bytes than an earlier release's.
@@ -52,14 +53,20 @@ impl RenditionPlan {
         let Some(first) = self.steps.first() else { return SMALL };
         let components = u64::from(self.source.components);
         let length = self.source.length;
-        let only_cuts =
-            self.steps.iter().all(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Watermark));
+        let only_cuts = self
+            .steps
+            .iter()
+            .all(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Watermark));
         let needed = match known {
             Some((true, _)) if only_cuts => {
                 let cut = self.steps.iter().find_map(|step| match step {
                     // Its samples, planes of them, these turned upright, and the file.
-                    RenderStep::Crop(crop) => Some(crop.size().pixels().saturating_mul(components * 4)),
-                    RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Watermark => None,
+                    RenderStep::Crop(crop) => {
+                        Some(crop.size().pixels().saturating_mul(components * 4))
+                    }
+                    RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Watermark => {
+                        None
+                    }
                 });
                 // Without a crop it is a mark: the rows from it to the end are moved. What is made of
                 // a working copy is held as a whole, and such a copy is longer than the original.
@@ -162,7 +169,11 @@ pub struct PlannedRendition {
 ///
 /// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have and with
 /// [`ErrorKind::InvalidArgument`] for a crop that leaves the picture.
-pub fn plan(entry: &CatalogEntry, path: &MediaPath, settings: &MediaSettings) -> Result<PlannedRendition> {
+pub fn plan(
+    entry: &CatalogEntry,
+    path: &MediaPath,
+    settings: &MediaSettings,
+) -> Result<PlannedRendition> {
     let MediaTarget::Rendition(file) = path.target() else {
         return Err(access::not_available(path));
     };
@@ -198,7 +209,8 @@ pub fn plan(entry: &CatalogEntry, path: &MediaPath, settings: &MediaSettings) ->
         format: FORMAT,
         output: output(name, format, &steps, settings),
         mark: marked.then(|| settings.marker.id().to_owned()),
-        caption: (name.usage != RenditionUsage::Thumbnail).then(|| entry.caption_of(file.association()).1),
+        caption: (name.usage != RenditionUsage::Thumbnail)
+            .then(|| entry.caption_of(file.association()).1),
         keep_gps: settings.keep_gps,
         source: source.clone(),
         steps,
@@ -206,7 +218,8 @@ pub fn plan(entry: &CatalogEntry, path: &MediaPath, settings: &MediaSettings) ->
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
     let operation = operation_name(name, &plan.steps);
     let is_cut = |step: &RenderStep| matches!(step, RenderStep::Crop(_));
-    let class = if plan.steps.iter().any(is_cut) { CacheClass::Variant } else { CacheClass::Standard };
+    let class =
+        if plan.steps.iter().any(is_cut) { CacheClass::Variant } else { CacheClass::Standard };
     Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
 }
 
@@ -233,11 +246,17 @@ fn output(
     steps: &[RenderStep],
     settings: &MediaSettings,
 ) -> Option<OutputOptions> {
-    let small =
-        |quality| OutputOptions { format, quality, sampling: OutputSampling::S420, colour: OutputColour::Srgb };
+    let small = |quality| OutputOptions {
+        format,
+        quality,
+        sampling: OutputSampling::S420,
+        colour: OutputColour::Srgb,
+    };
     let qualities = settings.qualities;
     match name.usage {
-        RenditionUsage::Preview if name.variant == RenditionVariant::Web => Some(small(qualities.web_preview)),
+        RenditionUsage::Preview if name.variant == RenditionVariant::Web => {
+            Some(small(qualities.web_preview))
+        }
         RenditionUsage::Preview => Some(small(qualities.preview)),
         RenditionUsage::Thumbnail => Some(small(qualities.thumbnail)),
         RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores
@@ -245,12 +264,14 @@ fn output(
         {
             None
         }
-        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => Some(OutputOptions {
-            format,
-            quality: qualities.hires,
-            sampling: OutputSampling::Keep,
-            colour: OutputColour::Keep,
-        }),
+        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => {
+            Some(OutputOptions {
+                format,
+                quality: qualities.hires,
+                sampling: OutputSampling::Keep,
+                colour: OutputColour::Keep,
+            })
+        }
     }
 }
 
@@ -262,10 +283,14 @@ fn operation_name(name: RenditionName, steps: &[RenderStep]) -> &'static str {
         (_, true, false) => "crop",
         (RenditionUsage::Preview, false, true) => "watermark-preview",
         (_, false, true) => "watermark",
-        (RenditionUsage::Preview, false, false) if name.variant == RenditionVariant::Web => "web-preview",
+        (RenditionUsage::Preview, false, false) if name.variant == RenditionVariant::Web => {
+            "web-preview"
+        }
         (RenditionUsage::Preview, false, false) => "preview",
         (RenditionUsage::Thumbnail, false, false) => "thumbnail",
-        (RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores, false, false) => "original",
+        (RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores, false, false) => {
+            "original"
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
-use super::{MediaAnswer, MediaCaller, Media};
+use super::{Media, MediaAnswer, MediaCaller};
 use crate::runtime::clock;
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};

@@ -117,7 +117,9 @@ impl RenderRateLimiter {
 
     /// Gives back what was taken for a render that no queue took.
     pub(super) fn refund(&self, payer: RenderPayer, pixels: u64) {
-        let (RenderPayer::Client(client) | RenderPayer::ClientOnCredit(client)) = payer else { return };
+        let (RenderPayer::Client(client) | RenderPayer::ClientOnCredit(client)) = payer else {
+            return;
+        };
         if let Some(reserve) = self.buckets.lock().get_mut(&client) {
             let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
             reserve.pixels = reserve.pixels.saturating_add(pixels).min(self.burst);
@@ -135,7 +137,13 @@ impl RenderRateLimiter {
     }
 
     /// Fails with the seconds until it could be taken.
-    fn acquire_at(&self, client: RateLimitClient, pixels: i64, may_owe: bool, now_us: i64) -> Result<(), u32> {
+    fn acquire_at(
+        &self,
+        client: RateLimitClient,
+        pixels: i64,
+        may_owe: bool,
+        now_us: i64,
+    ) -> Result<(), u32> {
         let mut reserves = self.buckets.lock();
         let left = reserves.get(&client).map_or(self.burst, |known| self.refilled(*known, now_us));
         let needed = pixels.min(self.burst);
@@ -186,7 +194,12 @@ mod tests {
         RenderRateLimiter::new(10, 100)
     }
 
-    fn take(budget: &RenderRateLimiter, client: RateLimitClient, megapixels: i64, second: i64) -> Result<(), u32> {
+    fn take(
+        budget: &RenderRateLimiter,
+        client: RateLimitClient,
+        megapixels: i64,
+        second: i64,
+    ) -> Result<(), u32> {
         budget.acquire_at(client, megapixels * MILLION, false, second * MILLION)
     }
 

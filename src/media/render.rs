@@ -6,21 +6,21 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    MediaState, Media, RenditionAnswer,
-    rate_limit::RenderPayer,
-    cache::{self, RenditionBody, BlobExtent, BodyPart},
+    Media, MediaState, RenditionAnswer,
+    cache::{self, BlobExtent, BodyPart, RenditionBody},
     in_flight::{Outcome, RenderTask},
     make::RenderHooks,
     original::OriginalError,
     plan::PlannedRendition,
-    timing::{StageClock, RenderTiming},
+    rate_limit::RenderPayer,
+    timing::{RenderTiming, StageClock},
 };
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::compute::{QueueFull, MemoryLease, yield_to_waiting};
+use crate::runtime::compute::{MemoryLease, QueueFull, yield_to_waiting};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SLOW_RETRY_AFTER_S;
 use crate::runtime::telemetry;
-use imaging::{RasterError, RenderStage, RenderPath};
+use imaging::{RasterError, RenderPath, RenderStage};
 use metadata::Caption;
 
 /// Where the bytes came from.
@@ -98,7 +98,9 @@ impl From<RenderError> for Error {
                 let message = format!(
                     "Making this rendition took more than {limit:?} of work, so it was stopped"
                 );
-                Self::new(ErrorKind::Timeout, message).retry_after(SLOW_RETRY_AFTER_S).with_source(cause)
+                Self::new(ErrorKind::Timeout, message)
+                    .retry_after(SLOW_RETRY_AFTER_S)
+                    .with_source(cause)
             }
             RenderError::Abandoned
             | RenderError::Panicked
@@ -150,7 +152,11 @@ impl Media {
     pub fn find_cached(&self, answer: &RenditionAnswer) -> Option<ObtainedRendition> {
         let body = self.inner.cache.find_in_memory(&answer.planned);
         cache::count("memory", body.is_some());
-        body.map(|body| ObtainedRendition { body, source: RenditionSource::Memory, waited_ms: 0.0 })
+        body.map(|body| ObtainedRendition {
+            body,
+            source: RenditionSource::Memory,
+            waited_ms: 0.0,
+        })
     }
 
     /// Reads an extent; it blocks on the disk.
@@ -184,7 +190,11 @@ impl Media {
     /// Fails with [`ErrorKind::Overloaded`] when the queue is full, with [`ErrorKind::Timeout`] when
     /// `patience` ends first, with [`ErrorKind::Unavailable`] when the disk fails and with
     /// [`ErrorKind::Internal`] when the original is missing or damaged.
-    pub async fn obtain(&self, answer: &RenditionAnswer, patience: Duration) -> Result<ObtainedRendition> {
+    pub async fn obtain(
+        &self,
+        answer: &RenditionAnswer,
+        patience: Duration,
+    ) -> Result<ObtainedRendition> {
         self.obtain_for(answer, patience, RenderPayer::Server).await
     }
 
@@ -199,7 +209,8 @@ impl Media {
         payer: RenderPayer,
     ) -> Result<ObtainedRendition> {
         let watch = Stopwatch::start();
-        let obtained = |(body, source)| ObtainedRendition { body, source, waited_ms: watch.elapsed_ms() };
+        let obtained =
+            |(body, source)| ObtainedRendition { body, source, waited_ms: watch.elapsed_ms() };
         tokio::time::timeout(patience, self.find_or_render(answer, payer))
             .await
             .map_err(|_| Error::new(ErrorKind::Timeout, "The rendition took too long; try again"))?
@@ -263,7 +274,8 @@ impl Media {
 impl RenderedBody {
     /// Adds the render to the metrics.
     fn count(&self) {
-        metrics::counter!(telemetry::RENDER_PATHS, "path" => self.render_path.as_str()).increment(1);
+        metrics::counter!(telemetry::RENDER_PATHS, "path" => self.render_path.as_str())
+            .increment(1);
         for (stage, ms) in self.timing.stages() {
             metrics::histogram!(telemetry::STAGE_SECONDS, "stage" => stage).record(ms / 1000.0);
         }
@@ -290,7 +302,8 @@ impl RenderRun {
         let stages = StageClock::start(self.queued.elapsed_ms());
         let rendered = self.make(&work, &stages, lease);
         let timing = stages.finish();
-        let outcome = rendered.map(|(body, way)| Arc::new(RenderedBody { body, render_path: way, timing }));
+        let outcome =
+            rendered.map(|(body, way)| Arc::new(RenderedBody { body, render_path: way, timing }));
         count_outcome(match &outcome {
             Ok(_) => "done",
             Err(RenderError::Abandoned) => "abandoned",
@@ -341,7 +354,9 @@ impl RenderRun {
             stages.begin(stage);
             if stage == RenderStage::Decode {
                 // Now that the original is open, the exact need for memory is known.
-                lease.shrink(plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob)));
+                lease.shrink(
+                    plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob)),
+                );
             }
             should_continue()
         };

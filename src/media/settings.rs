@@ -4,8 +4,8 @@ use std::{fs, path::Path, time::Duration};
 
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::WATERMARK_BYTES_MAX;
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::WATERMARK_BYTES_MAX;
 use imaging::{MarkKind, MarkSetup, Watermark};
 use jpeg::header::HeaderLimits;
 use model::item::RenditionSizes;
@@ -128,7 +128,9 @@ impl MediaSettings {
             },
             limits: DecodeLimits::of(config),
             sender: media.sender.clone(),
-            rendition_timeout: HotSwap::new(Duration::from_secs(u64::from(config.server.request_timeout_s))),
+            rendition_timeout: HotSwap::new(Duration::from_secs(u64::from(
+                config.server.request_timeout_s,
+            ))),
             client_megapixels_s: media.client_megapixels_s,
             client_burst: media.client_megapixels_burst,
             archives: media.archives,

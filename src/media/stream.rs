@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 
-use super::{BlobExtent, Media, BodyPart, original::BLOCK_BYTES};
+use super::{BlobExtent, BodyPart, Media, original::BLOCK_BYTES};
 use crate::runtime::limits::{STREAM_CHUNK_BYTES, STREAM_CHUNKS_AHEAD};
 
 impl Media {

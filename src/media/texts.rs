@@ -9,9 +9,9 @@ use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::ReadTx;
 use formats::MessageHeader;
-use model::item::{ItemPresence, DocumentLayout, DocumentRequest};
+use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
-use model::{CropSpec, ContentHash, ItemKey, MediaType, Rect};
+use model::{ContentHash, CropSpec, ItemKey, MediaType, Rect};
 
 /// The MIME type of a text with its character set.
 pub(super) fn mime(extension: DocumentExtension) -> &'static str {
@@ -120,7 +120,8 @@ impl Media {
         held: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Value> {
         let (sizes, layout) = (self.inner.settings.sizes, DocumentLayout::Full);
-        let served = DocumentRequest { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
+        let served =
+            DocumentRequest { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
         let held = |key: &ItemKey| held.get(key).copied().unwrap_or(ItemPresence::Absent);
         let document = served.document(entry.document.clone(), &self.inner.links, &held);
         document.map_err(|error| plan::bad_crop(&error))

@@ -78,7 +78,8 @@ impl StageClock {
 
     /// A stage begins, or goes on; the one before it ends.
     pub(super) fn begin(&self, stage: RenderStage) {
-        self.progress.set(self.progress.get().switch_stage(Some(stage), self.stopwatch.elapsed_ms()));
+        self.progress
+            .set(self.progress.get().switch_stage(Some(stage), self.stopwatch.elapsed_ms()));
     }
 
     /// The last stage ends.

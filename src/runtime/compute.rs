@@ -7,7 +7,7 @@
 //!
 //! The workers are nice (class batch, niceness 5): a picture that is at hand should not wait for one
 //! that is being made. A nice thread still keeps its core until its slice is over, one to three
-//! milliseconds, so a render also gives way between its steps ([`give_way`]). The idle class would
+//! milliseconds, so a render also gives way between its steps ([`yield_to_waiting`]). The idle class would
 //! yield at once, but beside other busy programs a render in it never ends, and its request runs
 //! into its time limit. When no worker took work for
 //! [`RENDER_STALL`] while some waits, one more thread of ordinary priority takes it and rests three
@@ -34,7 +34,9 @@ use thread_priority::{
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Error;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{RENDER_BYPASS_MAX, RENDER_PAUSE_FACTOR, RENDER_STALL, RENDER_YIELD_INTERVAL, SWEEP_PART};
+use crate::runtime::limits::{
+    RENDER_BYPASS_MAX, RENDER_PAUSE_FACTOR, RENDER_STALL, RENDER_YIELD_INTERVAL, SWEEP_PART,
+};
 use crate::runtime::telemetry;
 
 /// Memory that work on threads of its own takes together.
@@ -247,7 +249,12 @@ impl ComputePool {
             return Err(QueueFull);
         }
         let (wanted, work) = (Box::new(wanted), Box::new(work));
-        state.waiting.push_back(PoolJob { since: Stopwatch::start(), memory_bytes, is_wanted: wanted, work });
+        state.waiting.push_back(PoolJob {
+            since: Stopwatch::start(),
+            memory_bytes,
+            is_wanted: wanted,
+            work,
+        });
         ComputeShared::dispatch_waiting(&self.shared, &mut state);
         Ok(())
     }
@@ -272,7 +279,7 @@ thread_local! {
     static LAST_YIELD: Cell<Stopwatch> = Cell::new(Stopwatch::start());
 }
 
-/// Lets threads that wait for this core go first, once every [`RENDER_STRETCH`] at most. Work calls it
+/// Lets threads that wait for this core go first, once every [`RENDER_YIELD_INTERVAL`] at most. Work calls it
 /// between its steps.
 pub fn yield_to_waiting() {
     if LAST_YIELD.get().elapsed() >= RENDER_YIELD_INTERVAL {

@@ -101,7 +101,7 @@ impl WaitingSlots {
 
     /// Takes a slot for `holder`.
     ///
-    /// Fails with [`crate::runtime::error::Kind::Overloaded`] when the holder or all clients have as many as
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when the holder or all clients have as many as
     /// they may, and for an unknown holder when only the reserved share is left.
     pub fn take(&self, holder: Option<SlotHolder>) -> Result<SlotGuard> {
         let inner = &self.inner;

@@ -5,10 +5,10 @@ use reqwest::{Client, Response, Url, redirect::Policy};
 
 use crate::runtime::limits;
 use crate::transport::{
+    conversation::{TransportTimeouts, place},
     error::{SendFault, SendRefusal},
     network_reach::NetworkReach,
     settings::{FieldProblem, unfit},
-    conversation::{TransportTimeouts, place},
     tls::CustomAuthority,
 };
 
@@ -16,7 +16,11 @@ use crate::transport::{
 ///
 /// Names resolve to addresses within `reach` only; an address of numbers is to be looked at by
 /// [`NetworkReach::check`].
-pub(super) fn client(authority: &CustomAuthority, waits: TransportTimeouts, reach: NetworkReach) -> Result<Client, SendFault> {
+pub(super) fn client(
+    authority: &CustomAuthority,
+    waits: TransportTimeouts,
+    reach: NetworkReach,
+) -> Result<Client, SendFault> {
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
         .redirect(Policy::none())

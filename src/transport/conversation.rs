@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use crate::runtime::limits;
-use crate::transport::error::{SendFault, SendError, SendStep};
+use crate::transport::error::{SendError, SendFault, SendStep};
 
 /// How long other systems may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,10 @@ pub struct TransportTimeouts {
 
 impl Default for TransportTimeouts {
     fn default() -> Self {
-        Self { connect: limits::TRANSPORT_CONNECT_TIMEOUT, answer: limits::TRANSPORT_ANSWER_TIMEOUT }
+        Self {
+            connect: limits::TRANSPORT_CONNECT_TIMEOUT,
+            answer: limits::TRANSPORT_ANSWER_TIMEOUT,
+        }
     }
 }
 

@@ -51,13 +51,23 @@ impl Destination {
         let mut fields = SettingsReader::new(settings);
         let target = match method {
             ChannelMethod::Download => None,
-            ChannelMethod::Directory => Some(MethodSettings::Directory(DirectoryTarget::read(&mut fields)?)),
+            ChannelMethod::Directory => {
+                Some(MethodSettings::Directory(DirectoryTarget::read(&mut fields)?))
+            }
             ChannelMethod::Email => Some(MethodSettings::Email(EmailTarget::read(&mut fields)?)),
-            ChannelMethod::Ftp => Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, false)?))),
-            ChannelMethod::Ftps => Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, true)?))),
-            ChannelMethod::Sftp => Some(MethodSettings::Sftp(Box::new(SftpTarget::read(&mut fields)?.open()?))),
+            ChannelMethod::Ftp => {
+                Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, false)?)))
+            }
+            ChannelMethod::Ftps => {
+                Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, true)?)))
+            }
+            ChannelMethod::Sftp => {
+                Some(MethodSettings::Sftp(Box::new(SftpTarget::read(&mut fields)?.open()?)))
+            }
             ChannelMethod::S3 => Some(MethodSettings::S3(Box::new(S3Target::read(&mut fields)?))),
-            ChannelMethod::Webhook => Some(MethodSettings::Webhook(Box::new(WebhookTarget::read(&mut fields)?))),
+            ChannelMethod::Webhook => {
+                Some(MethodSettings::Webhook(Box::new(WebhookTarget::read(&mut fields)?)))
+            }
         };
         match target {
             Some(target) => {

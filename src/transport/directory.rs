@@ -15,10 +15,10 @@ use tokio::io::AsyncWriteExt;
 
 use crate::runtime::modes;
 use crate::transport::{
-    error::{SendFault, SendRefusal, SendError, SendStep},
+    conversation::{RemoteConversation, TransportTimeouts},
+    error::{SendError, SendFault, SendRefusal, SendStep},
     file::{OutgoingFile, OutgoingReader},
     settings::{FieldProblem, FolderPath, SettingsReader},
-    conversation::{RemoteConversation, TransportTimeouts},
 };
 
 /// Modes of folders and files that are delivered, before the umask.
@@ -47,9 +47,12 @@ impl DirectoryTarget {
     ) -> Result<(), SendError> {
         let place = format!("folder {}", self.path.parts.join("/"));
         let stage = RemoteConversation { place, timeouts: waits, secrets: Vec::new() };
-        let root = root.ok_or_else(|| stage.fail(SendStep::Folder, SendRefusal::NoRoot))?.to_owned();
+        let root =
+            root.ok_or_else(|| stage.fail(SendStep::Folder, SendRefusal::NoRoot))?.to_owned();
         let parts = self.path.parts.clone();
-        let folder = stage.await_answer(SendStep::Folder, run_blocking(move || open_folder(&root, &parts))).await?;
+        let folder = stage
+            .await_answer(SendStep::Folder, run_blocking(move || open_folder(&root, &parts)))
+            .await?;
         for file in files {
             let temporary = format!(".{}.{id}.part", file.name());
             let limit = waits.transfer(file.size_bytes());
@@ -139,7 +142,12 @@ fn share(file: impl AsFd, mode: u32) -> Result<(), SendFault> {
     Ok(())
 }
 
-async fn write(folder: &OwnedFd, file: &OutgoingFile, name: &str, waits: TransportTimeouts) -> Result<(), SendFault> {
+async fn write(
+    folder: &OwnedFd,
+    file: &OutgoingFile,
+    name: &str,
+    waits: TransportTimeouts,
+) -> Result<(), SendFault> {
     let (folder, name) = (folder.try_clone().map_err(SendFault::Local)?, name.to_owned());
     let made = run_blocking(move || create(folder, &name)).await?;
     let mut target = tokio::fs::File::from_std(std::fs::File::from(made));
@@ -228,7 +236,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let error = send(&root.path().join("unmounted"), "a", &files("x")).await.unwrap_err();
         assert!(error.is_temporary() && !root.path().join("unmounted").exists(), "{error}");
-        let sent = directory("a").send(None, TransportTimeouts::default(), "d1", &files("x")).await;
+        let sent =
+            directory("a").send(None, TransportTimeouts::default(), "d1", &files("x")).await;
         let error = sent.unwrap_err();
         assert!(!error.is_temporary() && error.to_string().contains("delivery.directory_root"));
     }

@@ -3,12 +3,12 @@
 use crate::runtime::limits;
 use crate::transport::{
     DeliveryParcel,
-    error::{SendFault, SendError, SendStep},
+    conversation::{RemoteConversation, TransportTimeouts},
+    error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
     mail::{Attachment, Mail, MailAddress, one_line},
     mailer::Mailer,
     settings::{FieldProblem, SettingsReader, unfit},
-    conversation::{RemoteConversation, TransportTimeouts},
 };
 
 /// Who gets the files.
@@ -38,7 +38,11 @@ impl EmailTarget {
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let stage = RemoteConversation { place: "e-mail".to_owned(), timeouts: waits, secrets: Vec::new() };
+        let stage = RemoteConversation {
+            place: "e-mail".to_owned(),
+            timeouts: waits,
+            secrets: Vec::new(),
+        };
         let sizes = files.iter().map(OutgoingFile::size_bytes);
         let total = sizes.fold(0_u64, u64::saturating_add);
         let mut attachments = Vec::new();
@@ -147,7 +151,8 @@ mod tests {
             clock: || jiff::Timestamp::UNIX_EPOCH,
         };
         let to = ["v1@x.example", "known@x.example", "v2@x.example"].map(address).to_vec();
-        let sent = EmailTarget { to }.send(&mailer, TransportTimeouts::default(), &parcel, &[]).await;
+        let sent =
+            EmailTarget { to }.send(&mailer, TransportTimeouts::default(), &parcel, &[]).await;
         assert!(sent.is_err_and(|error| error.is_temporary()));
         let told = parcel.introductions.iter().map(|introduction| introduction.sent.is_set());
         assert_eq!(told.collect::<Vec<_>>(), [true, false]);

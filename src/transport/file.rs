@@ -144,7 +144,9 @@ impl OutgoingReader {
             let piece = match piece.map_err(|_| SendFault::TimedOut(wait))? {
                 Some(Ok(piece)) if piece.is_empty() => continue,
                 Some(Ok(piece)) => Some(piece),
-                Some(Err(cause)) => return Err(SendFault::Content { name: self.name.clone(), cause }),
+                Some(Err(cause)) => {
+                    return Err(SendFault::Content { name: self.name.clone(), cause });
+                }
                 None => None,
             };
             let bytes = piece.as_ref().map_or(0, Bytes::len);

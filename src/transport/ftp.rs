@@ -15,11 +15,11 @@ use tokio::io::AsyncWriteExt;
 
 use crate::runtime::limits;
 use crate::transport::{
-    error::{SendFault, SendError, SendStep},
+    conversation::{RemoteConversation, TransportTimeouts, place},
+    error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
     network_reach::NetworkReach,
-    settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing},
-    conversation::{RemoteConversation, TransportTimeouts, place},
+    settings::{FieldProblem, FolderPath, SettingsReader, TransportSecret, missing},
     tls::CustomAuthority,
 };
 
@@ -83,14 +83,17 @@ impl FtpTarget {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = place(&self.host, self.port);
-        let stage = RemoteConversation { place, timeouts: waits, secrets: vec![self.password.reveal()] };
-        let mut session = FtpSession { ftp: self.connect(&stage, reach).await?, conversation: stage };
+        let stage =
+            RemoteConversation { place, timeouts: waits, secrets: vec![self.password.reveal()] };
+        let mut session =
+            FtpSession { ftp: self.connect(&stage, reach).await?, conversation: stage };
         session.log_in(self).await?;
         session.enter(&self.path).await?;
         for file in files {
             session.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
-        let _said = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, session.ftp.quit()).await;
+        let _said =
+            tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, session.ftp.quit()).await;
         Ok(())
     }
 
@@ -107,8 +110,9 @@ impl FtpTarget {
         let host = self.host.as_str();
         let connector = || self.connector().map_err(|fault| stage.fail(SendStep::Secure, fault));
         if self.security == FtpSecurity::Implicit {
-            let found =
-                stage.await_connection(SendStep::Connect, NetworkReach::resolve(reach, host, self.port)).await?;
+            let found = stage
+                .await_connection(SendStep::Connect, NetworkReach::resolve(reach, host, self.port))
+                .await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
                 found.as_slice(),
                 connector()?,
@@ -122,7 +126,8 @@ impl FtpTarget {
             }
             return Ok(ftp);
         }
-        let tcp = stage.await_connection(SendStep::Connect, reach.connect(host, self.port)).await?;
+        let tcp =
+            stage.await_connection(SendStep::Connect, reach.connect(host, self.port)).await?;
         let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
         let ftp = stage.await_answer(SendStep::Connect, greeted).await?;
         if self.security == FtpSecurity::None {
@@ -167,15 +172,18 @@ impl FtpSession<'_> {
         }
         for part in &path.parts {
             // A name that begins with a dash or a space is safe: it is one argument to the line's end.
-            let entered = self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
+            let entered =
+                self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
             match entered {
                 Ok(()) => continue,
                 Err(error) if is_final_answer(&error) => {}
                 Err(error) => return Err(error),
             }
             // Another delivery may make it at the same moment: what counts is whether it is there.
-            let made = self.conversation.await_answer(SendStep::Folder, self.ftp.mkdir(part)).await;
-            let entered = self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
+            let made =
+                self.conversation.await_answer(SendStep::Folder, self.ftp.mkdir(part)).await;
+            let entered =
+                self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
             match (made, entered) {
                 (_, Ok(())) => {}
                 (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
@@ -189,13 +197,21 @@ impl FtpSession<'_> {
         let limit = waits.transfer(file.size_bytes());
         let sent = store(&mut self.ftp, file, temporary, waits);
         self.conversation.run_within(limit, SendStep::Upload, sent).await?;
-        let named = self.conversation.await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name())).await;
+        let named = self
+            .conversation
+            .await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name()))
+            .await;
         match named {
             Ok(()) => Ok(()),
             // Some servers do not rename over a file that exists.
             Err(error) if is_final_answer(&error) => {
-                let _gone = self.conversation.await_answer(SendStep::Rename, self.ftp.rm(file.name())).await;
-                self.conversation.await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name())).await
+                let _gone = self
+                    .conversation
+                    .await_answer(SendStep::Rename, self.ftp.rm(file.name()))
+                    .await;
+                self.conversation
+                    .await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name()))
+                    .await
             }
             Err(error) => Err(error),
         }

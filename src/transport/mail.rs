@@ -97,7 +97,7 @@ impl Eq for SentMark {}
 /// A file within a mail.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// Name, as [`File::new`](crate::transport::File::new) wants it.
+    /// Name, as [`File::new`](crate::transport::OutgoingFile::new) wants it.
     pub name: String,
     /// Media type.
     pub mime: String,
@@ -338,7 +338,10 @@ mod tests {
         for name in ["Bcc", "to", "Content-Type", "X Note", "X:Y", "", "X\r\nBcc"] {
             let headers = vec![(name.to_owned(), "x".into())];
             let refused = mail_with(headers).compose(&settings()).map(|composed| composed.bytes);
-            assert!(matches!(refused, Err(SendFault::Refused(SendRefusal::Header(_)))), "{name:?}");
+            assert!(
+                matches!(refused, Err(SendFault::Refused(SendRefusal::Header(_)))),
+                "{name:?}"
+            );
         }
         fn mail_with(headers: Vec<(String, String)>) -> Mail {
             Mail { headers, ..mail() }

@@ -12,9 +12,9 @@ use crate::runtime::config::SecretSource;
 use crate::runtime::limits;
 use crate::runtime::modes;
 use crate::transport::{
-    error::{SendFault, SendRefusal, SendError, SendStep},
-    mail::{ComposedMail, Mail, MailAddress},
     conversation::{RemoteConversation, TransportTimeouts, place},
+    error::{SendError, SendFault, SendRefusal, SendStep},
+    mail::{ComposedMail, Mail, MailAddress},
     tls::CustomAuthority,
 };
 
@@ -94,7 +94,7 @@ impl Mailer {
     /// Sends a mail, or writes it into the outbox, where a second try replaces the first.
     ///
     /// Fails when a value of its head has a control character, and when the mail server is not
-    /// reachable, does not know us or refuses the mail; [`SendError::temporary`] tells which of
+    /// reachable, does not know us or refuses the mail; [`SendError::is_temporary`] tells which of
     /// these a later try may mend.
     pub async fn send(&self, mail: &Mail) -> Result<(), SendError> {
         let (place, account) = match &self.settings.transport {
@@ -104,7 +104,11 @@ impl Mailer {
         // As it is now: it may have been rotated.
         let password = account.map(|(_, password)| password.read()).transpose();
         let read = password.as_ref().ok().and_then(Option::as_deref);
-        let stage = RemoteConversation { place, timeouts: self.timeouts, secrets: read.into_iter().collect() };
+        let stage = RemoteConversation {
+            place,
+            timeouts: self.timeouts,
+            secrets: read.into_iter().collect(),
+        };
         let login = account.map(|(user, _)| user.clone()).zip(read.map(str::to_owned));
         if let Err(cause) = &password {
             let cause = io::Error::other(cause.to_string());
@@ -115,9 +119,11 @@ impl Mailer {
         match &self.settings.transport {
             MailTransport::Outbox { folder, is_shared } => {
                 let (folder, is_shared, id) = (folder.clone(), *is_shared, mail.id.clone());
+                let kept = tokio::task::spawn_blocking(move || {
+                    write_to_outbox(&folder, is_shared, &id, &composed)
+                });
                 let kept =
-                    tokio::task::spawn_blocking(move || write_to_outbox(&folder, is_shared, &id, &composed));
-                let kept = async { kept.await.map_err(io::Error::other)?.map_err(SendFault::Local) };
+                    async { kept.await.map_err(io::Error::other)?.map_err(SendFault::Local) };
                 stage.await_answer(SendStep::Post, kept).await
             }
             MailTransport::Smtp(smtp) => self.post(&stage, smtp, login, &composed).await,
@@ -181,7 +187,12 @@ impl SmtpServer {
 }
 
 /// Writes a mail into the outbox: whole or not at all, also after a crash.
-fn write_to_outbox(folder: &std::path::Path, is_shared: bool, id: &str, mail: &ComposedMail) -> io::Result<()> {
+fn write_to_outbox(
+    folder: &std::path::Path,
+    is_shared: bool,
+    id: &str,
+    mail: &ComposedMail,
+) -> io::Result<()> {
     if is_shared {
         modes::create_shared_folder(folder)?;
     } else {

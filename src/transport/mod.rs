@@ -8,6 +8,7 @@
 //! Decision §10 Delivery.
 
 mod client;
+mod conversation;
 mod destination;
 mod directory;
 mod email;
@@ -17,31 +18,30 @@ mod ftp;
 mod mail;
 pub mod mail_templates;
 mod mailer;
+mod network_reach;
 mod purge;
 pub mod push;
-mod network_reach;
 mod s3;
 mod settings;
 mod sftp;
 mod sftp_folder;
-mod conversation;
 mod tls;
 mod webhook;
 
 use std::path::PathBuf;
 
+use self::{conversation::RemoteConversation, destination::MethodSettings};
 pub use self::{
-    destination::Destination,
-    error::{SendFault, SendRefusal, SendError, SendStep},
-    file::{Content, OutgoingFile, NameError},
-    mail::{Attachment, InlineImage, Introduction, Mail, MailAddress, SentMark},
-    mailer::{MailSettings, MailTransport, Mailer, SmtpServer, SmtpSecurity},
-    purge::{PurgeError, CachePurger, PurgeResult},
-    settings::TransportSecret,
     conversation::TransportTimeouts,
+    destination::Destination,
+    error::{SendError, SendFault, SendRefusal, SendStep},
+    file::{Content, NameError, OutgoingFile},
+    mail::{Attachment, InlineImage, Introduction, Mail, MailAddress, SentMark},
+    mailer::{MailSettings, MailTransport, Mailer, SmtpSecurity, SmtpServer},
+    purge::{CachePurger, PurgeError, PurgeResult},
+    settings::TransportSecret,
     tls::CustomAuthority,
 };
-use self::{destination::MethodSettings, conversation::RemoteConversation};
 use crate::runtime::limits;
 
 /// What a delivery is about.
@@ -87,7 +87,7 @@ impl ChannelTransports {
     /// Hands `files` over, one after the other.
     ///
     /// When it fails, some of the files may have arrived; a repetition replaces them.
-    /// [`SendError::temporary`] tells whether a repetition may help.
+    /// [`SendError::is_temporary`] tells whether a repetition may help.
     pub async fn send(
         &self,
         destination: &Destination,

@@ -245,7 +245,10 @@ mod tests {
         for text in ["http://1.1.1.1/", "https://[2606:4700::1111]/", "https://h.example/"] {
             assert_eq!(check(text), Ok(()), "{text}");
         }
-        assert_eq!(NetworkReach::Anywhere.check(&Url::parse("http://127.0.0.1/").unwrap()), Ok(()));
+        assert_eq!(
+            NetworkReach::Anywhere.check(&Url::parse("http://127.0.0.1/").unwrap()),
+            Ok(())
+        );
     }
 
     #[tokio::test]

@@ -12,8 +12,8 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{CERTIFICATES_BYTES_MAX, PURGE_URLS_MAX};
 use crate::transport::{
     client::{self, describe, place_of},
-    network_reach::NetworkReach,
     conversation::TransportTimeouts,
+    network_reach::NetworkReach,
     tls::CustomAuthority,
 };
 use model::ContentHash;

@@ -19,11 +19,11 @@ use parking_lot::Mutex;
 use crate::runtime::limits;
 use crate::transport::{
     client::{self, address, place_of},
-    error::{SendFault, SendError, SendStep},
+    conversation::{RemoteConversation, TransportTimeouts},
+    error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
     network_reach::NetworkReach,
-    settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing, unfit},
-    conversation::{RemoteConversation, TransportTimeouts},
+    settings::{FieldProblem, FolderPath, SettingsReader, TransportSecret, missing, unfit},
     tls::CustomAuthority,
 };
 
@@ -86,7 +86,8 @@ impl S3Target {
             None => format!("s3.{}.amazonaws.com", self.region),
         };
         let place = format!("{host} bucket {}", self.bucket);
-        let stage = RemoteConversation { place, timeouts: waits, secrets: vec![self.key.reveal()] };
+        let stage =
+            RemoteConversation { place, timeouts: waits, secrets: vec![self.key.reveal()] };
         let answers = LastRefusal::default();
         let store = self.open(waits, reach, &answers);
         let store = store.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
@@ -95,13 +96,19 @@ impl S3Target {
             parts.push(file.name().to_owned());
             let key = Path::from_iter(parts);
             let limit = waits.transfer(file.size_bytes());
-            let upload = BucketUpload { store: &store, key, file, answers: &answers, timeouts: waits };
+            let upload =
+                BucketUpload { store: &store, key, file, answers: &answers, timeouts: waits };
             stage.run_within(limit, SendStep::Upload, upload.run()).await?;
         }
         Ok(())
     }
 
-    fn open(&self, waits: TransportTimeouts, reach: NetworkReach, answers: &LastRefusal) -> Result<AmazonS3, SendFault> {
+    fn open(
+        &self,
+        waits: TransportTimeouts,
+        reach: NetworkReach,
+        answers: &LastRefusal,
+    ) -> Result<AmazonS3, SendFault> {
         let client = client::client(&self.authority, waits, reach)?;
         let (answers, answer) = (answers.clone(), waits.answer);
         let connector = ReachConnector { client, reach, answers, answer_timeout: answer };
@@ -272,7 +279,9 @@ impl ReachConnector {
             |error: reqwest::Error| HttpError::new(HttpErrorKind::Unknown, error.without_url());
         let (parts, body) = request.into_parts();
         let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
-        let limit = TransportTimeouts { answer: self.answer_timeout, ..TransportTimeouts::default() }.transfer(bytes);
+        let limit =
+            TransportTimeouts { answer: self.answer_timeout, ..TransportTimeouts::default() }
+                .transfer(bytes);
         let refused = |refusal| HttpError::new(HttpErrorKind::Connect, refusal);
         let url = reqwest::Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;

@@ -20,12 +20,12 @@ use russh_sftp::client::{Config, RawSftpSession};
 
 use crate::runtime::limits;
 use crate::transport::{
-    error::{SendFault, SendRefusal, SendError, SendStep},
+    conversation::{RemoteConversation, TransportTimeouts, place},
+    error::{SendError, SendFault, SendRefusal, SendStep},
     file::OutgoingFile,
     network_reach::NetworkReach,
-    settings::{FieldProblem, FolderPath, TransportSecret, SettingsReader, missing, unfit},
+    settings::{FieldProblem, FolderPath, SettingsReader, TransportSecret, missing, unfit},
     sftp_folder::RemoteFolder,
-    conversation::{RemoteConversation, TransportTimeouts, place},
 };
 
 /// How we prove who we are.
@@ -115,7 +115,9 @@ impl SftpTarget<SealedProof> {
         let Self { host, port, username, proof, host_key, path } = self;
         let proof = match proof {
             SealedProof::Password(password) => SshProof::Password(password),
-            SealedProof::Key { key, passphrase } => SshProof::Key(private_key(&key, passphrase.as_ref())?),
+            SealedProof::Key { key, passphrase } => {
+                SshProof::Key(private_key(&key, passphrase.as_ref())?)
+            }
         };
         Ok(SftpTarget { host, port, username, proof, host_key, path })
     }
@@ -169,7 +171,9 @@ impl SftpTarget {
         let secured = async {
             let connected = client::connect_stream(Arc::new(config), tcp, visitor).await;
             connected.map_err(|error| match presented.get().cloned() {
-                Some(presented) if presented != expected => SendFault::HostKey { expected, presented },
+                Some(presented) if presented != expected => {
+                    SendFault::HostKey { expected, presented }
+                }
                 Some(_) | None => error.into(),
             })
         };
@@ -256,7 +260,10 @@ fn private_key(
     }
 }
 
-async fn open_sftp(ssh: &Handle<HostKeyCheck>, waits: TransportTimeouts) -> Result<RawSftpSession, SendFault> {
+async fn open_sftp(
+    ssh: &Handle<HostKeyCheck>,
+    waits: TransportTimeouts,
+) -> Result<RawSftpSession, SendFault> {
     let channel = ssh.channel_open_session().await?;
     channel.request_subsystem(true, "sftp").await?;
     let config =

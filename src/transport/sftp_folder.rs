@@ -8,10 +8,10 @@ use russh_sftp::{
 
 use crate::runtime::limits;
 use crate::transport::{
-    error::{SendFault, SendError, SendStep},
+    conversation::RemoteConversation,
+    error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
     settings::FolderPath,
-    conversation::RemoteConversation,
 };
 
 /// Renames over a file that exists, in one step; version 3 has no such thing.
@@ -59,18 +59,34 @@ impl<'a> RemoteFolder<'a> {
     }
 
     /// Sends a file under the name `temporary` and then gives it its own.
-    pub(super) async fn upload(&mut self, file: &OutgoingFile, temporary: &str) -> Result<(), SendError> {
+    pub(super) async fn upload(
+        &mut self,
+        file: &OutgoingFile,
+        temporary: &str,
+    ) -> Result<(), SendError> {
         let (from, to) = (self.path(temporary), self.path(file.name()));
         let limit = self.conversation.timeouts.transfer(file.size_bytes());
         self.conversation.run_within(limit, SendStep::Upload, self.write(file, &from)).await?;
         if self.renames_over {
-            return self.conversation.await_answer(SendStep::Rename, self.rename_over(&from, &to)).await;
+            return self
+                .conversation
+                .await_answer(SendStep::Rename, self.rename_over(&from, &to))
+                .await;
         }
-        if self.conversation.await_answer(SendStep::Rename, self.session.rename(&from, &to)).await.is_ok() {
+        if self
+            .conversation
+            .await_answer(SendStep::Rename, self.session.rename(&from, &to))
+            .await
+            .is_ok()
+        {
             return Ok(());
         }
-        let _gone = self.conversation.await_answer(SendStep::Rename, self.session.remove(&to)).await;
-        self.conversation.await_answer(SendStep::Rename, self.session.rename(&from, &to)).await.map(drop)
+        let _gone =
+            self.conversation.await_answer(SendStep::Rename, self.session.remove(&to)).await;
+        self.conversation
+            .await_answer(SendStep::Rename, self.session.rename(&from, &to))
+            .await
+            .map(drop)
     }
 
     fn path(&self, name: &str) -> String {

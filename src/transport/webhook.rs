@@ -39,11 +39,11 @@ use crate::runtime::limits;
 use crate::transport::{
     DeliveryParcel,
     client::{self, address, place_of},
-    error::{SendFault, SendRefusal, SendError, SendStep},
+    conversation::{RemoteConversation, TransportTimeouts},
+    error::{SendError, SendFault, SendRefusal, SendStep},
     file::{OutgoingFile, OutgoingReader},
     network_reach::NetworkReach,
-    settings::{FieldProblem, HIDDEN, TransportSecret, SettingsReader, unfit},
-    conversation::{RemoteConversation, TransportTimeouts},
+    settings::{FieldProblem, HIDDEN, SettingsReader, TransportSecret, unfit},
     tls::CustomAuthority,
 };
 
@@ -113,7 +113,9 @@ impl WebhookTarget {
         let client = client::client(&self.authority, waits, reach);
         let client = client.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
         match self.mode {
-            WebhookMode::Notify => stage.await_answer(SendStep::Post, self.notify(&client, parcel, files)).await,
+            WebhookMode::Notify => {
+                stage.await_answer(SendStep::Post, self.notify(&client, parcel, files)).await
+            }
             WebhookMode::Files => {
                 for index in 0..files.len() {
                     // Read twice: for its sum, and to be sent.
@@ -126,7 +128,12 @@ impl WebhookTarget {
         }
     }
 
-    async fn notify(&self, client: &Client, parcel: &DeliveryParcel, files: &[OutgoingFile]) -> Result<(), SendFault> {
+    async fn notify(
+        &self,
+        client: &Client,
+        parcel: &DeliveryParcel,
+        files: &[OutgoingFile],
+    ) -> Result<(), SendFault> {
         let files: Vec<Value> = files.iter().map(file_facts).collect();
         let DeliveryParcel { id, item_uri, headline, version, .. } = parcel;
         let body = json!({
@@ -171,7 +178,13 @@ impl WebhookTarget {
         post(request).await
     }
 
-    fn signed(&self, client: &Client, id: &str, parcel: &DeliveryParcel, content: &str) -> RequestBuilder {
+    fn signed(
+        &self,
+        client: &Client,
+        id: &str,
+        parcel: &DeliveryParcel,
+        content: &str,
+    ) -> RequestBuilder {
         let time_s = (parcel.clock)().as_second();
         let tag = hmac::sign(&self.key, format!("{id}.{time_s}.{content}").as_bytes());
         client
@@ -296,8 +309,12 @@ mod tests {
             introductions: Vec::new(),
             clock: slow_clock,
         };
-        let client =
-            client::client(&CustomAuthority::default(), TransportTimeouts::default(), NetworkReach::Anywhere).unwrap();
+        let client = client::client(
+            &CustomAuthority::default(),
+            TransportTimeouts::default(),
+            NetworkReach::Anywhere,
+        )
+        .unwrap();
         for time_s in ["0", "600", "1200"] {
             let request = webhook.signed(&client, "d:1", &parcel, "x").build().unwrap();
             assert_eq!(request.headers()["webhook-timestamp"], time_s);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 use wirephoto::runtime::clock;
 use wirephoto::runtime::config::{self, SettingSources};
-use wirephoto::transport::push::{PushMessage, Push, PushError};
+use wirephoto::transport::push::{Push, PushError, PushMessage};
 
 use crate::{clients, common::checkout, receivers::Receiver};
 

@@ -8,9 +8,9 @@
 
 use super::html;
 use super::html::Attribute;
+use super::html::ElementRole;
 use super::html::HtmlElement;
 use super::html::HtmlEvent;
-use super::html::ElementRole;
 use std::collections::HashSet;
 
 /// What a paragraph is in the newspaper.
@@ -229,7 +229,8 @@ impl BodyReader {
             return;
         }
         // A cell is part of its row's line, whatever blocks it holds.
-        let closes_row = matches!(element.role, ElementRole::Row | ElementRole::Table | ElementRole::RowGroup);
+        let closes_row =
+            matches!(element.role, ElementRole::Row | ElementRole::Table | ElementRole::RowGroup);
         if self.context().cell && !closes_row {
             self.space = self.space.or(Some(' '));
         } else {
@@ -305,7 +306,8 @@ impl BodyReader {
 
     fn add_link(&mut self, attributes: &[Attribute]) {
         let Some(href) = value(attributes, "href") else { return };
-        let href: String = href.chars().filter(|c| is_printable(*c) && !is_collapsible_space(*c)).collect();
+        let href: String =
+            href.chars().filter(|c| is_printable(*c) && !is_collapsible_space(*c)).collect();
         let lower = href.get(..8).unwrap_or(&href).to_ascii_lowercase();
         let complete = ["http://", "https://", "mailto:"].iter().any(|s| lower.starts_with(s));
         if complete && self.linked.insert(href.clone()) {
@@ -323,7 +325,11 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
 }
 
 /// The style within an element, given the style around it.
-fn style(element: HtmlElement, attributes: &[Attribute], around: ParagraphStyle) -> ParagraphStyle {
+fn style(
+    element: HtmlElement,
+    attributes: &[Attribute],
+    around: ParagraphStyle,
+) -> ParagraphStyle {
     let in_facts = matches!(around, ParagraphStyle::Facts | ParagraphStyle::FactsHeading);
     if element.role == ElementRole::Heading || element.name == "summary" {
         return if in_facts { ParagraphStyle::FactsHeading } else { ParagraphStyle::Subheading };
@@ -350,7 +356,9 @@ fn style_of_class(class: &str) -> Option<ParagraphStyle> {
     let style = match class.to_ascii_lowercase().as_str() {
         "fact" | "facts" | "factbox" | "fact-box" | "factsbox" | "facts-box" | "fakta"
         | "faktaruta" => ParagraphStyle::Facts,
-        "facts-heading" | "factsheading" | "fact-heading" | "faktarubrik" => ParagraphStyle::FactsHeading,
+        "facts-heading" | "factsheading" | "fact-heading" | "faktarubrik" => {
+            ParagraphStyle::FactsHeading
+        }
         "byline" | "author" => ParagraphStyle::Byline,
         "preamble" | "ingress" | "lead" => ParagraphStyle::Preamble,
         "vignette" | "vinjett" => ParagraphStyle::Vignette,

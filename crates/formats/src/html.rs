@@ -158,17 +158,38 @@ impl<'s> HtmlWalker<'s> {
     fn close_implied(&mut self, role: ElementRole) {
         match role {
             ElementRole::Inline | ElementRole::Void => {}
-            ElementRole::Link => self.close_last(&[ElementRole::Link], &[ElementRole::Cell, ElementRole::Table]),
-            ElementRole::Item => self.close_last(&[ElementRole::Item], &[ElementRole::List, ElementRole::Cell]),
-            ElementRole::Term => self.close_last(&[ElementRole::Term], &[ElementRole::List, ElementRole::Cell]),
-            ElementRole::Cell => self.close_last(&[ElementRole::Cell], &[ElementRole::Row, ElementRole::Table]),
-            ElementRole::Row => self.close_last(&[ElementRole::Row], &[ElementRole::Table, ElementRole::RowGroup]),
-            ElementRole::RowGroup => self.close_last(&[ElementRole::RowGroup, ElementRole::Row], &[ElementRole::Table]),
-            ElementRole::Heading => {
-                self.close_last(&[ElementRole::Heading, ElementRole::Paragraph], &[ElementRole::Cell, ElementRole::Table]);
+            ElementRole::Link => {
+                self.close_last(&[ElementRole::Link], &[ElementRole::Cell, ElementRole::Table]);
             }
-            ElementRole::Paragraph | ElementRole::Block | ElementRole::List | ElementRole::Table => {
-                self.close_last(&[ElementRole::Paragraph], &[ElementRole::Cell, ElementRole::Table]);
+            ElementRole::Item => {
+                self.close_last(&[ElementRole::Item], &[ElementRole::List, ElementRole::Cell]);
+            }
+            ElementRole::Term => {
+                self.close_last(&[ElementRole::Term], &[ElementRole::List, ElementRole::Cell]);
+            }
+            ElementRole::Cell => {
+                self.close_last(&[ElementRole::Cell], &[ElementRole::Row, ElementRole::Table]);
+            }
+            ElementRole::Row => {
+                self.close_last(&[ElementRole::Row], &[ElementRole::Table, ElementRole::RowGroup]);
+            }
+            ElementRole::RowGroup => {
+                self.close_last(&[ElementRole::RowGroup, ElementRole::Row], &[ElementRole::Table]);
+            }
+            ElementRole::Heading => {
+                self.close_last(
+                    &[ElementRole::Heading, ElementRole::Paragraph],
+                    &[ElementRole::Cell, ElementRole::Table],
+                );
+            }
+            ElementRole::Paragraph
+            | ElementRole::Block
+            | ElementRole::List
+            | ElementRole::Table => {
+                self.close_last(
+                    &[ElementRole::Paragraph],
+                    &[ElementRole::Cell, ElementRole::Table],
+                );
             }
         }
     }

@@ -6,8 +6,8 @@
 //! is silent here.
 
 use super::blocks::Paragraph;
-use super::blocks::TextRun;
 use super::blocks::ParagraphStyle;
+use super::blocks::TextRun;
 use super::story;
 use super::story::Story;
 use serde_json::Value;
@@ -84,7 +84,8 @@ fn start(out: &mut String, style: &str) {
 
 fn print_runs(out: &mut String, paragraph: &Paragraph) {
     // A heading's typeface is its style's; bold letters there are the writer's own layout.
-    let plain = matches!(paragraph.style, ParagraphStyle::Subheading | ParagraphStyle::FactsHeading);
+    let plain =
+        matches!(paragraph.style, ParagraphStyle::Subheading | ParagraphStyle::FactsHeading);
     for run in &paragraph.runs {
         match typeface(run).filter(|_| !plain) {
             Some(typeface) => {

@@ -209,7 +209,9 @@ fn very_deep_and_very_wide_html_stays_flat_and_linear() {
         html::walk(&html, &mut |event| {
             events += 1;
             match event {
-                HtmlEvent::Open(element, _) if element.role != html::ElementRole::Void => depth += 1,
+                HtmlEvent::Open(element, _) if element.role != html::ElementRole::Void => {
+                    depth += 1;
+                }
                 HtmlEvent::Close(_) => depth -= 1,
                 HtmlEvent::Open(..) | HtmlEvent::Text(_) => {}
             }

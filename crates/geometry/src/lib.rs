@@ -102,7 +102,7 @@ impl Rect {
     ///
     /// # Errors
     ///
-    /// [`CropError::EmptyField`] when it holds no pixel, [`CropError::ExternalProbe`] when it leaves the
+    /// [`CropError::Empty`] when it holds no pixel, [`CropError::Outside`] when it leaves the
     /// image.
     pub fn checked_in(self, image: Size) -> Result<Self, CropError> {
         if self.is_empty() {

@@ -22,8 +22,8 @@ use std::{
 use criterion::{Criterion, criterion_group};
 use geometry::{Rect, Size};
 use imaging::{
-    OutputColour, ImageFormat, RenderJob, MarkKind, MarkSetup, Watermark, Orientation, OutputOptions, RenderLimits,
-    RenderOutput, OutputSampling, RenderSource, RenderStep, render,
+    ImageFormat, MarkKind, MarkSetup, Orientation, OutputColour, OutputOptions, OutputSampling,
+    RenderJob, RenderLimits, RenderOutput, RenderSource, RenderStep, Watermark, render,
 };
 use jpeg::codec::{ChromaSubsampling, read_header};
 use jpeg::samples::pictures::photograph;
@@ -82,7 +82,12 @@ fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<RenderStep>, OutputOpt
     })
 }
 
-fn made(jpeg: &[u8], marker: &Watermark, steps: &[RenderStep], output: OutputOptions) -> RenderOutput {
+fn made(
+    jpeg: &[u8],
+    marker: &Watermark,
+    steps: &[RenderStep],
+    output: OutputOptions,
+) -> RenderOutput {
     let stored = read_header(jpeg).expect("a JPEG").size;
     let source = RenderSource {
         format: ImageFormat::JPEG,

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use geometry::Size;
-use jpeg::codec::{self, CodecError, DecodeOutput, Pixels, DecodeScale};
+use jpeg::codec::{self, CodecError, DecodeOutput, DecodeScale, Pixels};
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError, bands};
 
@@ -31,7 +31,7 @@ type Outcome = Result<DecodeOutput<Pixels>, BandsError>;
 ///
 /// # Errors
 ///
-/// [`ScanError::OutputSampling`] when a band of this picture cannot be decoded without its neighbours.
+/// [`ScanError::Sampling`] when a band of this picture cannot be decoded without its neighbours.
 pub fn decode_bands(
     scan: &Scan,
     index: &ScanIndex,

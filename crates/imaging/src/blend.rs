@@ -1,7 +1,7 @@
 //! Putting a mark onto pixels and planes of every kind.
 
 use geometry::Size;
-use jpeg::codec::{Pixels, Planes, ColourSpace};
+use jpeg::codec::{ColourSpace, Pixels, Planes};
 
 /// A mark, ready to be put on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,12 @@ fn index(value: u32) -> usize {
 }
 
 /// Puts `stamp` onto interleaved pixels; what lies outside falls away.
-pub(crate) fn blend_pixels(pixels: &mut Pixels, stamp: &MarkBitmap, place: MarkPosition, ground: SampleModel) {
+pub(crate) fn blend_pixels(
+    pixels: &mut Pixels,
+    stamp: &MarkBitmap,
+    place: MarkPosition,
+    ground: SampleModel,
+) {
     let (left, right, from_x) = clip_span(place.x, stamp.size.width, pixels.size.width);
     let (top, bottom, from_y) = clip_span(place.y, stamp.size.height, pixels.size.height);
     if left >= right || top >= bottom {
@@ -183,7 +188,12 @@ mod tests {
             let ground = SampleModel::Inks { inverted };
             let mut pixels = flat(4, 120);
             blend_pixels(&mut pixels, &stamp(1, 1, WHITE), MarkPosition { x: 0, y: 0 }, ground);
-            blend_pixels(&mut pixels, &stamp(1, 1, [0, 0, 0, 255]), MarkPosition { x: 1, y: 0 }, ground);
+            blend_pixels(
+                &mut pixels,
+                &stamp(1, 1, [0, 0, 0, 255]),
+                MarkPosition { x: 1, y: 0 },
+                ground,
+            );
             assert_eq!(pixels.data[..8], [none, none, none, none, none, none, none, full]);
             assert_eq!(pixels.data[8..], [120; 72]);
         }
@@ -201,7 +211,12 @@ mod tests {
     fn what_lies_outside_falls_away() {
         for (x, y) in [(-3, -2), (4, 3), (-9, 0), (0, 99), (i64::MIN, i64::MAX)] {
             let mut pixels = flat(1, 10);
-            blend_pixels(&mut pixels, &stamp(4, 3, WHITE), MarkPosition { x, y }, SampleModel::Grey);
+            blend_pixels(
+                &mut pixels,
+                &stamp(4, 3, WHITE),
+                MarkPosition { x, y },
+                SampleModel::Grey,
+            );
             let covered = pixels.data.iter().filter(|level| **level == 255).count();
             let span = |start: i64, length: i64, edge: i64| {
                 (start.saturating_add(length).clamp(0, edge) - start.clamp(0, edge)).max(0)
@@ -241,7 +256,8 @@ mod tests {
     fn a_colour_on_planes_is_that_of_jfif() {
         let size = Size { width: 2, height: 2 };
         let data = vec![128; 12];
-        let mut planes = Planes { size, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full, data };
+        let mut planes =
+            Planes { size, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full, data };
         blend_planes(&mut planes, &stamp(2, 2, [255, 0, 0, 255]), MarkPosition { x: 0, y: 0 });
         assert_eq!([planes.data[0], planes.data[4], planes.data[8]], [77, 85, 255]);
     }

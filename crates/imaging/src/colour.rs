@@ -203,7 +203,11 @@ mod tests {
     #[test]
     fn a_profile_for_other_components_is_ignored() {
         let adobe = encoded(&ColorProfile::new_adobe_rgb());
-        assert!(!is_profile_for(Some(&adobe), 1) && !is_profile_for(Some(CMYK_ICC), 3) && is_profile_for(Some(CMYK_ICC), 4));
+        assert!(
+            !is_profile_for(Some(&adobe), 1)
+                && !is_profile_for(Some(CMYK_ICC), 3)
+                && is_profile_for(Some(CMYK_ICC), 4)
+        );
         let grey = to_srgb(pixels(1, &[9, 90]), Some(&adobe), false).unwrap();
         assert_eq!(grey.data, [9, 90]);
         let inks = pixels(4, &[0, 0, 0, 0]);

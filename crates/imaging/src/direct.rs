@@ -7,15 +7,16 @@
 use std::ops::Range;
 
 use crate::blend::blend_planes;
-use crate::render::{translate_mark, orient_planes};
+use crate::render::{orient_planes, translate_mark};
 use crate::steps::check_crop;
 use crate::{
-    OutputColour, ImageFormat, Watermark, Orientation, OutputOptions, RasterError, OutputSampling, RenderStage, RenderStep, RenderPath,
+    ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError,
+    RenderPath, RenderStage, RenderStep, Watermark,
 };
 use geometry::{Rect, Size};
 use jpeg::codec;
 use jpeg::dct::Dct;
-use jpeg::header::{JpegHeader, HeaderLimits};
+use jpeg::header::{HeaderLimits, JpegHeader};
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::patch::{self, PatchedScan};
 use jpeg::scan::region::{self, CountedFrom};
@@ -87,7 +88,11 @@ pub enum DirectOutput {
 impl DirectPlan {
     /// Plans a direct render of `steps`; `None` if the picture must be decoded whole or scaled.
     #[must_use]
-    pub fn plan(indexed: &IndexedSource<'_>, steps: &[RenderStep], output: OutputOptions) -> Option<Self> {
+    pub fn plan(
+        indexed: &IndexedSource<'_>,
+        steps: &[RenderStep],
+        output: OutputOptions,
+    ) -> Option<Self> {
         let keeps = output.colour == OutputColour::Keep && output.sampling == OutputSampling::Keep;
         if !keeps || output.format != ImageFormat::JPEG {
             return None;
@@ -149,7 +154,7 @@ impl DirectPlan {
         }
     }
 
-    /// Carries the plan out; `bytes` holds the ranges that [`DirectPlan::needs`] gives.
+    /// Carries the plan out; `bytes` holds the ranges that [`DirectPlan::byte_ranges`] gives.
     ///
     /// `quality` is that of encoded pixels, 1 to 100. `stage` is called when a stage begins; once
     /// it answers `false`, the render ends with [`RasterError::Abandoned`].

@@ -79,8 +79,10 @@ fn every_direct_way_gives_what_the_plain_way_gives() {
 
 #[test]
 fn the_way_is_the_shortest_that_fits() {
-    let indexed =
-        IndexedJpeg::open(pictures::jpeg(SIZE, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3), &LIMITS);
+    let indexed = IndexedJpeg::open(
+        pictures::jpeg(SIZE, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3),
+        &LIMITS,
+    );
     let indexed = indexed.expect("baseline");
     let aligned = RenderStep::Crop(Rect { x: 32, y: 16, width: 50, height: 60 });
     let odd = RenderStep::Crop(Rect { x: 31, y: 16, width: 50, height: 60 });
@@ -105,7 +107,10 @@ fn the_way_is_the_shortest_that_fits() {
 
 #[test]
 fn a_local_mark_is_as_good_as_coding_everything_again() {
-    for (space, chroma) in [(ColourSpace::YCbCr, ChromaSubsampling::Quarter), (ColourSpace::YCbCr, ChromaSubsampling::Full)] {
+    for (space, chroma) in [
+        (ColourSpace::YCbCr, ChromaSubsampling::Quarter),
+        (ColourSpace::YCbCr, ChromaSubsampling::Full),
+    ] {
         let size = Size { width: 640, height: 480 };
         let jpeg = pictures::jpeg(size, space, chroma, 5);
         let indexed = IndexedJpeg::open(jpeg.clone(), &LIMITS).expect("baseline");

@@ -16,15 +16,15 @@ mod steps;
 
 use geometry::Size;
 use jpeg::codec::CodecError;
-pub use jpeg::scan::ShouldContinue;
 use jpeg::scan::Scan;
+pub use jpeg::scan::ShouldContinue;
 use jpeg::scan::index::ScanIndex;
 use serde::Serialize;
 use thiserror::Error;
 
 pub use bands::{BandsError, ParallelMap, decode_bands};
 pub use colour::is_profile_for as profile_fits;
-pub use direct::{DirectPlan, DirectError, DirectOutput, IndexedSource};
+pub use direct::{DirectError, DirectOutput, DirectPlan, IndexedSource};
 pub use format::ImageFormat;
 pub use mark::{MarkError, MarkKind, MarkSetup, Watermark};
 pub use orient::{Orientation, ReversedAxes};

@@ -88,7 +88,11 @@ impl Orientation {
     /// The upright size of a picture stored as `stored`, and the reverse.
     #[must_use]
     pub fn oriented_size(self, stored: Size) -> Size {
-        if self.swaps_axes() { Size { width: stored.height, height: stored.width } } else { stored }
+        if self.swaps_axes() {
+            Size { width: stored.height, height: stored.width }
+        } else {
+            stored
+        }
     }
 
     /// Finds where an upright rectangle lies in a picture stored as `stored`.

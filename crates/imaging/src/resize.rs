@@ -7,7 +7,7 @@ use crate::{Orientation, RasterError, RenderStep, scaled_size};
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use geometry::{Rect, Size};
-use jpeg::codec::{Pixels, DecodeScale};
+use jpeg::codec::{DecodeScale, Pixels};
 
 /// The decoder scales by these eighths: powers of two have fast transforms, the others cost more
 /// than a full decode and look no better.
@@ -38,8 +38,9 @@ pub(crate) fn decode_scale(full: Size, wanted: Size) -> DecodeScale {
 #[must_use]
 pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) -> Size {
     let wanted = scaled_size(orientation.oriented_size(stored), first);
-    let scale =
-        wanted.map_or(DecodeScale::FULL, |wanted| decode_scale(stored, orientation.oriented_size(wanted)));
+    let scale = wanted.map_or(DecodeScale::FULL, |wanted| {
+        decode_scale(stored, orientation.oriented_size(wanted))
+    });
     scale.scaled_size(stored)
 }
 

@@ -22,7 +22,7 @@ pub enum RenderStep {
     },
     /// Cuts out a rectangle, in pixels of the picture as it stands at this step, upright.
     Crop(Rect),
-    /// Puts on the mark that the [`Marker`](crate::Marker) is set up for.
+    /// Puts on the mark that the [`Marker`](crate::Watermark) is set up for.
     Watermark,
 }
 
@@ -44,7 +44,7 @@ pub enum StepError {
 
 /// Computes the exact size that `render` gives for a picture of `upright` pixels.
 ///
-/// Fails with [`StepError::ExternalProbe`] where `render` would.
+/// Fails with [`StepError::Outside`] where `render` would.
 pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepError> {
     steps.iter().try_fold(upright, |size, step| match step {
         RenderStep::Fit { long_px } => Ok(fit(size, *long_px)),
@@ -143,7 +143,11 @@ mod tests {
     #[test]
     fn a_crop_is_measured_at_its_step() {
         let crop = Rect { x: 1000, y: 600, width: 24, height: 83 };
-        check(size(6000, 4000), &[RenderStep::Fit { long_px: 1024 }, RenderStep::Crop(crop)], size(24, 83));
+        check(
+            size(6000, 4000),
+            &[RenderStep::Fit { long_px: 1024 }, RenderStep::Crop(crop)],
+            size(24, 83),
+        );
         let crop = Rect { x: 1000, y: 600, width: 25, height: 83 };
         let steps = [RenderStep::Fit { long_px: 1024 }, RenderStep::Crop(crop)];
         let outside = StepError::Outside { crop, image: size(1024, 683) };

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use geometry::{Rect, Size};
 use jpeg::codec::ChromaSubsampling;
-use jpeg::header::{JpegHeader, HeaderLimits};
+use jpeg::header::{HeaderLimits, JpegHeader};
 use jpeg::rewrite::colour_segments;
 use jpeg::samples::pictures::photograph;
 use jpeg::scan::index::ScanIndex;
@@ -34,7 +34,8 @@ fn scans(criterion: &mut Criterion) {
     });
     group.bench_function("crop", |bench| {
         let bytes = ByteRanges::whole(&file);
-        bench.iter(|| crop::crop(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
+        bench
+            .iter(|| crop::crop(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
     });
     group.finish();
 }

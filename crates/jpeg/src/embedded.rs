@@ -167,7 +167,11 @@ impl JpegHeader {
             };
             let expected = *expected.get_or_insert(count);
             if number == 0 || number > count || count != expected {
-                return ExtractedContent::damaged(SegmentDamage::IccCount { number, count, expected });
+                return ExtractedContent::damaged(SegmentDamage::IccCount {
+                    number,
+                    count,
+                    expected,
+                });
             }
             if chunks[usize::from(number)].replace(data).is_some() {
                 return ExtractedContent::damaged(SegmentDamage::IccRepeated { number });
@@ -180,7 +184,9 @@ impl JpegHeader {
         for number in 1..=count {
             match chunks[usize::from(number)] {
                 Some(data) => profile.extend_from_slice(data),
-                None => return ExtractedContent::damaged(SegmentDamage::IccMissing { number, count }),
+                None => {
+                    return ExtractedContent::damaged(SegmentDamage::IccMissing { number, count });
+                }
             }
         }
         ExtractedContent::undamaged(Some(profile))
@@ -196,7 +202,10 @@ impl JpegHeader {
         // Zeros at the end are padding.
         while joined.get(at..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0)) {
             let Some((id, data, next)) = resource(&joined, at) else {
-                return ExtractedContent { value: iim, damage: Some(SegmentDamage::Resources { offset: at }) };
+                return ExtractedContent {
+                    value: iim,
+                    damage: Some(SegmentDamage::Resources { offset: at }),
+                };
             };
             if id == RESOURCE_IIM {
                 iim.get_or_insert_default().extend_from_slice(data);

@@ -169,8 +169,8 @@ fn precision_fits(process: CodingProcess, precision: u8) -> bool {
         | CodingProcess::Progressive
         | CodingProcess::ArithmeticSequential
         | CodingProcess::ArithmeticProgressive => precision == 8 || precision == 12,
-        CodingProcess::Lossless | CodingProcess::ArithmeticLossless | CodingProcess::Hierarchical => {
-            (2..=16).contains(&precision)
-        }
+        CodingProcess::Lossless
+        | CodingProcess::ArithmeticLossless
+        | CodingProcess::Hierarchical => (2..=16).contains(&precision),
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::frame::FrameHeader;
-pub use crate::frame::{ColourModel, FrameComponent, CodingProcess};
+pub use crate::frame::{CodingProcess, ColourModel, FrameComponent};
 use geometry::Size;
 
 /// Start of frame, baseline; the other frames follow it.
@@ -256,10 +256,13 @@ impl JpegHeader {
     /// progressive files.
     pub fn needs_coefficient_buffer(&self) -> bool {
         self.scans > 1
-            || matches!(self.process, CodingProcess::Progressive | CodingProcess::ArithmeticProgressive)
+            || matches!(
+                self.process,
+                CodingProcess::Progressive | CodingProcess::ArithmeticProgressive
+            )
     }
 
-    /// The colour model of the components, decided as libjpeg does ([`ColourModel::of`]); `None` for
+    /// The colour model of the components, decided as libjpeg does; `None` for
     /// two components, for which no colour model exists.
     pub fn colour(&self) -> Option<ColourModel> {
         ColourModel::detect(self.process, &self.components, self.jfif, self.adobe_transform)

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::embedded::SegmentDamage;
-use crate::header::{ColourModel, JpegHeader, HeaderError, HeaderLimits, CodingProcess};
+use crate::header::{CodingProcess, ColourModel, HeaderError, HeaderLimits, JpegHeader};
 use crate::rewrite::{icc_segments, picture_parts, rewrite_metadata, segment};
 use crate::samples::{LIMITS, adobe, file, frame, jfif, join, scan};
 use geometry::Size;
@@ -144,7 +144,8 @@ fn err_segments_that_contradict_themselves() {
 #[test]
 fn err_limits_are_kept() {
     let limits = HeaderLimits { scans_max: 2, segments_max: 6, metadata_bytes_max: 20 };
-    let parse = |parts: &[&[u8]]| JpegHeader::parse(&join(parts), &limits).map(|header| header.scans);
+    let parse =
+        |parts: &[&[u8]]| JpegHeader::parse(&join(parts), &limits).map(|header| header.scans);
     let (frame, scan, comment) = (frame(0xC2, &[1]), scan(&[1]), segment(0xFE, &[&[0; 10]]));
     assert_eq!(parse(&[&comment, &comment, &frame, &scan, &scan]), Ok(2));
     let scans = HeaderError::TooManyScans { found_at_least: 3, limit: 2 };
@@ -179,7 +180,8 @@ fn an_icc_profile_with_bad_chunks_is_none() {
     check(&[icc_chunk(2, 2, b"file")], Some(missing));
     let repeated = SegmentDamage::IccRepeated { number: 1 };
     check(&[icc_chunk(1, 2, b"a"), icc_chunk(1, 2, b"b")], Some(repeated));
-    let count = |number, count, expected| Some(SegmentDamage::IccCount { number, count, expected });
+    let count =
+        |number, count, expected| Some(SegmentDamage::IccCount { number, count, expected });
     check(&[icc_chunk(1, 2, b"a"), icc_chunk(2, 3, b"b")], count(2, 3, 2));
     check(&[icc_chunk(0, 1, b"a")], count(0, 1, 1));
     check(&[segment(0xE2, &[b"ICC_PROFILE\0"])], count(0, 0, 0));
@@ -225,7 +227,10 @@ fn extended_xmp_with_gaps_is_none() {
     let check = |parts: &[Vec<u8>], offset: u32, length: u32| {
         let jpeg = file(&parts.concat());
         let found = ok(&jpeg).extended_xmp(&jpeg, GUID);
-        assert_eq!((found.value, found.damage), (None, Some(SegmentDamage::XmpParts { offset, length })));
+        assert_eq!(
+            (found.value, found.damage),
+            (None, Some(SegmentDamage::XmpParts { offset, length }))
+        );
     };
     check(&[xmp_part(GUID, 6, 0, b"abc")], 6, 6);
     check(&[xmp_part(GUID, 6, 0, b"abc"), xmp_part(GUID, 6, 4, b"ef")], 4, 6);

@@ -2,7 +2,7 @@
 
 use geometry::Rect;
 
-use crate::header::{JpegHeader, HeaderLimits};
+use crate::header::{HeaderLimits, JpegHeader};
 use crate::rewrite::colour_segments;
 use crate::scan::index::ScanIndex;
 use crate::scan::{ByteRanges, Scan, ScanError, crop};
@@ -51,7 +51,7 @@ impl IndexedJpeg {
     /// # Errors
     ///
     /// [`ScanError`] with the reason when the file is not one baseline scan or is damaged;
-    /// [`ScanError::ByteRanges`] when the headers are broken or exceed `limits`. Parse a [`JpegHeader`]
+    /// [`ScanError::Bytes`] when the headers are broken or exceed `limits`. Parse a [`JpegHeader`]
     /// first to learn what is wrong with them.
     pub fn open(jpeg: Vec<u8>, limits: &HeaderLimits) -> Result<Self, ScanError> {
         let header = JpegHeader::parse(&jpeg, limits).map_err(|_| ScanError::Bytes)?;
@@ -70,13 +70,13 @@ impl IndexedJpeg {
     /// Cuts out `rect` as a file of its own, without loss: coefficients are copied, not decoded.
     ///
     /// `rect` is in pixels of the picture as stored, before any EXIF orientation. Its upper left
-    /// corner lies on the grid of MCUs ([`cut::is_on_grid`]), which are 8 or 16 pixels wide and
+    /// corner lies on the grid of MCUs ([`crop::is_on_grid`]), which are 8 or 16 pixels wide and
     /// high in nearly all files ([`Scan::mcu`]); its size is free. The result has the JFIF or
     /// Adobe segment of the file and no other metadata.
     ///
     /// # Errors
     ///
-    /// [`ScanError::ExternalProbe`] when `rect` is empty, leaves the picture, or is off the grid;
+    /// [`ScanError::Outside`] when `rect` is empty, leaves the picture, or is off the grid;
     /// [`ScanError::Tables`] when the Huffman tables of the file lack a code that the crop needs.
     pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, ScanError> {
         crop::crop(&self.scan, &self.index, &self.bytes(), rect, &self.colour)

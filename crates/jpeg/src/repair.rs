@@ -1,6 +1,6 @@
 //! Cleans headers that libjpeg-turbo refuses and other readers accept.
 
-use crate::header::{APP0, APP14, JpegHeader, HeaderLimits, is_jfif};
+use crate::header::{APP0, APP14, HeaderLimits, JpegHeader, is_jfif};
 use crate::rewrite::segment;
 
 /// Generous limits: the caller has checked the file against its own.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::embedded::ICC;
 use crate::header::{
-    APP0, APP2, APP14, DHT, JpegHeader, JFIF_BYTES, MarkerSegment, adobe_transform, is_jfif,
+    APP0, APP2, APP14, DHT, JFIF_BYTES, JpegHeader, MarkerSegment, adobe_transform, is_jfif,
 };
 
 /// Bytes of a segment's payload at most: its length is 16 bits and counts itself.
@@ -54,7 +54,12 @@ pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
         .iter()
         .rfind(|segment| segment.marker == APP14 && adobe_transform(payload(segment)).is_some())
         .map(MarkerSegment::byte_range);
-    let tables = header.segments.iter().filter(|s| !s.is_metadata()).map(MarkerSegment::byte_range).collect();
+    let tables = header
+        .segments
+        .iter()
+        .filter(|s| !s.is_metadata())
+        .map(MarkerSegment::byte_range)
+        .collect();
     PictureParts { jfif, adobe, tables, scans: header.first_scan..header.end }
 }
 

@@ -99,8 +99,9 @@ impl PartialDateTime {
     /// A date takes a time of the same date, a local time takes the offset of the same time.
     pub(super) fn refined_by(self, other: &PartialDateTime) -> PartialDateTime {
         let same_date = (self.year, self.month, self.day) == (other.year, other.month, other.day);
-        let same_second =
-            |a: &TimeOfDay, b: &TimeOfDay| (a.hour, a.minute, a.second) == (b.hour, b.minute, b.second);
+        let same_second = |a: &TimeOfDay, b: &TimeOfDay| {
+            (a.hour, a.minute, a.second) == (b.hour, b.minute, b.second)
+        };
         match (&self.time, &other.time) {
             (None, Some(_)) if same_date => other.clone(),
             (Some(a), Some(b)) if same_date && self.offset.is_none() && same_second(a, b) => {

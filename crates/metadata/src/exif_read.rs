@@ -91,7 +91,9 @@ impl ExifBlocks {
         };
         let texts = parts
             .iter()
-            .map(|part| text::clean(&text::decode_unknown(part.get(..TEXT_BYTES_MAX).unwrap_or(part))))
+            .map(|part| {
+                text::clean(&text::decode_unknown(part.get(..TEXT_BYTES_MAX).unwrap_or(part)))
+            })
             .filter(|text| !text.is_empty());
         texts.take(2).collect::<Vec<_>>().join(", ")
     }

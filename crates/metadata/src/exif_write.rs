@@ -8,8 +8,8 @@ use std::io::Cursor;
 use exif::experimental::Writer;
 use exif::{Field, In, Rational, Tag, Value};
 
-use crate::exif_read::ExifBlocks;
 use crate::date_time::PartialDateTime;
+use crate::exif_read::ExifBlocks;
 use crate::{Caption, WriteOptions, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 

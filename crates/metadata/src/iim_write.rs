@@ -3,8 +3,8 @@
 //! IIM 4.2 gives every dataset a length in bytes. Longer text is cut on a character boundary; the
 //! whole of it stands in XMP, which readers of ours prefer.
 
-use crate::iim_read::{TAG, UTF8};
 use crate::date_time::PartialDateTime;
+use crate::iim_read::{TAG, UTF8};
 use crate::{Caption, country, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 

@@ -4,11 +4,11 @@
 //! each standard.
 
 pub mod country;
+mod date_time;
 mod exif_read;
 mod exif_write;
 mod iim_read;
 mod iim_write;
-mod date_time;
 mod text;
 mod xmp_read;
 mod xmp_write;
@@ -274,8 +274,10 @@ fn clean_caption(caption: &Caption) -> Caption {
     for list in lists(&mut clean) {
         *list = list.iter().map(|entry| text::line(entry)).filter(|e| !e.is_empty()).collect();
     }
-    clean.created =
-        clean.created.and_then(|text| PartialDateTime::parse(&text)).map(|stamp| stamp.to_string());
+    clean.created = clean
+        .created
+        .and_then(|text| PartialDateTime::parse(&text))
+        .map(|stamp| stamp.to_string());
     clean.urgency = clean.urgency.filter(|urgency| (1..=9).contains(urgency));
     clean.position =
         clean.position.filter(|(latitude, longitude)| is_position(*latitude, *longitude));

@@ -23,7 +23,8 @@ use quick_xml::reader::NsReader;
 
 use crate::date_time::PartialDateTime;
 use crate::{
-    Caption, LIST_ENTRIES_MAX, StandardFields, TEXT_BYTES_MAX, is_position, push, set_if_absent, text,
+    Caption, LIST_ENTRIES_MAX, StandardFields, TEXT_BYTES_MAX, is_position, push, set_if_absent,
+    text,
 };
 use jpeg::embedded::GUID_BYTES;
 use jpeg::header::JpegHeader;
@@ -109,7 +110,11 @@ const PROPERTIES: [(&str, &str, XmpProperty); 25] = [
 ];
 
 /// Reads the XMP of a file: the main packet, and extended XMP for what the main one lacks.
-pub(super) fn read(header: &JpegHeader, jpeg: &[u8], warnings: &mut Vec<String>) -> StandardFields {
+pub(super) fn read(
+    header: &JpegHeader,
+    jpeg: &[u8],
+    warnings: &mut Vec<String>,
+) -> StandardFields {
     let mut packet = XmpPacket::default();
     if let Some(bytes) = header.xmp(jpeg) {
         packet.read(bytes, warnings);
@@ -223,8 +228,12 @@ impl XmpPacket {
             XmpProperty::BylineRole => set_if_absent(&mut c.byline_role, default_text(entries)),
             XmpProperty::Credit => set_if_absent(&mut c.credit, default_text(entries)),
             XmpProperty::Source => set_if_absent(&mut c.source, default_text(entries)),
-            XmpProperty::CopyrightNotice => set_if_absent(&mut c.copyright_notice, default_text(entries)),
-            XmpProperty::CopyrightHolder => set_if_absent(&mut c.copyright_holder, &joined_text(entries)),
+            XmpProperty::CopyrightNotice => {
+                set_if_absent(&mut c.copyright_notice, default_text(entries));
+            }
+            XmpProperty::CopyrightHolder => {
+                set_if_absent(&mut c.copyright_holder, &joined_text(entries));
+            }
             XmpProperty::UsageTerms => set_if_absent(&mut c.usage_terms, default_text(entries)),
             XmpProperty::Instructions => set_if_absent(&mut c.instructions, default_text(entries)),
             XmpProperty::City => set_if_absent(&mut c.city, default_text(entries)),

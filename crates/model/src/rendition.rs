@@ -122,11 +122,14 @@ impl RenditionName {
     /// The picture for the screen.
     pub const NORMAL_PREVIEW: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Preview);
     /// The picture for lists.
-    pub const NORMAL_THUMBNAIL: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Thumbnail);
+    pub const NORMAL_THUMBNAIL: Self =
+        Self::new(RenditionVariant::Normal, RenditionUsage::Thumbnail);
     /// The picture for the screen with the mark.
-    pub const WATERMARK_PREVIEW: Self = Self::new(RenditionVariant::Watermark, RenditionUsage::Preview);
+    pub const WATERMARK_PREVIEW: Self =
+        Self::new(RenditionVariant::Watermark, RenditionUsage::Preview);
     /// The square picture for lists.
-    pub const CROPPED_THUMBNAIL: Self = Self::new(RenditionVariant::Cropped, RenditionUsage::Thumbnail);
+    pub const CROPPED_THUMBNAIL: Self =
+        Self::new(RenditionVariant::Cropped, RenditionUsage::Thumbnail);
     /// The picture for walls of pictures, between Thumbnail and Preview.
     pub const WEB_PREVIEW: Self = Self::new(RenditionVariant::Web, RenditionUsage::Preview);
     /// The file for print without colour.

@@ -8,7 +8,7 @@ use crate::PdfError;
 use crate::content::{rewrite, solid_grey};
 use crate::number::{dictionary_of, entry, numbers, resolve};
 use crate::space::device_space;
-use crate::walk::{PdfObjectKind, ObjectRole, DocumentWalk};
+use crate::walk::{DocumentWalk, ObjectRole, PdfObjectKind};
 
 /// Makes an annotation or a field grey.
 pub(super) fn annotation(
@@ -21,13 +21,26 @@ pub(super) fn annotation(
     }
     appearance_string(walk, &mut annotation, resources)?;
     walk.convert_entry(&mut annotation, "MK", ObjectRole::One(PdfObjectKind::Button), resources)?;
-    walk.convert_entry(&mut annotation, "AP", ObjectRole::One(PdfObjectKind::Appearances), resources)?;
-    walk.convert_entry(&mut annotation, "Kids", ObjectRole::Array(PdfObjectKind::Annotation), resources)?;
+    walk.convert_entry(
+        &mut annotation,
+        "AP",
+        ObjectRole::One(PdfObjectKind::Appearances),
+        resources,
+    )?;
+    walk.convert_entry(
+        &mut annotation,
+        "Kids",
+        ObjectRole::Array(PdfObjectKind::Annotation),
+        resources,
+    )?;
     Ok(Object::Dictionary(annotation))
 }
 
 /// Makes the border and background of a button grey.
-pub(super) fn button(walk: &mut DocumentWalk<'_>, mut button: Dictionary) -> Result<Object, PdfError> {
+pub(super) fn button(
+    walk: &mut DocumentWalk<'_>,
+    mut button: Dictionary,
+) -> Result<Object, PdfError> {
     for key in ["BC", "BG"] {
         colour(walk, &mut button, key)?;
     }
@@ -35,7 +48,11 @@ pub(super) fn button(walk: &mut DocumentWalk<'_>, mut button: Dictionary) -> Res
 }
 
 /// Colours of annotations say their space by their length; an empty one is transparent.
-fn colour(walk: &mut DocumentWalk<'_>, holder: &mut Dictionary, key: &str) -> Result<(), PdfError> {
+fn colour(
+    walk: &mut DocumentWalk<'_>,
+    holder: &mut Dictionary,
+    key: &str,
+) -> Result<(), PdfError> {
     let Some(colour) = numbers(walk.scope.document, holder, key.as_bytes()) else {
         return Ok(());
     };
@@ -77,7 +94,12 @@ impl<'a> DocumentWalk<'a> {
         let resources = Rc::new(resources);
         let mut form = form.clone();
         self.convert_entry(&mut form, "DR", ObjectRole::Resources, &resources)?;
-        self.convert_entry(&mut form, "Fields", ObjectRole::Array(PdfObjectKind::Annotation), &resources)?;
+        self.convert_entry(
+            &mut form,
+            "Fields",
+            ObjectRole::Array(PdfObjectKind::Annotation),
+            &resources,
+        )?;
         appearance_string(self, &mut form, &resources)?;
         match place {
             Object::Reference(id) => {

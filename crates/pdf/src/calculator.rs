@@ -193,7 +193,9 @@ impl NumberStack {
             CalculatorOperator::Abs => self.apply_unary(f32::abs),
             CalculatorOperator::Add => self.apply_binary(|a, b| a + b),
             CalculatorOperator::And => self.apply_bitwise(|a, b| a & b),
-            CalculatorOperator::Atan => self.apply_binary(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0)),
+            CalculatorOperator::Atan => {
+                self.apply_binary(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0));
+            }
             CalculatorOperator::Bitshift => self.apply_bitwise(shift),
             CalculatorOperator::Ceiling => self.apply_unary(f32::ceil),
             CalculatorOperator::Copy => self.copy_top(),

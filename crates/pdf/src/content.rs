@@ -13,7 +13,7 @@ use lopdf::{Dictionary, Object};
 use crate::PdfError;
 use crate::inline::inline_image;
 use crate::luminance;
-use crate::scan::{TokenKind, ContentScanner, ContentToken, name_of};
+use crate::scan::{ContentScanner, ContentToken, TokenKind, name_of};
 use crate::scope::DocumentScope;
 use crate::space::{PdfColourSpace, device_space};
 
@@ -112,7 +112,11 @@ impl ContentRewriter<'_, '_, '_> {
     }
 
     /// What to write instead of an operator with its operands; `None` keeps it.
-    fn operator(&mut self, token: ContentToken, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
+    fn operator(
+        &mut self,
+        token: ContentToken,
+        operands: &[ContentToken],
+    ) -> Result<Option<Vec<u8>>, PdfError> {
         match &self.bytes[token.start..token.end] {
             b"q" => {
                 if self.saved.len() < SAVED_MAX {
@@ -173,9 +177,15 @@ impl ContentRewriter<'_, '_, '_> {
     }
 
     /// `cs` and `CS`.
-    fn set_named_space(&mut self, purpose: PaintKind, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
+    fn set_named_space(
+        &mut self,
+        purpose: PaintKind,
+        operands: &[ContentToken],
+    ) -> Result<Option<Vec<u8>>, PdfError> {
         let name = match operands.last() {
-            Some(ContentToken { kind: TokenKind::Name, start, end }) => name_of(&self.bytes[*start..*end]),
+            Some(ContentToken { kind: TokenKind::Name, start, end }) => {
+                name_of(&self.bytes[*start..*end])
+            }
             _ => return Ok(Some(Vec::new())),
         };
         let Some(space) = self.space(&name)? else {
@@ -205,7 +215,11 @@ impl ContentRewriter<'_, '_, '_> {
     }
 
     /// `sc`, `scn` and their stroking twins.
-    fn set_colour(&mut self, purpose: PaintKind, operands: &[ContentToken]) -> Result<Option<Vec<u8>>, PdfError> {
+    fn set_colour(
+        &mut self,
+        purpose: PaintKind,
+        operands: &[ContentToken],
+    ) -> Result<Option<Vec<u8>>, PdfError> {
         let space = match purpose {
             PaintKind::Fill => Rc::clone(&self.colours.fill),
             PaintKind::Stroke => Rc::clone(&self.colours.stroke),
@@ -260,7 +274,9 @@ pub(super) fn solid_grey(
 ) -> Result<f32, PdfError> {
     match space {
         PdfColourSpace::Cmyk if colour == [0.0, 0.0, 0.0, 1.0] => Ok(0.0),
-        PdfColourSpace::Tint { alternate, function, .. } if matches!(**alternate, PdfColourSpace::Cmyk) => {
+        PdfColourSpace::Tint { alternate, function, .. }
+            if matches!(**alternate, PdfColourSpace::Cmyk) =>
+        {
             let inks = function.evaluate(colour, &mut scope.session.budget)?;
             solid_grey(scope, alternate, &inks)
         }

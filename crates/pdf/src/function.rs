@@ -75,7 +75,9 @@ impl PdfFunction {
             (Some(3), _) => stitching(scope, dictionary, depth)?,
             (Some(4), Object::Stream(stream)) => {
                 let text = scope.data(stream)?;
-                Calculator::parse(&text).filter(|_| !range.is_empty()).map(FunctionKind::Calculator)
+                Calculator::parse(&text)
+                    .filter(|_| !range.is_empty())
+                    .map(FunctionKind::Calculator)
             }
             _ => None,
         };

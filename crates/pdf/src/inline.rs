@@ -6,7 +6,7 @@ use crate::PdfError;
 use crate::bitmap::{DocumentImage, grey_image};
 use crate::filter::names;
 use crate::number::count;
-use crate::scan::{TokenKind, ContentScanner, ContentToken, is_space, name_of};
+use crate::scan::{ContentScanner, ContentToken, TokenKind, is_space, name_of};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
@@ -109,7 +109,8 @@ fn value(text: &[u8], token: ContentToken, depth: usize) -> Object {
 
 fn group(text: &[u8], depth: usize) -> Object {
     let inside = |open: usize| {
-        let mut scanner = ContentScanner::new(&text[open..text.len().saturating_sub(open).max(open)]);
+        let mut scanner =
+            ContentScanner::new(&text[open..text.len().saturating_sub(open).max(open)]);
         let mut values = Vec::new();
         while let Some(token) = scanner.next() {
             values.push(value(&scanner.bytes[token.start..token.end], token, depth + 1));

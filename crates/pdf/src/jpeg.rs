@@ -86,7 +86,11 @@ pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The samples of a JPEG: `[height][width][components]`, CMYK as stored.
-pub(super) fn samples(data: &[u8], head: JpegFacts, budget: &mut WorkBudget) -> Result<Vec<u8>, PdfError> {
+pub(super) fn samples(
+    data: &[u8],
+    head: JpegFacts,
+    budget: &mut WorkBudget,
+) -> Result<Vec<u8>, PdfError> {
     let JpegFacts { width, height, components, .. } = head;
     let format = match components {
         1 => PixelFormat::GRAY,

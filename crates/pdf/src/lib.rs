@@ -25,6 +25,7 @@ mod luminance;
 mod lzw;
 mod mesh;
 mod number;
+mod operator_count;
 mod pictures;
 mod predictor;
 mod profile;
@@ -35,7 +36,6 @@ mod scope;
 mod shading;
 mod space;
 mod walk;
-mod operator_count;
 mod write;
 
 use std::collections::HashMap;

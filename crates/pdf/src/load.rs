@@ -6,7 +6,7 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
 
 use crate::number::{dictionary_of, entry, index, number, resolve};
-use crate::{PdfError, DocumentFacts, PdfLimits, active};
+use crate::{DocumentFacts, PdfError, PdfLimits, active};
 
 /// Where readers look for the header, in bytes.
 const HEADER_WITHIN: usize = 1024;
@@ -145,7 +145,11 @@ fn inherit(node: &Dictionary, above: &Rc<Dictionary>) -> Rc<Dictionary> {
 const LETTER: [f32; 4] = [0.0, 0.0, 612.0, 792.0];
 
 /// The facts of a document whose first page is `page`.
-pub(super) fn page_facts(document: &Document, pages: usize, page: &DocumentPage<'_>) -> DocumentFacts {
+pub(super) fn page_facts(
+    document: &Document,
+    pages: usize,
+    page: &DocumentPage<'_>,
+) -> DocumentFacts {
     let media = rectangle(document, page, b"MediaBox").unwrap_or(LETTER);
     let shown = match rectangle(document, page, b"CropBox") {
         Some(crop) => intersection(crop, media).unwrap_or(media),

@@ -24,7 +24,11 @@ pub(super) struct MeshFormat {
 
 impl MeshFormat {
     /// Reads the entries of a mesh of type `kind`; `None` when they are malformed.
-    pub(super) fn read(document: &Document, dictionary: &Dictionary, kind: usize) -> Option<MeshFormat> {
+    pub(super) fn read(
+        document: &Document,
+        dictionary: &Dictionary,
+        kind: usize,
+    ) -> Option<MeshFormat> {
         let coordinate_bits = count(document, dictionary, b"BitsPerCoordinate")?;
         let component_bits = count(document, dictionary, b"BitsPerComponent")?;
         let flag_bits = match kind {

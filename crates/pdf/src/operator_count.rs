@@ -11,7 +11,7 @@ use crate::PdfError;
 use crate::inline;
 use crate::load::DocumentPage;
 use crate::number::{dictionary_of, entry, resolve};
-use crate::scan::{TokenKind, ContentScanner, name_of};
+use crate::scan::{ContentScanner, TokenKind, name_of};
 use crate::scope::{DocumentScope, DocumentSession};
 
 /// What is known of a stream.
@@ -43,7 +43,8 @@ pub(super) fn check(
 ) -> Result<(), PdfError> {
     let none = Dictionary::new();
     let resources = dictionary_of(page.entry(document, b"Resources")).unwrap_or(&none);
-    let mut weigher = OperatorCounter { scope: DocumentScope { document, session }, counts: HashMap::new() };
+    let mut weigher =
+        OperatorCounter { scope: DocumentScope { document, session }, counts: HashMap::new() };
     let mut bytes = Vec::new();
     match page.entry(document, b"Contents") {
         Object::Stream(stream) => bytes = weigher.scope.data(stream)?,
@@ -188,7 +189,8 @@ mod tests {
     fn weigh(sheet: TestDocument, max: u64) -> Result<(), PdfError> {
         let document = load::load(&sheet.bytes(), &LIMITS).unwrap();
         let pages = load::pages(&document, &LIMITS).unwrap();
-        let mut session = DocumentSession { budget: WorkBudget::new(&LIMITS), spaces: HashMap::new() };
+        let mut session =
+            DocumentSession { budget: WorkBudget::new(&LIMITS), spaces: HashMap::new() };
         check(&document, &mut session, &pages.pages[0], max)
     }
 

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Object, Stream, dictionary};
 
 use crate::PdfError;
-use crate::bitmap::{self, ImageMask, DocumentImage, grey_image};
+use crate::bitmap::{self, DocumentImage, ImageMask, grey_image};
 use crate::filter::deflate;
 use crate::number::{count, entry};
 use crate::shading::{self, GreyFunction, grey_shading};
-use crate::walk::{PdfObjectKind, ObjectRole, DocumentWalk};
+use crate::walk::{DocumentWalk, ObjectRole, PdfObjectKind};
 
 impl DocumentWalk<'_> {
     pub(super) fn image(
@@ -35,7 +35,12 @@ impl DocumentWalk<'_> {
             let mut alternates = alternates.clone();
             for alternate in &mut alternates {
                 if let Object::Dictionary(alternate) = alternate {
-                    self.convert_entry(alternate, "Image", ObjectRole::One(PdfObjectKind::External), resources)?;
+                    self.convert_entry(
+                        alternate,
+                        "Image",
+                        ObjectRole::One(PdfObjectKind::External),
+                        resources,
+                    )?;
                 }
             }
             stream.dict.set("Alternates", alternates);

@@ -152,7 +152,8 @@ fn tints_look_the_same() {
     let content = "/A cs ".to_owned() + &squares("scn", &["0", ".2", ".5", ".8", "1"]);
     check(TestDocument::new(&content).with("ColorSpace", "A", spot));
 
-    let mut sheet = TestDocument::new(&("/A cs ".to_owned() + &squares("scn", &["0 1", "1 0", ".5 .5"])));
+    let mut sheet =
+        TestDocument::new(&("/A cs ".to_owned() + &squares("scn", &["0 1", "1 0", ".5 .5"])));
     let table = dictionary! {
         "FunctionType" => 0, "Domain" => list(&[0.0, 1.0, 0.0, 1.0]), "BitsPerSample" => 8,
         "Range" => list(&[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]), "Size" => vec![2.into(), 2.into()],

@@ -39,7 +39,11 @@ pub struct PageRaster {
 ///
 /// [`PdfError`] when the file is not a PDF, needs a password, has no page, draws itself or more
 /// than `limits.operators`, or the picture would have more than `limits.pixels`.
-pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<PageRaster, PdfError> {
+pub fn raster(
+    bytes: &[u8],
+    long_side_px: u32,
+    limits: &PdfLimits,
+) -> Result<PageRaster, PdfError> {
     if bytes.len() > limits.bytes {
         return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });
     }

@@ -10,7 +10,7 @@ use lopdf::{Dictionary, Object, Stream, dictionary};
 use crate::PdfError;
 use crate::content::solid_grey;
 use crate::filter::deflate;
-use crate::function::{PdfFunction, FunctionKind};
+use crate::function::{FunctionKind, PdfFunction};
 use crate::mesh::{MeshFormat, grey_mesh};
 use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real, resolve};
 use crate::scope::DocumentScope;
@@ -72,7 +72,9 @@ pub(super) fn grey_shading(
         }
         (4..=7, Object::Stream(stream)) => {
             let data = scope.data(stream)?;
-            let Some(mesh) = MeshFormat::read(document, &stream.dict, kind) else { return Ok(None) };
+            let Some(mesh) = MeshFormat::read(document, &stream.dict, kind) else {
+                return Ok(None);
+            };
             if functions.is_empty() {
                 let content = grey_mesh(scope, &mesh, &data, &space, &mut change.dictionary)?;
                 change.dictionary.remove(b"DecodeParms");
@@ -92,7 +94,10 @@ pub(super) fn grey_shading(
     Ok(Some(change))
 }
 
-fn functions(scope: &mut DocumentScope<'_>, dictionary: &Dictionary) -> Result<Vec<PdfFunction>, PdfError> {
+fn functions(
+    scope: &mut DocumentScope<'_>,
+    dictionary: &Dictionary,
+) -> Result<Vec<PdfFunction>, PdfError> {
     let Ok(object) = dictionary.get(b"Function") else { return Ok(Vec::new()) };
     let object = resolve(scope.document, object);
     let list = match object {
@@ -143,7 +148,13 @@ fn line(
                 "N" => Object::Real(*exponent),
             })))
         }
-        [PdfFunction { kind: FunctionKind::Stitching { functions, bounds, encode }, domain, .. }] => {
+        [
+            PdfFunction {
+                kind: FunctionKind::Stitching { functions, bounds, encode },
+                domain,
+                ..
+            },
+        ] => {
             let mut parts = Vec::new();
             for (function, encode) in functions.iter().zip(encode) {
                 let span = [encode[0].min(encode[1]), encode[0].max(encode[1])];
@@ -174,7 +185,9 @@ fn line(
 /// How many samples one input needs: a table of the same domain is met at its own samples.
 fn sample_count(functions: &[PdfFunction], domain: [f32; 2]) -> usize {
     match functions {
-        [PdfFunction { kind: FunctionKind::Sampled(table), domain: own, .. }] if own[0] == domain => {
+        [PdfFunction { kind: FunctionKind::Sampled(table), domain: own, .. }]
+            if own[0] == domain =>
+        {
             let steps = table.size[0].saturating_sub(1).max(1);
             (steps * SAMPLES.div_ceil(steps)).min(4 * SAMPLES) + 1
         }

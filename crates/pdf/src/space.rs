@@ -99,10 +99,15 @@ impl PdfColourSpace {
     /// How many numbers make a colour; 0 for patterns and what is inherited.
     pub(super) fn components(&self) -> usize {
         match self {
-            PdfColourSpace::Grey | PdfColourSpace::CalGrey { .. } | PdfColourSpace::Indexed { .. } | PdfColourSpace::Invisible => 1,
+            PdfColourSpace::Grey
+            | PdfColourSpace::CalGrey { .. }
+            | PdfColourSpace::Indexed { .. }
+            | PdfColourSpace::Invisible => 1,
             PdfColourSpace::Rgb | PdfColourSpace::CalRgb { .. } | PdfColourSpace::Lab { .. } => 3,
             PdfColourSpace::Cmyk => 4,
-            PdfColourSpace::Icc { components, .. } | PdfColourSpace::Tint { components, .. } => *components,
+            PdfColourSpace::Icc { components, .. } | PdfColourSpace::Tint { components, .. } => {
+                *components
+            }
             PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => 0,
         }
     }
@@ -145,7 +150,11 @@ impl PdfColourSpace {
     /// Grey of a colour, 0 to 1; missing components are 0.
     ///
     /// Fails when the budget for function steps is spent.
-    pub(super) fn grey(&self, scope: &mut DocumentScope<'_>, colour: &[f32]) -> Result<f32, PdfError> {
+    pub(super) fn grey(
+        &self,
+        scope: &mut DocumentScope<'_>,
+        colour: &[f32],
+    ) -> Result<f32, PdfError> {
         let part = |at: usize| colour.get(at).copied().unwrap_or(0.0);
         Ok(match self {
             PdfColourSpace::Grey => part(0).clamp(0.0, 1.0),
@@ -185,7 +194,9 @@ impl PdfColourSpace {
                 let colour = function.evaluate(colour, &mut scope.session.budget)?;
                 alternate.grey(scope, &colour)?
             }
-            PdfColourSpace::Invisible | PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => 0.0,
+            PdfColourSpace::Invisible | PdfColourSpace::Pattern(_) | PdfColourSpace::Inherited => {
+                0.0
+            }
         })
     }
 }
@@ -204,7 +215,9 @@ fn named(
         b"Pattern" => return Ok(Some(Rc::new(PdfColourSpace::Pattern(None)))),
         name => {
             return match entry_of(scope, resources, name) {
-                Some(object) => PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1),
+                Some(object) => {
+                    PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1)
+                }
                 None => Ok(None),
             };
         }
@@ -300,7 +313,9 @@ fn icc(
 fn plain_copy(space: &PdfColourSpace) -> Option<PdfColourSpace> {
     match space {
         PdfColourSpace::CalGrey { gamma } => Some(PdfColourSpace::CalGrey { gamma: *gamma }),
-        PdfColourSpace::CalRgb { gamma, matrix } => Some(PdfColourSpace::CalRgb { gamma: *gamma, matrix: *matrix }),
+        PdfColourSpace::CalRgb { gamma, matrix } => {
+            Some(PdfColourSpace::CalRgb { gamma: *gamma, matrix: *matrix })
+        }
         PdfColourSpace::Lab { range } => Some(PdfColourSpace::Lab { range: *range }),
         PdfColourSpace::Grey
         | PdfColourSpace::Rgb
@@ -332,7 +347,9 @@ fn indexed(
 ) -> Result<Option<PdfColourSpace>, PdfError> {
     let [base, last, table, ..] = rest else { return Ok(None) };
     let document = scope.document;
-    let Some(base) = PdfColourSpace::parse(scope, base, resources, depth + 1)? else { return Ok(None) };
+    let Some(base) = PdfColourSpace::parse(scope, base, resources, depth + 1)? else {
+        return Ok(None);
+    };
     // A table of tables has no meaning, and neither has one of patterns.
     if base.components() == 0 || matches!(*base, PdfColourSpace::Indexed { .. }) {
         return Ok(None);

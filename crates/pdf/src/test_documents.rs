@@ -37,7 +37,12 @@ impl TestDocument {
     }
 
     /// Names an object in a category of the page's resources.
-    pub(super) fn with(mut self, category: &str, name: &str, object: impl Into<Object>) -> TestDocument {
+    pub(super) fn with(
+        mut self,
+        category: &str,
+        name: &str,
+        object: impl Into<Object>,
+    ) -> TestDocument {
         let mut list = match self.resources.get(category.as_bytes()) {
             Ok(Object::Dictionary(list)) => list.clone(),
             _ => Dictionary::new(),

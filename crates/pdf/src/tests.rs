@@ -4,7 +4,8 @@ use lopdf::{Dictionary, Document, Object, dictionary};
 use proptest::prelude::*;
 
 use crate::test_documents::{
-    LIMITS, TestDocument, content_of, first_page, image, list, name, rainbow, ramp, space, stream_with,
+    LIMITS, TestDocument, content_of, first_page, image, list, name, rainbow, ramp, space,
+    stream_with,
 };
 use crate::{PdfError, PdfLimits, facts, filter, grey};
 

@@ -130,7 +130,11 @@ impl<'a> DocumentWalk<'a> {
     ) -> Result<Object, PdfError> {
         if let Object::Reference(id) = object {
             if self.scope.document.objects.contains_key(id) && self.seen.insert(*id) {
-                self.queue.push_back(PendingObject { id: *id, role, resources: Rc::clone(resources) });
+                self.queue.push_back(PendingObject {
+                    id: *id,
+                    role,
+                    resources: Rc::clone(resources),
+                });
             }
             return Ok(object.clone());
         }
@@ -172,13 +176,15 @@ impl<'a> DocumentWalk<'a> {
             }
             (ObjectRole::Named(part), Object::Dictionary(mut dictionary)) => {
                 for (_, value) in dictionary.iter_mut() {
-                    *value = self.convert_slot(&value.clone(), ObjectRole::One(part), resources)?;
+                    *value =
+                        self.convert_slot(&value.clone(), ObjectRole::One(part), resources)?;
                 }
                 Ok(Object::Dictionary(dictionary))
             }
             (ObjectRole::Array(part), Object::Array(mut array)) => {
                 for value in &mut array {
-                    *value = self.convert_slot(&value.clone(), ObjectRole::One(part), resources)?;
+                    *value =
+                        self.convert_slot(&value.clone(), ObjectRole::One(part), resources)?;
                 }
                 Ok(Object::Array(array))
             }
@@ -202,51 +208,85 @@ impl<'a> DocumentWalk<'a> {
                 }
             }
             (PdfObjectKind::Glyph, Object::Stream(stream)) => self.form(stream, resources, true),
-            (PdfObjectKind::Pattern, Object::Stream(stream)) => self.form(stream, resources, false),
+            (PdfObjectKind::Pattern, Object::Stream(stream)) => {
+                self.form(stream, resources, false)
+            }
             (PdfObjectKind::Pattern, Object::Dictionary(mut pattern)) => {
-                self.convert_entry(&mut pattern, "Shading", ObjectRole::One(PdfObjectKind::Shading), resources)?;
+                self.convert_entry(
+                    &mut pattern,
+                    "Shading",
+                    ObjectRole::One(PdfObjectKind::Shading),
+                    resources,
+                )?;
                 Ok(Object::Dictionary(pattern))
             }
             (PdfObjectKind::Shading, object) => self.shading(object, resources),
             (PdfObjectKind::Font, Object::Dictionary(font)) => self.font(font, resources),
-            (PdfObjectKind::GraphicsState, Object::Dictionary(mut state)) => {
-                self.convert_entry(&mut state, "SMask", ObjectRole::One(PdfObjectKind::SoftMask), resources)?;
-                if let Ok(Object::Array(font)) = state.get(b"Font") {
-                    let font = self.convert_object(
-                        Object::Array(font.clone()),
-                        ObjectRole::Array(PdfObjectKind::Font),
-                        resources,
-                    )?;
-                    state.set("Font", font);
-                }
-                Ok(Object::Dictionary(state))
+            (PdfObjectKind::GraphicsState, Object::Dictionary(state)) => {
+                self.graphics_state(state, resources)
             }
-            (PdfObjectKind::SoftMask, Object::Dictionary(mut mask)) => {
-                if let Some(grey) = backdrop(&mut self.scope, &mask, resources)? {
-                    mask.set("BC", vec![Object::Real(grey)]);
-                }
-                self.convert_entry(&mut mask, "G", ObjectRole::One(PdfObjectKind::External), resources)?;
-                Ok(Object::Dictionary(mask))
-            }
+            (PdfObjectKind::SoftMask, Object::Dictionary(mask)) => self.soft_mask(mask, resources),
             (PdfObjectKind::Group, Object::Dictionary(mut group)) => {
                 if group.has(b"CS") {
                     group.set("CS", "DeviceGray");
                 }
                 Ok(Object::Dictionary(group))
             }
-            (PdfObjectKind::Appearance, Object::Stream(stream)) => self.form(stream, resources, false),
-            (PdfObjectKind::Appearance, Object::Dictionary(states)) => {
-                self.convert_object(Object::Dictionary(states), ObjectRole::Named(PdfObjectKind::External), resources)
+            (PdfObjectKind::Appearance, Object::Stream(stream)) => {
+                self.form(stream, resources, false)
             }
-            (PdfObjectKind::Appearances, Object::Dictionary(list)) => {
-                self.convert_object(Object::Dictionary(list), ObjectRole::Named(PdfObjectKind::Appearance), resources)
-            }
+            (PdfObjectKind::Appearance, Object::Dictionary(states)) => self.convert_object(
+                Object::Dictionary(states),
+                ObjectRole::Named(PdfObjectKind::External),
+                resources,
+            ),
+            (PdfObjectKind::Appearances, Object::Dictionary(list)) => self.convert_object(
+                Object::Dictionary(list),
+                ObjectRole::Named(PdfObjectKind::Appearance),
+                resources,
+            ),
             (PdfObjectKind::Annotation, Object::Dictionary(annotation)) => {
                 annotation::annotation(self, annotation, resources)
             }
-            (PdfObjectKind::Button, Object::Dictionary(button)) => annotation::button(self, button),
+            (PdfObjectKind::Button, Object::Dictionary(button)) => {
+                annotation::button(self, button)
+            }
             (_, other) => Ok(other),
         }
+    }
+
+    fn graphics_state(
+        &mut self,
+        mut state: Dictionary,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        self.convert_entry(
+            &mut state,
+            "SMask",
+            ObjectRole::One(PdfObjectKind::SoftMask),
+            resources,
+        )?;
+        if let Ok(Object::Array(font)) = state.get(b"Font") {
+            let font = self.convert_object(
+                Object::Array(font.clone()),
+                ObjectRole::Array(PdfObjectKind::Font),
+                resources,
+            )?;
+            state.set("Font", font);
+        }
+        Ok(Object::Dictionary(state))
+    }
+
+    fn soft_mask(
+        &mut self,
+        mut mask: Dictionary,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        if let Some(grey) = backdrop(&mut self.scope, &mask, resources)? {
+            mask.set("BC", vec![Object::Real(grey)]);
+        }
+        self.convert_entry(&mut mask, "G", ObjectRole::One(PdfObjectKind::External), resources)?;
+        Ok(Object::Dictionary(mask))
     }
 
     fn page(
@@ -256,9 +296,24 @@ impl<'a> DocumentWalk<'a> {
     ) -> Result<Dictionary, PdfError> {
         let mut changed = page.clone();
         self.convert_entry(&mut changed, "Resources", ObjectRole::Resources, resources)?;
-        self.convert_entry(&mut changed, "Group", ObjectRole::One(PdfObjectKind::Group), resources)?;
-        self.convert_entry(&mut changed, "Annots", ObjectRole::Array(PdfObjectKind::Annotation), resources)?;
-        self.convert_entry(&mut changed, "Thumb", ObjectRole::One(PdfObjectKind::External), resources)?;
+        self.convert_entry(
+            &mut changed,
+            "Group",
+            ObjectRole::One(PdfObjectKind::Group),
+            resources,
+        )?;
+        self.convert_entry(
+            &mut changed,
+            "Annots",
+            ObjectRole::Array(PdfObjectKind::Annotation),
+            resources,
+        )?;
+        self.convert_entry(
+            &mut changed,
+            "Thumb",
+            ObjectRole::One(PdfObjectKind::External),
+            resources,
+        )?;
         if let Ok(contents) = page.get(b"Contents") {
             let contents = self.contents(contents, resources)?;
             changed.set("Contents", contents);
@@ -339,7 +394,12 @@ impl<'a> DocumentWalk<'a> {
     ) -> Result<Object, PdfError> {
         let resources = self.own_resources(&stream.dict, resources);
         self.convert_entry(&mut stream.dict, "Resources", ObjectRole::Resources, &resources)?;
-        self.convert_entry(&mut stream.dict, "Group", ObjectRole::One(PdfObjectKind::Group), &resources)?;
+        self.convert_entry(
+            &mut stream.dict,
+            "Group",
+            ObjectRole::One(PdfObjectKind::Group),
+            &resources,
+        )?;
         self.content(&mut stream, &resources, inherits)?;
         Ok(Object::Stream(stream))
     }
@@ -422,7 +482,12 @@ impl<'a> DocumentWalk<'a> {
         }
         let resources = self.own_resources(&font, resources);
         self.convert_entry(&mut font, "Resources", ObjectRole::Resources, &resources)?;
-        self.convert_entry(&mut font, "CharProcs", ObjectRole::Named(PdfObjectKind::Glyph), &resources)?;
+        self.convert_entry(
+            &mut font,
+            "CharProcs",
+            ObjectRole::Named(PdfObjectKind::Glyph),
+            &resources,
+        )?;
         Ok(Object::Dictionary(font))
     }
 }

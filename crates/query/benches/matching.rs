@@ -15,7 +15,7 @@ use jiff::tz::TimeZone;
 use model::account::AgreementId;
 use model::item::Document;
 use model::{ItemKey, MediaType};
-use query::matching::{InterestCoverage, Interest, MatchSubject, InterestMatcher};
+use query::matching::{Interest, InterestCoverage, InterestMatcher, MatchSubject};
 use query::{IndexedDocument, parse, words};
 use serde_json::{Value, json};
 

@@ -7,9 +7,9 @@ use super::facet::Facet;
 use super::field::{DateField, TextField};
 use super::fold::{FoldBuffer, runs};
 use super::html;
-use super::time_interval;
 use super::number::{FiniteNumber, NumberField};
 use super::property::{self, IndexedProperty};
+use super::time_interval;
 use super::tree;
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
@@ -68,7 +68,8 @@ impl IndexedDocument {
     /// first, the body last.
     #[must_use]
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
-        let mut reader = WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
+        let mut reader =
+            WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
         reader.own(key, document);
         for top in property::TOP {
             if let Some(value) = document.value(top) {

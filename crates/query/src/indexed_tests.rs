@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{DateField, Facet, IndexedDocument, FiniteNumber, NumberField, property};
+use super::{DateField, Facet, FiniteNumber, IndexedDocument, NumberField, property};
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;

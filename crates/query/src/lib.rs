@@ -3,7 +3,7 @@
 //! # How it is made
 //!
 //! A query is parsed once into a tree, [`Query`]. A search index looks the leaves of the tree up;
-//! [`Query::matches`] and [`matching::Matcher`] evaluate them on one document in memory. All of
+//! [`Query::matches`] and [`matching::InterestMatcher`] evaluate them on one document in memory. All of
 //! them read a document through [`IndexedDocument`], and so they agree.
 
 mod address;
@@ -15,13 +15,13 @@ mod indexed;
 pub mod limits;
 mod matches;
 pub mod matching;
-mod time_interval;
 mod number;
 mod parse;
 mod print;
 mod property;
 mod range;
 mod scan;
+mod time_interval;
 mod tree;
 
 #[cfg(test)]
@@ -41,4 +41,4 @@ pub use fold::{Word, words};
 pub use indexed::IndexedDocument;
 pub use number::{FiniteNumber, NumberField, NumericRange};
 pub use parse::{QueryError, parse, parse_with_forms};
-pub use tree::{DateRange, Query, LookupTokens, WordPattern, id_token, property_token_prefix};
+pub use tree::{DateRange, LookupTokens, Query, WordPattern, id_token, property_token_prefix};

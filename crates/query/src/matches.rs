@@ -9,7 +9,7 @@ impl Query {
     ///
     /// Follows the same rules as a look-up in a search index, but words match only as they are
     /// written ([`WordPattern::forms`] is ignored). Costs time in proportion to the document and the
-    /// query; for many queries use [`Matcher`](crate::matching::Matcher).
+    /// query; for many queries use [`Matcher`](crate::matching::InterestMatcher).
     ///
     /// ```
     /// use jiff::tz::TimeZone;

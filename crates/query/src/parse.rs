@@ -15,7 +15,7 @@ use super::field::TextField;
 use super::fold::{belongs, words};
 use super::property::{self, QueryField};
 use super::range::{RangeBound, RangeLiteral};
-use super::scan::{ColonMeaning, QueryOperator, CharacterRun, QueryScanner, is_quote};
+use super::scan::{CharacterRun, ColonMeaning, QueryOperator, QueryScanner, is_quote};
 use super::tree::{Query, WordPattern};
 use crate::limits::{
     PHRASE_WORDS_MAX, PREFIX_CHARS_MIN, QUERY_CLAUSES_MAX, QUERY_DEPTH_MAX, QUERY_PREFIXES_MAX,
@@ -231,7 +231,8 @@ impl QueryTreeParser<'_> {
             (Some('('), _) => self.group(field),
             (Some('[' | '{'), Some(QueryField::Ordered(field))) => {
                 self.count(self.scanner.position())?;
-                RangeLiteral::parse_bracketed(&mut self.scanner, field.kind())?.query(field, self.zone)
+                RangeLiteral::parse_bracketed(&mut self.scanner, field.kind())?
+                    .query(field, self.zone)
             }
             (Some('[' | '{'), _) => Err(self.unordered()),
             (Some(')'), _) => Err(self.scanner.error("expected a word before )")),
@@ -333,7 +334,9 @@ impl QueryTreeParser<'_> {
         self.count(position)?;
         Ok(match field {
             None | Some(QueryField::Id) => Query::All,
-            Some(QueryField::Words(TextField::Named(name))) if property::is_in_every_item(name) => {
+            Some(QueryField::Words(TextField::Named(name)))
+                if property::is_in_every_item(name) =>
+            {
                 Query::All
             }
             Some(QueryField::Words(place)) => {
@@ -341,7 +344,8 @@ impl QueryTreeParser<'_> {
                 Query::Present(place)
             }
             Some(QueryField::Ordered(field)) => {
-                RangeLiteral { from: None, until: None, start: position }.query(field, self.zone)?
+                RangeLiteral { from: None, until: None, start: position }
+                    .query(field, self.zone)?
             }
         })
     }

@@ -76,7 +76,8 @@ const CODES_MAX: usize = LETTERS.len() * LETTERS.len();
 /// Finds what a query calls `name`, in any case.
 pub(super) fn find(name: &str) -> Option<QueryField> {
     let name = name.to_ascii_lowercase();
-    let date = DateField::ALL.into_iter().find(|date| date.as_str() == name).map(OrderedField::Date);
+    let date =
+        DateField::ALL.into_iter().find(|date| date.as_str() == name).map(OrderedField::Date);
     let ordered = date.or_else(|| NumberField::find(&name).map(OrderedField::Number));
     if let Some(ordered) = ordered {
         return Some(QueryField::Ordered(ordered));
@@ -428,7 +429,10 @@ mod tests {
     fn names_are_found_in_any_case() {
         assert_eq!(find("Person.NAME"), Some(QueryField::Words(TextField::Named("person.name"))));
         assert_eq!(find("body_richhtml5"), Some(QueryField::Words(TextField::Body)));
-        assert_eq!(find("DateTime"), Some(QueryField::Ordered(OrderedField::Date(DateField::DateTime))));
+        assert_eq!(
+            find("DateTime"),
+            Some(QueryField::Ordered(OrderedField::Date(DateField::DateTime)))
+        );
         let urgency = QueryField::Ordered(OrderedField::Number(NumberField::Urgency));
         assert_eq!(find("Urgency"), Some(urgency));
         assert_eq!(find("person"), None);

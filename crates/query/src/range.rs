@@ -3,10 +3,10 @@
 use jiff::tz::TimeZone;
 
 use super::field::DateField;
-use super::time_interval::TimeInterval;
 use super::number::{FiniteNumber, NumberField, NumericRange};
 use super::parse::{QueryError, excerpt};
 use super::scan::QueryScanner;
+use super::time_interval::TimeInterval;
 use super::tree::{DateRange, Query};
 
 /// A property of which ranges can be asked.
@@ -47,7 +47,10 @@ pub(super) struct RangeLiteral {
 
 impl RangeLiteral {
     /// Reads what stands in brackets, of which the first comes next; `kind` is what its values are called.
-    pub(super) fn parse_bracketed(scanner: &mut QueryScanner, kind: &str) -> Result<Self, QueryError> {
+    pub(super) fn parse_bracketed(
+        scanner: &mut QueryScanner,
+        kind: &str,
+    ) -> Result<Self, QueryError> {
         let start = scanner.position();
         let from_inclusive = scanner.next() == Some('[');
         let from = parse_bound(scanner, kind, from_inclusive)?;
@@ -99,7 +102,8 @@ impl RangeLiteral {
 
     fn dates(&self, field: DateField, zone: &TimeZone) -> Result<DateRange, QueryError> {
         let moment = |bound: &RangeBound| {
-            TimeInterval::parse(&bound.text, zone).ok_or_else(|| no_date(&bound.text, bound.position))
+            TimeInterval::parse(&bound.text, zone)
+                .ok_or_else(|| no_date(&bound.text, bound.position))
         };
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(moment(bound)?.start),

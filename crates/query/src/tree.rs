@@ -169,9 +169,10 @@ impl WordPattern {
     pub fn tokens(&self) -> LookupTokens {
         let folded = |word: &Word| match self.place {
             TextField::Named(name) => property_token(name, &word.folded),
-            TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
-                word.folded.clone()
-            }
+            TextField::Anywhere
+            | TextField::Headline
+            | TextField::Description
+            | TextField::Body => word.folded.clone(),
         };
         let whole = self.words.len() - usize::from(self.prefix && !self.words.is_empty());
         let accented = self.words[..whole].iter().filter_map(|word| word.exact.as_deref());

@@ -22,7 +22,8 @@ use model::item::{Document, PubStatus};
 use model::{ItemKey, MediaType};
 use query::{Facet, IndexedDocument, Query, QueryError, parse, parse_with_forms};
 use search_index::{
-    ANALYSIS, Coverage, SearchFilter, SearchIndex, ItemVersion, ResultPage, CommitPosition, IndexSnapshot, SortOrder, SortDate,
+    ANALYSIS, CommitPosition, Coverage, IndexSnapshot, ItemVersion, ResultPage, SearchFilter,
+    SearchIndex, SortDate, SortOrder,
 };
 use serde_json::Value;
 

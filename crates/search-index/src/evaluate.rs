@@ -5,13 +5,17 @@ use std::ops::{BitAndAssign, SubAssign};
 use std::sync::Arc;
 
 use model::item::PubStatus;
-use query::{DateField, DateRange, Facet, FiniteNumber, NumericRange, Query, WordPattern, id_token};
+use query::{
+    DateField, DateRange, Facet, FiniteNumber, NumericRange, Query, WordPattern, id_token,
+};
 use roaring::{MultiOps, RoaringBitmap};
 use tantivy::columnar::Column;
 
 use crate::error::{IndexError, Result};
 use crate::index::IndexSnapshot;
-use crate::request::{Coverage, FacetCounts, SearchFilter, ResultPage, OrderPosition, SortOrder, SortDate};
+use crate::request::{
+    Coverage, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder,
+};
 use crate::segment::IndexSegment;
 use crate::sets::FilterCondition;
 use crate::words::{DeadlineCheck, TermLookup};
@@ -29,7 +33,12 @@ impl IndexSnapshot {
     /// have.
     ///
     /// Fails with [`IndexError::TimedOut`] soon after `is_over` says so.
-    pub fn find(&self, filter: &SearchFilter, gone: &[u32], is_over: DeadlineCheck<'_>) -> Result<MatchedDocuments<'_>> {
+    pub fn find(
+        &self,
+        filter: &SearchFilter,
+        gone: &[u32],
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<MatchedDocuments<'_>> {
         let mut sets = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             if is_over() {
@@ -89,7 +98,12 @@ impl MatchedDocuments<'_> {
     }
 
     /// The numbers of the versions on a page; `query` says what is relevant.
-    pub fn page(&self, page: ResultPage, query: &Query, is_over: DeadlineCheck<'_>) -> Result<Vec<u32>> {
+    pub fn page(
+        &self,
+        page: ResultPage,
+        query: &Query,
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Vec<u32>> {
         match page.sort {
             SortOrder::Relevance => rank::by_relevance(self, query, page, is_over),
             SortOrder::By { date: SortDate::Order, descending } => {
@@ -107,7 +121,11 @@ impl MatchedDocuments<'_> {
     }
 
     /// The most frequent values of each facet among the matches.
-    pub fn facets(&self, facets: &[Facet], is_over: DeadlineCheck<'_>) -> Result<Vec<FacetCounts>> {
+    pub fn facets(
+        &self,
+        facets: &[Facet],
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Vec<FacetCounts>> {
         facets.iter().map(|facet| Ok((*facet, facets::count(self, *facet, is_over)?))).collect()
     }
 }

@@ -13,8 +13,8 @@ use tantivy::{
 
 use crate::error::Result;
 use crate::facets::FacetDictionaries;
-use crate::schema::{SchemaFields, ORDER, schema, tokenizers};
-use crate::segment::{SegmentColumns, IndexSegment};
+use crate::schema::{ORDER, SchemaFields, schema, tokenizers};
+use crate::segment::{IndexSegment, SegmentColumns};
 use crate::sets::SetCache;
 use crate::writer::{CommitPosition, IndexWriter};
 
@@ -108,7 +108,8 @@ impl SearchIndex {
         let position = position(&self.inner.engine)?;
         self.inner.reader.reload()?;
         let shared = &self.inner.shared;
-        let snapshot = Arc::new(IndexSnapshot::of(shared, self.inner.reader.searcher(), position)?);
+        let snapshot =
+            Arc::new(IndexSnapshot::of(shared, self.inner.reader.searcher(), position)?);
         *self.inner.current.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
         Ok(())
     }
@@ -136,7 +137,11 @@ fn position(engine: &tantivy::Index) -> Result<Option<CommitPosition>> {
 }
 
 impl IndexSnapshot {
-    fn of(shared: &Arc<SharedIndexState>, searcher: Searcher, position: Option<CommitPosition>) -> Result<Self> {
+    fn of(
+        shared: &Arc<SharedIndexState>,
+        searcher: Searcher,
+        position: Option<CommitPosition>,
+    ) -> Result<Self> {
         let mut known = shared.segments.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = HashMap::with_capacity(searcher.segment_readers().len());
         let mut segments = Vec::with_capacity(searcher.segment_readers().len());
@@ -149,7 +154,11 @@ impl IndexSnapshot {
                         Some((_, segment)) => Arc::clone(&segment.columns),
                         None => Arc::new(SegmentColumns::read(reader)?),
                     };
-                    IndexSegment { reader: reader.clone(), columns: facts, live: Arc::new(live(reader)) }
+                    IndexSegment {
+                        reader: reader.clone(),
+                        columns: facts,
+                        live: Arc::new(live(reader)),
+                    }
                 }
             };
             next.insert(id, (removed, segment.clone()));

@@ -36,9 +36,11 @@ mod words;
 mod writer;
 
 pub use error::{IndexError, Result};
-pub use index::{SearchIndex, IndexSnapshot};
-pub use request::{Coverage, FacetCounts, SearchFilter, ResultPage, OrderPosition, SortOrder, SortDate};
-pub use writer::{VersionAdder, ItemVersion, CommitPosition, IndexWriter, stamp};
+pub use index::{IndexSnapshot, SearchIndex};
+pub use request::{
+    Coverage, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder,
+};
+pub use writer::{CommitPosition, IndexWriter, ItemVersion, VersionAdder, stamp};
 
 /// The version of what is made of a document. It rises whenever the schema or the spelling of a
 /// term changes, and with the algorithms of stems; an index of another version has to be rebuilt.

@@ -11,7 +11,11 @@ use crate::words::DeadlineCheck;
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
 
 /// The numbers of a page in the order of `_tstamp`, in which each segment lies.
-pub(crate) fn by_order(found: &MatchedDocuments<'_>, descending: bool, page: ResultPage) -> Vec<u32> {
+pub(crate) fn by_order(
+    found: &MatchedDocuments<'_>,
+    descending: bool,
+    page: ResultPage,
+) -> Vec<u32> {
     let Some(wanted) = ranks_needed(found, page) else { return Vec::new() };
     let mut places = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
@@ -82,7 +86,10 @@ pub(crate) fn ranks_needed(found: &MatchedDocuments<'_>, page: ResultPage) -> Op
 }
 
 /// The numbers of a page of what was ranked.
-pub(crate) fn page_numbers<K: Ord + Copy>(mut ranked: Vec<(K, u32, u32)>, page: ResultPage) -> Vec<u32> {
+pub(crate) fn page_numbers<K: Ord + Copy>(
+    mut ranked: Vec<(K, u32, u32)>,
+    page: ResultPage,
+) -> Vec<u32> {
     ranked.sort_unstable();
     ranked.into_iter().skip(page.skip).take(page.size).map(|(_, _, number)| number).collect()
 }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use query::{TextField, Query, WordPattern};
+use query::{Query, TextField, WordPattern};
 use roaring::RoaringBitmap;
 use tantivy::query::{
     BooleanQuery, BoostQuery, EnableScoring, Occur, PhraseQuery, Query as EngineQuery,
@@ -73,20 +73,29 @@ struct WeightGroup {
 
 /// What beginnings of words and other forms of words weigh: all that begin alike, and all forms of a
 /// word, count as one word, as often as it stands anywhere, once.
-fn weight_groups(snapshot: &IndexSnapshot, words: &[&WordPattern], is_over: DeadlineCheck<'_>) -> Result<Vec<WeightGroup>> {
+fn weight_groups(
+    snapshot: &IndexSnapshot,
+    words: &[&WordPattern],
+    is_over: DeadlineCheck<'_>,
+) -> Result<Vec<WeightGroup>> {
     let mut weighed = Vec::new();
     for words in words.iter().filter(|words| words.prefix || words.forms) {
         let sets = snapshot.documents_with(words, is_over)?;
-        let rarity = inverse_document_frequency(sets.iter().map(|set| set.len()).sum(), snapshot.len());
+        let rarity =
+            inverse_document_frequency(sets.iter().map(|set| set.len()).sum(), snapshot.len());
         let headline = match words.place {
             TextField::Anywhere => {
                 let words = WordPattern { place: TextField::Headline, ..(*words).clone() };
                 Some(snapshot.documents_with(&words, is_over)?)
             }
-            TextField::Headline | TextField::Description | TextField::Body | TextField::Named(_) => None,
+            TextField::Headline
+            | TextField::Description
+            | TextField::Body
+            | TextField::Named(_) => None,
         };
         weighed.push(WeightGroup { sets, weight: rarity });
-        weighed.extend(headline.map(|sets| WeightGroup { sets, weight: rarity * (HEADLINE - 1.0) }));
+        weighed
+            .extend(headline.map(|sets| WeightGroup { sets, weight: rarity * (HEADLINE - 1.0) }));
     }
     Ok(weighed)
 }

@@ -140,7 +140,12 @@ impl IndexSegment {
 
     /// The end of the first embargo behind `now_ms`.
     pub(crate) fn next_embargo(&self, now_ms: i64) -> Option<i64> {
-        self.columns.embargoed.iter().map(|(_, until)| *until).filter(|until| *until > now_ms).min()
+        self.columns
+            .embargoed
+            .iter()
+            .map(|(_, until)| *until)
+            .filter(|until| *until > now_ms)
+            .min()
     }
 
     /// The document of the version `number`, if it is here and was not removed.

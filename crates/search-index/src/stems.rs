@@ -276,7 +276,11 @@ mod tests {
         assert_eq!(StemLanguage::of("DE"), [StemLanguage::German]);
         assert_eq!(StemLanguage::of("en_GB"), [StemLanguage::English]);
         for other in ["", "fr", "swe", "svenska"] {
-            assert_eq!(StemLanguage::of(other), [StemLanguage::Swedish, StemLanguage::English], "{other}");
+            assert_eq!(
+                StemLanguage::of(other),
+                [StemLanguage::Swedish, StemLanguage::English],
+                "{other}"
+            );
         }
     }
 

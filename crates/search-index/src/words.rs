@@ -42,7 +42,11 @@ pub(crate) struct TermLookup<'a> {
 }
 
 impl<'a> TermLookup<'a> {
-    pub(crate) fn new(snapshot: &'a IndexSnapshot, segment: &'a IndexSegment, is_over: DeadlineCheck<'a>) -> Self {
+    pub(crate) fn new(
+        snapshot: &'a IndexSnapshot,
+        segment: &'a IndexSegment,
+        is_over: DeadlineCheck<'a>,
+    ) -> Self {
         let found = SetBuilder::new(segment.max_doc());
         Self { snapshot, segment, is_over, found, docs_since_check: 0 }
     }
@@ -76,7 +80,10 @@ impl<'a> TermLookup<'a> {
         for field in fields_of(&self.snapshot.shared.fields, place) {
             match place {
                 TextField::Named(name) => self.prefix(field, &property_token_prefix(name))?,
-                TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
+                TextField::Anywhere
+                | TextField::Headline
+                | TextField::Description
+                | TextField::Body => {
                     self.with_words(field)?;
                 }
             }

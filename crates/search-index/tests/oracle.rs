@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use query::IndexedDocument;
 use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
-use search_index::{SearchIndex, ItemVersion, ResultPage, CommitPosition, IndexSnapshot, SortOrder, SortDate, IndexWriter};
+use search_index::{
+    CommitPosition, IndexSnapshot, IndexWriter, ItemVersion, ResultPage, SearchIndex, SortDate,
+    SortOrder,
+};
 
 const MEMORY_BYTES: u64 = 100_000;
 
@@ -74,7 +77,11 @@ fn check(index: &SearchIndex, written: &[SampleVersion], asks: &[SampleSearch]) 
 }
 
 /// Checks that the most relevant ones are all that match, and first those that match as written.
-fn check_relevance(snapshot: &IndexSnapshot, current: &[(u32, SampleVersion, IndexedDocument)], ask: &SampleSearch) {
+fn check_relevance(
+    snapshot: &IndexSnapshot,
+    current: &[(u32, SampleVersion, IndexedDocument)],
+    ask: &SampleSearch,
+) {
     let on = &|| false;
     let found = snapshot.find(&ask.filter, &[], on).unwrap();
     let page = |sort| ResultPage { sort, skip: 0, size: current.len() };

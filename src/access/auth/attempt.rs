@@ -9,7 +9,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use super::{
     Auth,
     pacing::PacedAttempt,
-    throttle::{ThrottleDecision, EvaluatedAttempt, ThrottleSubject},
+    throttle::{EvaluatedAttempt, ThrottleDecision, ThrottleSubject},
 };
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{FAILED_LOGINS_MAX, SWEEP_ROWS};
@@ -111,13 +111,21 @@ impl Auth {
         let Some(right) = right else { return CachedVerdict::Nothing };
         match self.inner.throttle.record_known_result(subject, right, now) {
             ThrottleDecision::Locked { .. } => CachedVerdict::Nothing,
-            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate if right => CachedVerdict::Right,
-            decision @ (ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate) => CachedVerdict::Wrong(decision),
+            ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate if right => {
+                CachedVerdict::Right
+            }
+            decision @ (ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate) => {
+                CachedVerdict::Wrong(decision)
+            }
         }
     }
 
     /// Makes one attempt, in its turn where its name is paced, and stores its failure.
-    pub(super) async fn attempt(&self, attempt: VerificationAttempt, now: Timestamp) -> Result<AttemptOutcome> {
+    pub(super) async fn attempt(
+        &self,
+        attempt: VerificationAttempt,
+        now: Timestamp,
+    ) -> Result<AttemptOutcome> {
         if let Some(decision) = attempt.counted_decision {
             return self.refuse_counted(attempt, decision, now).await;
         }

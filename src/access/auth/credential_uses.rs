@@ -18,8 +18,10 @@ pub(super) struct CredentialUses {
 
 impl CredentialUses {
     pub(super) fn new() -> Self {
-        let noted =
-            Cache::builder().max_capacity(TOKENS_CACHED_MAX).time_to_live(USE_RECORD_INTERVAL).build();
+        let noted = Cache::builder()
+            .max_capacity(TOKENS_CACHED_MAX)
+            .time_to_live(USE_RECORD_INTERVAL)
+            .build();
         Self { waiting: Mutex::default(), recent: noted }
     }
 

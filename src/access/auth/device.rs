@@ -106,7 +106,12 @@ impl DeviceKey {
 
     /// Whether `cookie` was issued to `owner`, with the password that the user has now, and has not
     /// expired.
-    pub(super) fn verify(&self, cookie: &DeviceCookie, owner: DeviceOwner<'_>, now: Timestamp) -> bool {
+    pub(super) fn verify(
+        &self,
+        cookie: &DeviceCookie,
+        owner: DeviceOwner<'_>,
+        now: Timestamp,
+    ) -> bool {
         let age_s = now.as_second().checked_sub(cookie.issued_s());
         let age = age_s.and_then(|age_s| u64::try_from(age_s).ok()).map(Duration::from_secs);
         let message = message(&cookie.signed, owner);

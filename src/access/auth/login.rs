@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::{
     Auth, AuthMethod, Principal,
-    attempt::{VerificationAttempt, AttemptOutcome, CachedVerdict},
+    attempt::{AttemptOutcome, CachedVerdict, VerificationAttempt},
     device::{DeviceCookie, DeviceKey, DeviceOwner},
     throttle::{ThrottleDecision, ThrottleSubject, device_key},
 };
@@ -40,7 +40,7 @@ pub struct LoginRequest<'a> {
 }
 
 /// A login that succeeded. A password may change while its hash is computed, so whoever opens a
-/// session or gives out tokens for it looks again in the same transaction ([`AuthenticatedLogin::is_good`]).
+/// session or gives out tokens for it looks again in the same transaction ([`AuthenticatedLogin::is_still_valid`]).
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthenticatedLogin {
     /// Who logged in.
@@ -153,8 +153,12 @@ impl Auth {
     ///
     /// It takes as long for a name that no user has. Waits up to
     /// [`crate::runtime::limits::PACE_WAIT_MAX`] for its turn when the name failed too often from everywhere. Fails with
-    /// [`crate::runtime::error::Kind::Overloaded`] when too many logins wait.
-    pub async fn log_in(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<LoginOutcome> {
+    /// [`crate::runtime::error::ErrorKind::Overloaded`] when too many logins wait.
+    pub async fn log_in(
+        &self,
+        request: &LoginRequest<'_>,
+        now: Timestamp,
+    ) -> Result<LoginOutcome> {
         let outcome = record_metric(self.check(request, now).await);
         self.record_login(&outcome, request, now).await;
         outcome
@@ -254,7 +258,8 @@ impl Auth {
         candidate: &LoginCandidate,
         now: Timestamp,
     ) -> CachedVerdict {
-        let LoginCandidate { user: Some(_), password_hash: Some(hash), subject } = candidate else {
+        let LoginCandidate { user: Some(_), password_hash: Some(hash), subject } = candidate
+        else {
             return CachedVerdict::Nothing;
         };
         let (password, address) = (request.password, request.address);
@@ -292,7 +297,7 @@ impl Auth {
     /// Runs `read` in a transaction that also loads how often the network of `address` failed, for
     /// an attempt with a program's secret.
     ///
-    /// Fails with [`crate::runtime::error::Kind::Overloaded`] while that network is locked out.
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] while that network is locked out.
     pub async fn read_unless_locked<T: Send + 'static>(
         &self,
         address: IpAddr,
@@ -320,7 +325,7 @@ impl Auth {
     /// again and again: from the same network the slow hash is made once in a while.
     ///
     /// Without a hash it never is, after the same time. What it is compared with is read by
-    /// [`Auth::read_unless_locked`]. Fails with [`crate::runtime::error::Kind::Overloaded`] when too many of
+    /// [`Auth::read_unless_locked`]. Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when too many of
     /// the network failed or too many wait.
     pub async fn verify_secret(
         &self,
@@ -361,7 +366,11 @@ impl Auth {
 
     /// Issues the value of a cookie that tells this browser apart from those that guess, for
     /// [`crate::runtime::limits::DEVICE_COOKIE_FOR`] or until the user gets another password.
-    pub async fn issue_device_cookie(&self, login: &AuthenticatedLogin, now: Timestamp) -> Result<String> {
+    pub async fn issue_device_cookie(
+        &self,
+        login: &AuthenticatedLogin,
+        now: Timestamp,
+    ) -> Result<String> {
         let owner = DeviceOwner { user: login.account.user.id, password_hash: &login.password };
         self.device_key().await?.issue(owner, now)
     }

@@ -8,6 +8,7 @@
 
 mod attempt;
 mod browser;
+mod credential_uses;
 mod device;
 mod login;
 mod new_password;
@@ -17,7 +18,6 @@ mod principal;
 mod secret;
 mod signer;
 mod throttle;
-mod credential_uses;
 mod verified_secrets;
 
 use std::{
@@ -45,15 +45,16 @@ use crate::runtime::limits::{
     ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, SWEEP_ROWS, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX,
 };
 use crate::storage::database::{
-    AccountChange, Db, DbError, ReadTx, BrowserSession, AccessToken, UsedCredential, WindowStart, WriteTx,
+    AccessToken, AccountChange, BrowserSession, Db, DbError, ReadTx, UsedCredential, WindowStart,
+    WriteTx,
 };
+use credential_uses::CredentialUses;
 use device::DeviceKey;
 use model::ContentHash;
 use model::account::{Account, ScopeSet, UserId};
 use pacing::LoginPacer;
 use password::HashingThreads;
 use throttle::LoginThrottle;
-use credential_uses::CredentialUses;
 use verified_secrets::VerifiedSecrets;
 
 /// What a request presents.
@@ -200,9 +201,15 @@ impl Auth {
     ) -> Result<Option<Arc<Principal>>> {
         let presented = match credentials {
             PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
-            PresentedCredentials::Bearer(text) => CredentialHash::Bearer(ContentHash::of(text.as_bytes())),
-            PresentedCredentials::ApiKey(text) => CredentialHash::ApiKey(ContentHash::of(text.as_bytes())),
-            PresentedCredentials::Session(text) => CredentialHash::Session(ContentHash::of(text.as_bytes())),
+            PresentedCredentials::Bearer(text) => {
+                CredentialHash::Bearer(ContentHash::of(text.as_bytes()))
+            }
+            PresentedCredentials::ApiKey(text) => {
+                CredentialHash::ApiKey(ContentHash::of(text.as_bytes()))
+            }
+            PresentedCredentials::Session(text) => {
+                CredentialHash::Session(ContentHash::of(text.as_bytes()))
+            }
         };
         let changes = self.inner.changes.load(Ordering::SeqCst);
         if let Some(known) = self.inner.callers.get(&presented)
@@ -229,7 +236,9 @@ impl Auth {
             AuthMethod::Bearer { family } => UsedCredential::Family(family),
             AuthMethod::ApiKey { key } => UsedCredential::Key(key),
             // Sessions are noted where they are looked up.
-            AuthMethod::Session | AuthMethod::Basic | AuthMethod::Queue | AuthMethod::Operator => return,
+            AuthMethod::Session | AuthMethod::Basic | AuthMethod::Queue | AuthMethod::Operator => {
+                return;
+            }
         };
         self.inner.uses.record(credential, now);
     }
@@ -285,7 +294,11 @@ impl Auth {
     }
 
     /// The live session of that text.
-    pub async fn session(&self, text: &str, now: Timestamp) -> Result<Option<Arc<BrowserSession>>> {
+    pub async fn session(
+        &self,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Option<Arc<BrowserSession>>> {
         if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
@@ -354,7 +367,8 @@ impl Auth {
     /// The user `id`, if it is active, for work that it asked for and that is done later: with the
     /// rights that its keys have at that moment.
     pub async fn find_user(&self, id: UserId) -> Result<Option<Principal>> {
-        let principal = |account| Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Queue);
+        let principal =
+            |account| Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Queue);
         Ok(self.account(id).await?.map(principal))
     }
 

@@ -121,7 +121,7 @@ impl Auth {
     /// The hash of a password that `user` wants to set, or what is wrong with the password; both are
     /// found on a hashing thread.
     ///
-    /// Fails with [`crate::runtime::error::Kind::Overloaded`] when too many wait, in all or from the network
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when too many wait, in all or from the network
     /// of `address`.
     pub async fn hash_new_password(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! Hashing is slow on purpose. Its threads run when nobody else wants to, so that a flood of logins
 //! waits and requests go on. On a machine that is never idle they would wait for ever: what has
-//! waited for [`HASH_PATIENCE`] is done by one more thread, which runs like everybody else and rests
+//! waited for [`HASH_QUIET_WAIT`] is done by one more thread, which runs like everybody else and rests
 //! fifteen times as long as it works.
 
 use std::{
@@ -26,7 +26,9 @@ use tokio::sync::oneshot;
 
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{HASH_QUIET_WAIT, HASH_PAUSE_FACTOR, HASH_QUIET_WAITS_MAX, HASHES_URGENT_MAX};
+use crate::runtime::limits::{
+    HASH_PAUSE_FACTOR, HASH_QUIET_WAIT, HASH_QUIET_WAITS_MAX, HASHES_URGENT_MAX,
+};
 use crate::runtime::telemetry;
 use model::network;
 
@@ -187,14 +189,22 @@ impl HashingThreads {
         for index in 0..workers {
             let opened = Arc::clone(&opened);
             let name = format!("hash-{index}");
-            let started = thread::Builder::new().name(name).spawn(move || run_idle_worker(&opened));
+            let started =
+                thread::Builder::new().name(name).spawn(move || run_idle_worker(&opened));
             started.map_err(Error::internal)?;
         }
         let (urgent, waiting) = mpsc::sync_channel::<Work>(HASHES_URGENT_MAX);
         let started = thread::Builder::new().name("hash-urgent".to_owned());
         started.spawn(move || run_urgent_worker(&waiting)).map_err(Error::internal)?;
         let (queue, queue_max) = (Arc::new(HashQueueCloser(opened)), queue);
-        Ok(Self { hasher, queue, queue_max, per_network_max: asker_max, urgent, dummy_hash: nobody })
+        Ok(Self {
+            hasher,
+            queue,
+            queue_max,
+            per_network_max: asker_max,
+            urgent,
+            dummy_hash: nobody,
+        })
     }
 
     /// Whether `hash` was made from `password`. Without a hash it never was, after the same time. Slow: for
@@ -217,7 +227,11 @@ impl HashingThreads {
         settle: impl FnOnce(bool) -> T + Send + 'static,
     ) -> Result<T> {
         let (sender, mut receiver) = oneshot::channel();
-        let work: Work = Arc::new(HashComparison { begin, fits, completion: Mutex::new(Some((settle, sender))) });
+        let work: Work = Arc::new(HashComparison {
+            begin,
+            fits,
+            completion: Mutex::new(Some((settle, sender))),
+        });
         let awaited = self.enqueue(work, network(address))?;
         let mut is_urgent = false;
         for _ in 0..HASH_QUIET_WAITS_MAX {
@@ -233,7 +247,8 @@ impl HashingThreads {
     fn enqueue(&self, work: Work, asker: IpAddr) -> Result<AwaitedHash<'_>> {
         let queue = self.queue.0.as_ref();
         let mut state = queue.state.lock();
-        if state.waiting_by_network.get(&asker).is_some_and(|count| *count >= self.per_network_max) {
+        if state.waiting_by_network.get(&asker).is_some_and(|count| *count >= self.per_network_max)
+        {
             let message = "Too many logins from this address wait";
             return Err(Error::overloaded("client_logins", message));
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::runtime::error::{Error, Result};
 use model::account::{
-    AccessLevels, Account, Agreement, FamilyId, OrganizationId, Permission, PhoneNumbers, ROLE_PROVIDER, Scope,
-    ScopeSet, User, UserId,
+    AccessLevels, Account, Agreement, FamilyId, OrganizationId, Permission, PhoneNumbers,
+    ROLE_PROVIDER, Scope, ScopeSet, User, UserId,
 };
 
 /// How a caller made itself known.
@@ -180,7 +180,10 @@ impl Principal {
     /// allowed it.
     pub fn require_login(&self) -> Result<()> {
         match self.method {
-            AuthMethod::Bearer { .. } | AuthMethod::Basic | AuthMethod::Session | AuthMethod::Operator => {
+            AuthMethod::Bearer { .. }
+            | AuthMethod::Basic
+            | AuthMethod::Session
+            | AuthMethod::Operator => {
                 ScopeSet::for_api_key().iter().try_for_each(|scope| self.require_scope(scope))
             }
             AuthMethod::ApiKey { .. } | AuthMethod::Queue => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::throttle::{ThrottleDecision, ThrottleSubject};
-use super::{Auth, PresentedCredentials, HashLimits, LoginOutcome, LoginRequest, AuthMethod};
+use super::{Auth, AuthMethod, HashLimits, LoginOutcome, LoginRequest, PresentedCredentials};
 use crate::runtime::error::Error;
 use crate::storage::database::{Db, NewUserRow};
 use model::account::{AccessLevels, PhoneNumbers, Scope, User, UserId};
@@ -68,7 +68,9 @@ async fn basic(auth: &Auth, password: &str, second: i64) -> Option<User> {
     let found = auth.find_basic("editor", password, [192, 0, 2, 1].into(), at(second)).await;
     let principal = found.unwrap()?;
     assert_eq!(principal.method(), AuthMethod::Basic);
-    assert!(principal.scopes().contains(Scope::Roles) && !principal.scopes().contains(Scope::Admin));
+    assert!(
+        principal.scopes().contains(Scope::Roles) && !principal.scopes().contains(Scope::Admin)
+    );
     Some(principal.user().clone())
 }
 
@@ -180,7 +182,8 @@ fn a_name_that_fails_from_everywhere_is_slow_and_not_locked() {
         let (one, other) =
             tokio::join!(log_in(&auth, "secret", None, 1), log_in(&auth, "secret", None, 1));
         let logins = [one, other];
-        let count = |is: fn(&LoginOutcome) -> bool| logins.iter().filter(|login| is(login)).count();
+        let count =
+            |is: fn(&LoginOutcome) -> bool| logins.iter().filter(|login| is(login)).count();
         assert_eq!((count(is_ok), count(is_throttled)), (1, 1), "{logins:?}");
     });
 }
@@ -304,7 +307,9 @@ fn a_turn_is_taken_and_counted_though_its_client_hung_up() {
         let decide = || auth.inner.throttle.decide(&subject, at(1));
         let failed = |decision| match decision {
             ThrottleDecision::Pace { has_failed, .. } => has_failed,
-            ThrottleDecision::Locked { .. } | ThrottleDecision::Evaluate => panic!("it is paced: {decision:?}"),
+            ThrottleDecision::Locked { .. } | ThrottleDecision::Evaluate => {
+                panic!("it is paced: {decision:?}")
+            }
         };
         assert!(!failed(decide()));
         // It waits for a second, and its client for less.

@@ -21,8 +21,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::{HashLimits, device::DeviceId};
-use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEYS_MAX};
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEYS_MAX};
 use crate::storage::database::{FailedLogins, WindowStart};
 use model::{ContentHash, network};
 
@@ -64,7 +64,12 @@ impl ThrottleSubject {
     /// failures of others lock it out neither by name nor by address.
     pub(super) fn of_device(device: DeviceId, address: IpAddr) -> Self {
         let address = address_key(network(address));
-        Self { counters: vec![(device_key(device), ThrottleRule::LockByUser), (address, ThrottleRule::Count)] }
+        Self {
+            counters: vec![
+                (device_key(device), ThrottleRule::LockByUser),
+                (address, ThrottleRule::Count),
+            ],
+        }
     }
 
     /// An attempt with a program's secret (RFC 6749 §2.3.1). It is never counted by the program's
@@ -191,7 +196,12 @@ impl LoginThrottle {
     /// Counts an attempt whose result is known before it is evaluated, unless it is locked out, and
     /// gives what was decided before it counted. A wrong one counts at once, whether it would have
     /// to wait for its turn or not: nothing that happens to it later makes it uncounted.
-    pub(super) fn record_known_result(&self, subject: &ThrottleSubject, fits: bool, now: Timestamp) -> ThrottleDecision {
+    pub(super) fn record_known_result(
+        &self,
+        subject: &ThrottleSubject,
+        fits: bool,
+        now: Timestamp,
+    ) -> ThrottleDecision {
         let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
         let is_locked = matches!(decision, ThrottleDecision::Locked { .. });
@@ -232,7 +242,12 @@ impl LoginThrottle {
         self.written.fetch_add(1, Ordering::Relaxed).is_multiple_of(FAILED_LOGINS_BOUND_EVERY)
     }
 
-    fn decide_by(&self, counts: &Counts, subject: &ThrottleSubject, now: Timestamp) -> ThrottleDecision {
+    fn decide_by(
+        &self,
+        counts: &Counts,
+        subject: &ThrottleSubject,
+        now: Timestamp,
+    ) -> ThrottleDecision {
         let limits = self.limits.get();
         let (mut locked, mut paced, mut has_failed) = (None, None, false);
         for (key, rule) in &subject.counters {
@@ -251,11 +266,15 @@ impl LoginThrottle {
                 ThrottleRule::Pace if failures >= limits.per_user_total => {
                     paced = Some((*key, failures - limits.per_user_total));
                 }
-                ThrottleRule::LockByUser | ThrottleRule::LockByAddress | ThrottleRule::Pace | ThrottleRule::Count => {}
+                ThrottleRule::LockByUser
+                | ThrottleRule::LockByAddress
+                | ThrottleRule::Pace
+                | ThrottleRule::Count => {}
             }
         }
         let locked = locked.map(|wait_s| ThrottleDecision::Locked { wait_s });
-        let paced = paced.map(|(key, overrun)| ThrottleDecision::Pace { key, overrun, has_failed });
+        let paced =
+            paced.map(|(key, overrun)| ThrottleDecision::Pace { key, overrun, has_failed });
         locked.or(paced).unwrap_or(ThrottleDecision::Evaluate)
     }
 
@@ -367,7 +386,10 @@ mod tests {
         // All of them were allowed to begin.
         assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Evaluate);
         assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Evaluate);
-        assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 });
+        assert_eq!(
+            fail(&throttle, &here, 0),
+            ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 }
+        );
         let right = EvaluatedAttempt { fits: true, is_paced: true };
         let settled = throttle.record_result(&here, right, at(1));
         assert_eq!(settled, ThrottleDecision::Locked { wait_s: LOCKED_LAST });
@@ -386,7 +408,10 @@ mod tests {
         // Its result counts only when it had its turn.
         assert_eq!(fail(&throttle, &there, 1), paced(0, false));
         let had_its_turn = EvaluatedAttempt { fits: false, is_paced: true };
-        assert_eq!(throttle.record_result(&there, had_its_turn, at(1)), ThrottleDecision::Evaluate);
+        assert_eq!(
+            throttle.record_result(&there, had_its_turn, at(1)),
+            ThrottleDecision::Evaluate
+        );
         assert_eq!(throttle.decide(&there, at(1)), paced(1, true));
         assert_eq!(throttle.decide(&user("b", "198.51.100.1"), at(1)), ThrottleDecision::Evaluate);
         assert_eq!(throttle.decide(&there, at(60)), ThrottleDecision::Evaluate);
@@ -398,7 +423,10 @@ mod tests {
         fail(&throttle, &user("a", "198.51.100.1"), 0);
         let here = user("a", "192.0.2.1");
         let paced = |decision| matches!(decision, ThrottleDecision::Pace { .. });
-        assert!(paced(throttle.record_known_result(&here, true, at(1))), "a right one counts nothing");
+        assert!(
+            paced(throttle.record_known_result(&here, true, at(1))),
+            "a right one counts nothing"
+        );
         assert!(paced(throttle.record_known_result(&here, false, at(1))));
         assert!(paced(throttle.record_known_result(&here, false, at(1))));
         let locked = ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 };

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::access::auth::Auth;
 use crate::runtime::error::{Error, ErrorKind};
-use crate::storage::audit::{self, AuditAction, ObjectKind, AuditOutcome};
+use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ReadTx;
 use model::account::OAuthClient;
 

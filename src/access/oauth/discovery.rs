@@ -10,7 +10,12 @@ use model::account::{GrantType, Scope};
 
 /// The document at `/.well-known/openid-configuration`.
 pub(super) fn document(issuer: &str) -> Value {
-    let grants = [GrantType::AuthorizationCode, GrantType::Implicit, GrantType::Password, GrantType::RefreshToken];
+    let grants = [
+        GrantType::AuthorizationCode,
+        GrantType::Implicit,
+        GrantType::Password,
+        GrantType::RefreshToken,
+    ];
     let methods = ["client_secret_basic", "client_secret_post", "none"];
     json!({
         "issuer": issuer,

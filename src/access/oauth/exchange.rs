@@ -5,9 +5,9 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::access::auth::AuthenticatedLogin;
-use crate::storage::database::{AuthorizationCode, DbError, TokenFamily, NewFamily, WriteTx};
+use crate::storage::database::{AuthorizationCode, DbError, NewFamily, TokenFamily, WriteTx};
 use model::ContentHash;
-use model::account::{Account, OAuthClient, FamilyId, ScopeSet, UserId};
+use model::account::{Account, FamilyId, OAuthClient, ScopeSet, UserId};
 
 /// Lengths that a code verifier may have (RFC 7636 §4.1).
 const VERIFIER_BYTES: std::ops::RangeInclusive<usize> = 43..=128;
@@ -31,7 +31,12 @@ impl NewTokens {
         Ok(began.checked_add(self.grant_lifetime).unwrap_or(Timestamp::MAX))
     }
 
-    fn write(&self, tx: &WriteTx<'_>, family: &TokenFamily, scopes: ScopeSet) -> Result<(), DbError> {
+    fn write(
+        &self,
+        tx: &WriteTx<'_>,
+        family: &TokenFamily,
+        scopes: ScopeSet,
+    ) -> Result<(), DbError> {
         tx.write_access_token(&self.access, family.id, scopes, self.access_expires)?;
         let Some((refresh, expires)) = self.refresh else { return Ok(()) };
         let expires = expires.min(self.absolute_end(tx, family.id)?);
@@ -182,7 +187,12 @@ pub(super) fn refresh(
     tx.end_access_tokens(family.id, now)?;
     tokens.write(tx, &family, scopes)?;
     let auth_time = family.auth_time;
-    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce: None })))
+    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess {
+        account,
+        scopes,
+        auth_time,
+        nonce: None,
+    })))
 }
 
 /// Gives out tokens for a login by password that still holds.
@@ -204,7 +214,12 @@ pub(super) fn open(
         return Ok(ExchangeOutcome::Refused("the user may not use the service"));
     };
     tokens.write(tx, &family, scopes)?;
-    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce: None })))
+    Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess {
+        account,
+        scopes,
+        auth_time,
+        nonce: None,
+    })))
 }
 
 /// The family's user, if it may still use the service.

@@ -10,7 +10,7 @@ use super::{
     claims::IdToken,
     client::{self, ClientAuthentication},
     error::{OAuthErrorCode, TokenError},
-    exchange::{self, GrantedAccess, NewTokens, ExchangeOutcome, CodeProof, RevocationOutcome},
+    exchange::{self, CodeProof, ExchangeOutcome, GrantedAccess, NewTokens, RevocationOutcome},
     parameters::OAuthParameters,
 };
 use crate::access::auth::{AuthenticatedLogin, LoginOutcome, RandomSecret};
@@ -18,7 +18,7 @@ use crate::runtime::error::Result;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, NewFamily, WriteTx};
 use model::ContentHash;
-use model::account::{OAuthClient, GrantType, Scope, ScopeSet};
+use model::account::{GrantType, OAuthClient, Scope, ScopeSet};
 
 /// The parameters that mean something here. One that comes twice ends the request.
 const KNOWN: [&str; 12] = [
@@ -114,9 +114,9 @@ pub(super) async fn token(
     };
     match outcome {
         ExchangeOutcome::Granted(granted) => Ok(issue.token_set(inner, &client, &granted).await?),
-        ExchangeOutcome::Refused(reason) | ExchangeOutcome::Unknown(reason) | ExchangeOutcome::Reused(_, reason) => {
-            refuse(OAuthErrorCode::InvalidGrant, reason)
-        }
+        ExchangeOutcome::Refused(reason)
+        | ExchangeOutcome::Unknown(reason)
+        | ExchangeOutcome::Reused(_, reason) => refuse(OAuthErrorCode::InvalidGrant, reason),
         ExchangeOutcome::TooWide => {
             refuse(OAuthErrorCode::InvalidScope, "scope is more than was granted before")
         }
@@ -137,7 +137,8 @@ impl IssuedTokens {
     fn new(inner: &OAuthInner, client: &OAuthClient, now: Timestamp) -> Result<Self> {
         let lifetimes = inner.lifetimes.get();
         let access = RandomSecret::new()?;
-        let refresh = client.allows(GrantType::RefreshToken).then(RandomSecret::new).transpose()?;
+        let refresh =
+            client.allows(GrantType::RefreshToken).then(RandomSecret::new).transpose()?;
         let refresh_expires = after(now, lifetimes.refresh_token_s);
         let expires_in = client.access_token_s(lifetimes.access_token_s);
         let days = i64::from(lifetimes.refresh_absolute_days);
@@ -233,7 +234,9 @@ async fn log_in(
     }
     match inner.auth.login(user_name, password, address, now).await? {
         LoginOutcome::Ok(entered) => Ok((entered, scopes)),
-        LoginOutcome::Refused => refuse(OAuthErrorCode::InvalidGrant, "user name or password are wrong"),
+        LoginOutcome::Refused => {
+            refuse(OAuthErrorCode::InvalidGrant, "user name or password are wrong")
+        }
         LoginOutcome::Throttled(wait_s) => Err(TokenError::throttled(wait_s)),
     }
 }
@@ -269,10 +272,12 @@ fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Res
     let event = match outcome {
         ExchangeOutcome::Unknown(_) => return Ok(()),
         ExchangeOutcome::Granted(granted) => event.by_user(&granted.account.user),
-        ExchangeOutcome::Refused(reason) => event.with_outcome(audit::AuditOutcome::Refused).with_detail(reason),
-        ExchangeOutcome::TooWide => {
-            event.with_outcome(audit::AuditOutcome::Refused).with_detail("scope is more than was granted before")
+        ExchangeOutcome::Refused(reason) => {
+            event.with_outcome(audit::AuditOutcome::Refused).with_detail(reason)
         }
+        ExchangeOutcome::TooWide => event
+            .with_outcome(audit::AuditOutcome::Refused)
+            .with_detail("scope is more than was granted before"),
         ExchangeOutcome::Reused(user, reason) => {
             let user = tx.as_read().find_user(*user)?;
             let event = AuditEvent { action: AuditAction::TokenReused, ..event };
@@ -296,7 +301,8 @@ pub(super) async fn revoke(
     let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
     audit::note_client(&client.client_id, client.secret.is_some());
     let hash = ContentHash::of(required(form, "token")?.as_bytes());
-    let event = audit::event(AuditAction::TokenRevoked).with_object(ObjectKind::Client, &client.client_id);
+    let event =
+        audit::event(AuditAction::TokenRevoked).with_object(ObjectKind::Client, &client.client_id);
     let work = move |tx: &WriteTx<'_>| {
         let revoked = exchange::revoke(tx, &hash, &client, now)?;
         if let RevocationOutcome::Ended(user) = &revoked {

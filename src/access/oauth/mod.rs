@@ -8,7 +8,6 @@
 //! The password and implicit grants are there because the contract demands them; a client has
 //! them only when the operator says so.
 
-mod redirect_response;
 mod claims;
 mod client;
 mod discovery;
@@ -17,6 +16,7 @@ mod exchange;
 mod grant;
 mod keys;
 mod parameters;
+mod redirect_response;
 #[cfg(test)]
 mod refresh_tests;
 mod request;
@@ -41,13 +41,13 @@ pub use rotation::SigningKeys;
 
 use crate::access::auth::{Auth, AuthenticatedLogin, RandomSecret};
 use crate::runtime::error::Result;
+use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{
     ACCOUNT_LOG_S, BROWSERS_MAX, CODE_S, OUTBOX_PER_USER_MAX, SWEEP_ROWS,
 };
-use crate::runtime::hot_swap::HotSwap;
 use crate::storage::audit::{self, AuditAction, CredentialId, CredentialKind, ObjectKind};
 use crate::storage::database::{
-    LoginBrowser, DbError, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage, BrowserSession,
+    BrowserSession, DbError, LoginBrowser, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage,
 };
 use claims::IdToken;
 use keys::SigningKeySet;
@@ -99,7 +99,10 @@ impl OAuthInner {
             return Arc::clone(&known.keys);
         }
         let read = self.auth.db().read(|tx| tx.list_signing_keys()).await;
-        match read.map_err(crate::runtime::error::Error::from).and_then(|keys| SigningKeySet::of(&keys)) {
+        match read
+            .map_err(crate::runtime::error::Error::from)
+            .and_then(|keys| SigningKeySet::of(&keys))
+        {
             Ok(keys) => {
                 let keys = Arc::new(keys);
                 self.keys.set(CachedSigningKeys { keys: Arc::clone(&keys), changes });
@@ -186,8 +189,8 @@ impl OAuth {
         user: UserId,
         now: Timestamp,
     ) -> Result<()> {
-        let event =
-            audit::event(AuditAction::ConsentGiven).with_object(ObjectKind::Consent, &request.client_id);
+        let event = audit::event(AuditAction::ConsentGiven)
+            .with_object(ObjectKind::Consent, &request.client_id);
         let new = NewConsent {
             user,
             client_id: request.client_id.clone(),

@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn err_parameters() {
-        let check = |text: &str, error| assert_eq!(OAuthParameters::parse(text), Err(error), "{text}");
+        let check =
+            |text: &str, error| assert_eq!(OAuthParameters::parse(text), Err(error), "{text}");
         for text in ["a=%", "a=%4", "a=%4g", "%zz=1", "a=%+1", "a=%é"] {
             check(text, ParametersError::Percent);
         }

@@ -4,12 +4,12 @@
 use std::fmt;
 
 use super::{
-    redirect_response::{self, ResponseMode},
     error::{AuthorizationError, OAuthErrorCode, description},
     parameters::OAuthParameters,
+    redirect_response::{self, ResponseMode},
 };
 use crate::runtime::limits::ECHO_BYTES_MAX;
-use model::account::{OAuthClient, GrantType, Scope, ScopeSet};
+use model::account::{GrantType, OAuthClient, Scope, ScopeSet};
 
 /// Characters of the request's own words that a message repeats.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -266,7 +266,10 @@ pub fn parse(
 }
 
 /// The address that the answer goes to: one of the client's, compared as text (RFC 9700 §2.1).
-fn redirect_uri(parameters: &OAuthParameters, client: &OAuthClient) -> Result<String, AuthorizationError> {
+fn redirect_uri(
+    parameters: &OAuthParameters,
+    client: &OAuthClient,
+) -> Result<String, AuthorizationError> {
     let found = match (parameters.find("redirect_uri"), client.redirect_uris.as_slice()) {
         (Some(asked), registered) => registered.iter().find(|uri| *uri == asked),
         (None, [only]) => Some(only),
@@ -280,7 +283,11 @@ fn redirect_uri(parameters: &OAuthParameters, client: &OAuthClient) -> Result<St
 }
 
 impl AuthorizationRequest {
-    fn fill(&mut self, parameters: &OAuthParameters, client: &OAuthClient) -> Result<(), AuthorizationRefusal> {
+    fn fill(
+        &mut self,
+        parameters: &OAuthParameters,
+        client: &OAuthClient,
+    ) -> Result<(), AuthorizationRefusal> {
         use OAuthErrorCode::{
             InvalidRequest, RegistrationNotSupported, RequestNotSupported, RequestUriNotSupported,
             UnauthorizedClient, UnsupportedResponseType,
@@ -389,7 +396,10 @@ fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal
 
 /// The S256 code challenge. `plain` is refused: it would show the verifier to whoever sees the
 /// request (RFC 9700 §2.1.1).
-fn challenge(parameters: &OAuthParameters, client: &OAuthClient) -> Result<Option<String>, AuthorizationRefusal> {
+fn challenge(
+    parameters: &OAuthParameters,
+    client: &OAuthClient,
+) -> Result<Option<String>, AuthorizationRefusal> {
     let code = OAuthErrorCode::InvalidRequest;
     let method = parameters.find("code_challenge_method");
     let Some(challenge) = parameters.find("code_challenge") else {

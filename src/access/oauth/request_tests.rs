@@ -9,7 +9,7 @@ use super::{
     test_fixture::{CHALLENGE, ISSUER, client, find_parameter},
 };
 use crate::runtime::limits::ECHO_BYTES_MAX;
-use model::account::{OAuthClient, GrantType};
+use model::account::{GrantType, OAuthClient};
 
 const SPA: &str = "redirect_uri=https://spa.test/cb&code_challenge_method=S256&state=s%26&\
     code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";

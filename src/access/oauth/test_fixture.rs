@@ -7,13 +7,13 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::{
-    AuthorizationRequest, ClientAuthentication, TokenLifetimes, OAuth, OAuthParameters, TokenError,
-    TokenSet, parameters::decode,
+    AuthorizationRequest, ClientAuthentication, OAuth, OAuthParameters, TokenError,
+    TokenLifetimes, TokenSet, parameters::decode,
 };
 use crate::access::auth::{Auth, HashLimits, LoginOutcome, RandomSecret};
-use crate::storage::database::{AccountChange, LoginBrowser, Db, LoginOrigin, NewUserRow};
+use crate::storage::database::{AccountChange, Db, LoginBrowser, LoginOrigin, NewUserRow};
 use model::ContentHash;
-use model::account::{AccessLevels, OAuthClient, GrantType, PhoneNumbers, UserId};
+use model::account::{AccessLevels, GrantType, OAuthClient, PhoneNumbers, UserId};
 
 pub(super) const ISSUER: &str = "https://auth.test";
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -37,7 +37,12 @@ pub(super) fn client(name: &str) -> OAuthClient {
     let grants = match name {
         "spa" => vec![GrantType::AuthorizationCode, GrantType::RefreshToken],
         "server" => vec![GrantType::AuthorizationCode, GrantType::Password],
-        _ => vec![GrantType::AuthorizationCode, GrantType::Implicit, GrantType::Password, GrantType::RefreshToken],
+        _ => vec![
+            GrantType::AuthorizationCode,
+            GrantType::Implicit,
+            GrantType::Password,
+            GrantType::RefreshToken,
+        ],
     };
     let mut redirect_uris = vec![format!("https://{name}.test/cb")];
     if name == "spa" {

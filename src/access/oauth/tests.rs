@@ -7,8 +7,11 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Value, json};
 
 use super::{
-    AuthorizationError, ClientAuthentication, OAuthErrorCode, OAuthParameters, TokenError, TokenSet,
-    test_fixture::{ADDRESS, CHALLENGE, ISSUER, OAuthFixture, VERIFIER, at, find_parameter, parameter},
+    AuthorizationError, ClientAuthentication, OAuthErrorCode, OAuthParameters, TokenError,
+    TokenSet,
+    test_fixture::{
+        ADDRESS, CHALLENGE, ISSUER, OAuthFixture, VERIFIER, at, find_parameter, parameter,
+    },
 };
 use crate::runtime::limits::{FAMILIES_MAX, SESSIONS_MAX};
 use model::ContentHash;

@@ -87,8 +87,11 @@ pub enum AgreementChoice<'a> {
 #[must_use]
 pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> {
     let of_kind = |kind| candidates.iter().find(move |one| one.agreement.kind == kind);
-    if let Some(AgreementCandidate { agreement, live, .. }) = of_kind(AgreementType::Subscription) {
-        return live.map_or(AgreementChoice::Buy(agreement), |live| AgreementChoice::Free(agreement, live));
+    if let Some(AgreementCandidate { agreement, live, .. }) = of_kind(AgreementType::Subscription)
+    {
+        return live.map_or(AgreementChoice::Buy(agreement), |live| {
+            AgreementChoice::Free(agreement, live)
+        });
     }
     if let Some(bought) = candidates.iter().find_map(AgreementCandidate::bought) {
         return bought;

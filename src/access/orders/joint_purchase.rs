@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::purchase::{PurchaseRequest, PurchaseOutcome};
+use super::purchase::{PurchaseOutcome, PurchaseRequest};
 use super::{CoverageDecision, ItemFacts, Orders, covering, is_subscription, unrecorded};
 use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
@@ -18,7 +18,10 @@ use model::account::AgreementId;
 pub(super) type Taken = HashMap<AgreementId, u32>;
 
 /// What the wishes mean one after the other, none of which is recorded.
-fn preview_all(wishes: &[Arc<PurchaseRequest>], tx: &ReadTx<'_>) -> Result<Vec<PurchaseOutcome>, DbError> {
+fn preview_all(
+    wishes: &[Arc<PurchaseRequest>],
+    tx: &ReadTx<'_>,
+) -> Result<Vec<PurchaseOutcome>, DbError> {
     let mut taken = Taken::new();
     wishes.iter().map(|wish| wish.preview_after(tx, &mut taken)).collect()
 }
@@ -72,7 +75,9 @@ impl Orders {
     ) -> Result<()> {
         let mut wishes = Vec::new();
         for item in items {
-            wishes.extend(self.purchase_request(principal, *item, agr, now).await?.map(|(wish, _)| wish));
+            wishes.extend(
+                self.purchase_request(principal, *item, agr, now).await?.map(|(wish, _)| wish),
+            );
         }
         if wishes.is_empty() {
             return Ok(());
@@ -123,7 +128,10 @@ fn all_deliver(wished: &PurchaseOutcome) -> bool {
 }
 
 /// Records all wishes if all of them deliver; what they mean.
-fn record_all(wishes: &[Arc<PurchaseRequest>], tx: &WriteTx<'_>) -> Result<Vec<PurchaseOutcome>, DbError> {
+fn record_all(
+    wishes: &[Arc<PurchaseRequest>],
+    tx: &WriteTx<'_>,
+) -> Result<Vec<PurchaseOutcome>, DbError> {
     let looked = preview_all(wishes, &tx.as_read())?;
     if !looked.iter().all(all_deliver) {
         return Ok(looked);

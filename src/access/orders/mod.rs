@@ -6,12 +6,12 @@
 //! no disk.
 
 pub mod coverage;
+mod joint_purchase;
 pub mod json;
 mod offers;
+mod purchase;
 mod read_access;
 mod report;
-mod joint_purchase;
-mod purchase;
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::storage::database::{Db, DbError, WriteTx};
 use model::ItemKey;
 use model::account::{Agreement, AgreementId, AgreementType, OrganizationId};
 use model::item::Document;
-use purchase::{PurchaseRequest, PurchaseOutcome};
+use purchase::{PurchaseOutcome, PurchaseRequest};
 
 /// An item as far as purchases know it.
 #[derive(Clone, Copy, Debug)]
@@ -210,7 +210,11 @@ impl Orders {
     }
 
     /// Keeps in memory what was bought, and says what the caller gets.
-    fn cache_and_decide(&self, wish: &PurchaseRequest, wished: &PurchaseOutcome) -> Result<CoverageDecision> {
+    fn cache_and_decide(
+        &self,
+        wish: &PurchaseRequest,
+        wished: &PurchaseOutcome,
+    ) -> Result<CoverageDecision> {
         match *wished {
             PurchaseOutcome::Bought { organization, agreement, until } => {
                 let key = (organization, agreement, wish.item().clone());
@@ -218,7 +222,9 @@ impl Orders {
                 Ok(CoverageDecision::Delivers)
             }
             PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => Ok(CoverageDecision::Delivers),
-            PurchaseOutcome::Order { agreement, .. } => Ok(CoverageDecision::OrderRequired(agreement)),
+            PurchaseOutcome::Order { agreement, .. } => {
+                Ok(CoverageDecision::OrderRequired(agreement))
+            }
             PurchaseOutcome::Exhausted => Err(exhausted(wish.agreements())),
         }
     }

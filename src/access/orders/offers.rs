@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     ItemFacts, Orders, coverage,
-    purchase::{PurchaseRequest, PurchaseOutcome},
+    purchase::{PurchaseOutcome, PurchaseRequest},
 };
 use crate::access::auth::Principal;
 use crate::runtime::error::Result;
@@ -44,7 +44,9 @@ impl Orders {
         let covering = coverage::covering(principal.agreements(), &item.codes(), None, now);
         let wishes: Vec<Arc<PurchaseRequest>> = covering
             .into_iter()
-            .map(|agreement| PurchaseRequest::new(principal, item, &[agreement], Some(agreement.id), now))
+            .map(|agreement| {
+                PurchaseRequest::new(principal, item, &[agreement], Some(agreement.id), now)
+            })
             .collect();
         let offers = self.db().read(move |tx| {
             let mut offers = Vec::with_capacity(wishes.len());

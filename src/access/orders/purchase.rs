@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::ItemFacts;
 use super::coverage::{AgreementCandidate, AgreementChoice, choose, product_in_common};
-use super::report::OrderVisibility;
 use super::joint_purchase::Taken;
+use super::report::OrderVisibility;
 use crate::access::auth::Principal;
 use crate::runtime::limits::{DOWNLOADABLE_FOR, REPORTABLE_FOR};
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
@@ -132,7 +132,9 @@ impl PurchaseRequest {
             return Ok(PurchaseOutcome::Owned);
         }
         Ok(match chosen {
-            AgreementChoice::Free(agreement, live) => PurchaseOutcome::bought(agreement, live.downloadable_until),
+            AgreementChoice::Free(agreement, live) => {
+                PurchaseOutcome::bought(agreement, live.downloadable_until)
+            }
             AgreementChoice::Buy(agreement) => {
                 if agreement.kind == AgreementType::Prepaid {
                     *taken.entry(agreement.id).or_default() += 1;
@@ -181,13 +183,19 @@ impl PurchaseRequest {
     /// Whether an order that the caller sees still delivers the item, so that what `chosen` would
     /// take or order is not needed: the agreement of that order may have ended. A Subscription costs
     /// nothing more, and its downloads are recorded.
-    fn is_owned_elsewhere(&self, chosen: &AgreementChoice<'_>, tx: &ReadTx<'_>) -> Result<bool, DbError> {
+    fn is_owned_elsewhere(
+        &self,
+        chosen: &AgreementChoice<'_>,
+        tx: &ReadTx<'_>,
+    ) -> Result<bool, DbError> {
         match chosen {
             AgreementChoice::Free(..) => return Ok(false),
             AgreementChoice::Buy(agreement) if agreement.kind == AgreementType::Subscription => {
                 return Ok(false);
             }
-            AgreementChoice::Buy(_) | AgreementChoice::Order { .. } | AgreementChoice::Exhausted => {}
+            AgreementChoice::Buy(_)
+            | AgreementChoice::Order { .. }
+            | AgreementChoice::Exhausted => {}
         }
         tx.has_delivering_order(self.own_orders, &self.item, self.agr, self.now)
     }

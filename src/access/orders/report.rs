@@ -7,7 +7,7 @@ use super::{Orders, coverage, product_codes};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{DOWNLOADABLE_FOR, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
-use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind, AuditOutcome};
+use crate::storage::audit::{self, AuditAction, AuditEvent, AuditOutcome, ObjectKind};
 use crate::storage::database::{DbError, OrdersOf, ReadTx, UsageReport, WriteTx};
 use model::ItemKey;
 use model::account::{
@@ -99,7 +99,8 @@ impl Orders {
         size: usize,
         status: OrderStatus,
     ) -> Result<Vec<Order>> {
-        let (of, size) = (OrderVisibility::of(principal).all_visible(), size.min(ORDERS_LISTED_MAX));
+        let (of, size) =
+            (OrderVisibility::of(principal).all_visible(), size.min(ORDERS_LISTED_MAX));
         Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
     }
 
@@ -126,9 +127,11 @@ impl Orders {
         now: Timestamp,
     ) -> Result<Order> {
         report.check()?;
-        let (owner, agreements) = (OrderVisibility::of(principal), principal.agreements().to_vec());
+        let (owner, agreements) =
+            (OrderVisibility::of(principal), principal.agreements().to_vec());
         let is_admin = principal.user().access.admin;
-        let action = if report.approve { AuditAction::OrderReported } else { AuditAction::OrderRefused };
+        let action =
+            if report.approve { AuditAction::OrderReported } else { AuditAction::OrderRefused };
         let event = audit::event(action).with_object(ObjectKind::Order, id);
         let reporting = ReportTransaction { id, report, owner, is_admin, agreements, event, now };
         self.inner.db.write(move |tx| reporting.record(tx)).await?
@@ -176,12 +179,21 @@ impl ReportTransaction {
         let Some(order) = found else { return Ok(Err(missing(id))) };
         if order.reported.is_some() {
             let message = format!("order {id} is already reported");
-            return Ok(Err(Error::invalid_with_code("path", "id", "order_already_reported", message)));
+            return Ok(Err(Error::invalid_with_code(
+                "path",
+                "id",
+                "order_already_reported",
+                message,
+            )));
         }
         if self.report.approve && !self.may_approve(order.agreement.approver) {
             let message =
                 "Only administrators of the organization approve orders of this agreement";
-            let refused = self.event.clone().with_outcome(AuditOutcome::Refused).with_detail("admin_required");
+            let refused = self
+                .event
+                .clone()
+                .with_outcome(AuditOutcome::Refused)
+                .with_detail("admin_required");
             tx.write_audit(&refused)?;
             return Ok(Err(Error::forbidden("admin_required", message)));
         }

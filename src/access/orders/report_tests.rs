@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::test_fixture::{OrdersFixture, key, run, start, with_item};
-use super::{Orders, OrderReport, json as written};
+use super::{OrderReport, Orders, json as written};
 use crate::runtime::error::{Error, ErrorKind};
 use model::account::{AgreementId, Order, OrderId, OrderStatus};
 use model::item::MediaLinks;
@@ -99,7 +99,9 @@ fn an_order_is_shown_to_those_whose_list_has_it() {
                 let listed = list.iter().find(|order| order.id.0 == id);
                 match (orders.load(&user, OrderId(id)).await, listed) {
                     (Ok(order), Some(listed)) => assert_eq!(order, *listed),
-                    (outcome, None) => assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotFound),
+                    (outcome, None) => {
+                        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NotFound);
+                    }
                     (Err(error), Some(_)) => panic!("{id}: {error}"),
                 }
             }
@@ -127,7 +129,10 @@ fn an_order_is_reported_once_by_somebody_who_sees_it_under_a_licence_of_its_item
         // B is no product of item 0, and nobody has a licence F.
         for license in ['b', 'f'] {
             let (kind, code, path) = code(report(1, 1, approval(license)).await);
-            assert_eq!((kind, code.as_str()), (ErrorKind::InvalidArgument, "license_not_applicable"));
+            assert_eq!(
+                (kind, code.as_str()),
+                (ErrorKind::InvalidArgument, "license_not_applicable")
+            );
             assert_eq!(path, "body license.uuid");
         }
         let text = OrderReport { invoice_text: Some("Page 3".to_owned()), ..approval('a') };

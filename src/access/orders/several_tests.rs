@@ -3,7 +3,7 @@
 
 use jiff::SignedDuration;
 
-use super::test_fixture::{SIX_ENDS_AFTER_DAYS, OrdersFixture, document, key, run, start};
+use super::test_fixture::{OrdersFixture, SIX_ENDS_AFTER_DAYS, document, key, run, start};
 use super::{CoverageDecision, ItemFacts, Orders};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, Result};

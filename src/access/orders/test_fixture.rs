@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 
 use super::{ItemFacts, Orders};
-use crate::access::auth::{Auth, PresentedCredentials, HashLimits, Principal};
+use crate::access::auth::{Auth, HashLimits, PresentedCredentials, Principal};
 use crate::storage::database::{Db, NewItem, OrdersOf};
 use model::account::{Order, OrderStatus, OrganizationId};
 use model::item::{Document, PubStatus};

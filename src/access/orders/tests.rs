@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
 use super::test_fixture::{
-    ITEMS, PREPAID, SIX_ENDS_AFTER_DAYS, OrdersFixture, USERS, run, start, with_item,
+    ITEMS, OrdersFixture, PREPAID, SIX_ENDS_AFTER_DAYS, USERS, run, start, with_item,
 };
-use super::{CoverageDecision, Orders, OrderReport};
+use super::{CoverageDecision, OrderReport, Orders};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind};
 use model::account::{AgreementId, AgreementType, OrderId};

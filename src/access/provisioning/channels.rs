@@ -15,7 +15,7 @@ use crate::transport::Destination;
 use model::account::{
     Channel, ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState,
 };
-use model::media_url::{MediaFormat, FormatError};
+use model::media_url::{FormatError, MediaFormat};
 
 /// A channel that the operator adds.
 pub struct ChannelRequest {

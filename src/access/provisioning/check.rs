@@ -16,7 +16,11 @@ use model::account::{AgreementId, OrganizationId, ProductId};
 /// Checks `file` against itself and the database.
 ///
 /// With `only_new`, users, clients, keys and channels that are there already are refused.
-pub(super) fn check(file: &AccountsFile, tx: &ReadTx<'_>, only_new: bool) -> Result<(), AccountsError> {
+pub(super) fn check(
+    file: &AccountsFile,
+    tx: &ReadTx<'_>,
+    only_new: bool,
+) -> Result<(), AccountsError> {
     check_duplicates(file)?;
     let known = EntryReferences::of(file, tx);
     for entry in &file.products {
@@ -101,7 +105,8 @@ struct EntryReferences<'a> {
 
 impl<'a> EntryReferences<'a> {
     fn of(file: &'a AccountsFile, tx: &'a ReadTx<'a>) -> Self {
-        let agreement = |entry: &AccountsEntry<NewAgreement>| (entry.value.id, entry.value.organization);
+        let agreement =
+            |entry: &AccountsEntry<NewAgreement>| (entry.value.id, entry.value.organization);
         Self {
             tx,
             organizations: file.organizations.iter().map(|entry| entry.value.id).collect(),

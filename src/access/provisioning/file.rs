@@ -22,8 +22,9 @@ use crate::storage::database::{
 };
 use model::ContentHash;
 use model::account::{
-    AccessLevels, PostalAddress, OrganizationAddresses, AgreementId, AgreementType, Approver, GrantType, Organization,
-    OrganizationId, LicensePeriod, PhoneNumbers, PrepaidDownloads, ProductId, UserId,
+    AccessLevels, AgreementId, AgreementType, Approver, GrantType, LicensePeriod, Organization,
+    OrganizationAddresses, OrganizationId, PhoneNumbers, PostalAddress, PrepaidDownloads,
+    ProductId, UserId,
 };
 use model::limits::USER_NAME_BYTES_MAX;
 
@@ -426,5 +427,9 @@ fn api_key(fields: &mut ObjectReader<'_>) -> Result<NewApiKey, FieldProblem> {
         return Err(fields.violation("key", "a key has printable ASCII characters and no spaces"));
     }
     let name = line(fields, "name")?.unwrap_or_default();
-    Ok(NewApiKey { key_hash: ContentHash::of(key.as_bytes()), user_name: user_name.to_owned(), name })
+    Ok(NewApiKey {
+        key_hash: ContentHash::of(key.as_bytes()),
+        user_name: user_name.to_owned(),
+        name,
+    })
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{
     Accounts, AccountsError,
     check::check,
-    file::{PlaintextSecret, AccountsFile},
+    file::{AccountsFile, PlaintextSecret},
 };
 use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::database::{DbError, NewClient, NewUserRow, PutOutcome, ReadTx, WriteTx};
@@ -105,7 +105,8 @@ enum ImportAttempt {
 impl Accounts {
     /// Takes the accounts file `text` in, all of it or nothing; safe to repeat.
     pub fn import(&self, text: &str, now: Timestamp) -> Result<ImportReport, AccountsError> {
-        let intake = AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note: None };
+        let intake =
+            AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note: None };
         self.apply_import(intake, now)
     }
 
@@ -155,7 +156,11 @@ impl Accounts {
     }
 
     /// New hashes of the passwords and secrets that the stored ones do not fit.
-    fn hash(&self, file: &AccountsFile, stored: &SecretHashes) -> Result<SecretHashes, AccountsError> {
+    fn hash(
+        &self,
+        file: &AccountsFile,
+        stored: &SecretHashes,
+    ) -> Result<SecretHashes, AccountsError> {
         let users = file.users.iter().map(|entry| entry.value.secret.as_ref());
         let clients = file.clients.iter().map(|entry| entry.value.secret.as_ref());
         let known = stored.passwords.iter().chain(&stored.secrets).map(Option::as_deref);

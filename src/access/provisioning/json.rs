@@ -114,7 +114,9 @@ pub(super) fn why(problem: FieldProblem) -> String {
 pub(super) fn text(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<String> {
     let Some(text) = fields.string(name)? else { return Ok(None) };
     if text.len() > ACCOUNT_TEXT_BYTES_MAX {
-        return Err(fields.violation(name, &format!("has more than {ACCOUNT_TEXT_BYTES_MAX} bytes")));
+        return Err(
+            fields.violation(name, &format!("has more than {ACCOUNT_TEXT_BYTES_MAX} bytes"))
+        );
     }
     if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
         return Err(fields.violation(name, "has control characters"));

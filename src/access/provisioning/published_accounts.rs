@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{
     Accounts, AccountsError,
-    file::{PlaintextSecret, AccountsFile},
+    file::{AccountsFile, PlaintextSecret},
 };
 use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::database::{Db, DbError, ReadTx, RemovedUser, WriteTx};

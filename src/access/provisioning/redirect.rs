@@ -111,6 +111,9 @@ mod tests {
         ] {
             assert!(redirect_uri_problem(text).is_some(), "{text}");
         }
-        assert!(redirect_uri_problem(&format!("https://x/{}", "y".repeat(REDIRECT_URI_BYTES_MAX))).is_some());
+        assert!(
+            redirect_uri_problem(&format!("https://x/{}", "y".repeat(REDIRECT_URI_BYTES_MAX)))
+                .is_some()
+        );
     }
 }

@@ -8,7 +8,7 @@ use crate::access::auth::RandomSecret;
 use crate::runtime::limits::PASSWORD_BYTES_MAX;
 use crate::storage::database::{ListedKey, ListedUser};
 use model::ContentHash;
-use model::account::{AgreementId, OAuthClient, GrantType, OrganizationId};
+use model::account::{AgreementId, GrantType, OAuthClient, OrganizationId};
 
 /// A user that the operator adds.
 #[derive(Clone, Debug, Default)]
@@ -142,7 +142,8 @@ impl Accounts {
         file: &Value,
         now: Timestamp,
     ) -> Result<(), AccountsError> {
-        let take_in = |file| self.apply_import(AccountsImport { file, only_new: true, note: None }, now);
+        let take_in =
+            |file| self.apply_import(AccountsImport { file, only_new: true, note: None }, now);
         match AccountsFile::read(file).and_then(take_in) {
             Err(AccountsError::Entry { why, .. }) => {
                 Err(AccountsError::Entry { place: what.to_owned(), why })

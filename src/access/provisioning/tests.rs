@@ -4,7 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Accounts, AccountsError, ChannelRequest, EntryCounts, ImportReport, UserRequest, file::AccountsFile};
+use super::{
+    Accounts, AccountsError, ChannelRequest, EntryCounts, ImportReport, UserRequest,
+    file::AccountsFile,
+};
 use crate::access::auth::Argon2Hasher;
 use crate::storage::database::Db;
 use model::account::{AgreementType, PrepaidDownloads};

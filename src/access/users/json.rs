@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::access::auth::{Principal, browser_name};
-use crate::access::users::{LinkDelivery, CreatedKey, SentLink, UserAccess};
+use crate::access::users::{CreatedKey, LinkDelivery, SentLink, UserAccess};
 use crate::storage::database::{ListedApplication, ListedKey, ListedSession, PasswordLink};
 use model::account::{
-    AccessLevels, Account, OrganizationAddresses, Agreement, AgreementId, AgreementType, Device, Organization,
-    OrganizationId, Permission, PhoneNumbers, Product, Scope, User, UserId,
+    AccessLevels, Account, Agreement, AgreementId, AgreementType, Device, Organization,
+    OrganizationAddresses, OrganizationId, Permission, PhoneNumbers, Product, Scope, User, UserId,
 };
 
 /// A device of the caller (Spec §2 Device) and when it was registered last.

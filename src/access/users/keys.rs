@@ -58,7 +58,9 @@ impl Users {
                     OUTBOX_PER_USER_MAX,
                     now,
                 )?;
-                tx.write_audit(&event.with_object(ObjectKind::Key, key.id).with_detail(&key.name))?;
+                tx.write_audit(
+                    &event.with_object(ObjectKind::Key, key.id).with_detail(&key.name),
+                )?;
             }
             Ok(made)
         };

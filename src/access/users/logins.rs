@@ -82,7 +82,8 @@ impl Users {
     ) -> Result<()> {
         require_login(caller)?;
         let (id, client) = (caller.user().id, client_id.to_owned());
-        let event = audit::event(AuditAction::ConsentWithdrawn).with_object(ObjectKind::Consent, client_id);
+        let event = audit::event(AuditAction::ConsentWithdrawn)
+            .with_object(ObjectKind::Consent, client_id);
         let write = move |tx: &WriteTx<'_>| {
             let is_ended = tx.end_application(id, &client, now)?;
             if is_ended {
@@ -155,7 +156,9 @@ impl Administration<'_> {
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
     pub async fn end_logins(&self, id: UserId, now: Timestamp) -> Result<()> {
         self.load(id).await?;
-        let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id).with_detail("all");
+        let event = audit::event(AuditAction::SessionEnded)
+            .with_object(ObjectKind::User, id)
+            .with_detail("all");
         let write = move |tx: &WriteTx<'_>| {
             tx.end_logins(id, now)?;
             tx.write_audit(&event)

@@ -23,13 +23,14 @@ pub use change::{CheckedMember, UserChange, is_phone_number};
 pub use keys::CreatedKey;
 pub use logins::UserAccess;
 pub use passwords::{
-    LinkDelivery, OpenedLink, PASSWORD_LINK_KEY, LinkPasswordReset, PasswordChange, SentLink, PasswordOutcome,
+    LinkDelivery, LinkPasswordReset, OpenedLink, PASSWORD_LINK_KEY, PasswordChange,
+    PasswordOutcome, SentLink,
 };
 
 use passwords::{invite, link_event};
 
 use crate::access::auth::{Auth, IdSigner, Principal};
-use crate::runtime::error::{ErrorDetail, Error, ErrorKind, Result};
+use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::runtime::limits::{
     DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
     OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, RESETS_IN_FLIGHT_MAX, USER_REQUESTS_MAX,
@@ -279,7 +280,9 @@ impl Administration<'_> {
                 return Ok(Err(UserRefusal::TooMany));
             }
             let id = tx.insert_member(&member, now)?;
-            tx.write_audit(&event.with_object(ObjectKind::User, id).with_detail(&member.user_name))?;
+            tx.write_audit(
+                &event.with_object(ObjectKind::User, id).with_detail(&member.user_name),
+            )?;
             if is_mailed {
                 let link = invite(tx, id, is_mailed, now)?;
                 tx.write_audit(&link_event(invited, &link, is_mailed))?;
@@ -339,7 +342,9 @@ impl Administration<'_> {
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let found = tx.as_read().find_account(id)?;
             let ours = |account: &Account| account.user.organization == Some(organization);
-            let Some(mut account) = found.filter(ours) else { return Ok(Err(UserRefusal::Missing)) };
+            let Some(mut account) = found.filter(ours) else {
+                return Ok(Err(UserRefusal::Missing));
+            };
             // An address from before the domains were set stays.
             if outside.is_some() && account.user.email_address != outside {
                 return Ok(Err(UserRefusal::Domain));

@@ -142,7 +142,9 @@ pub(super) fn invite(
 /// The event of a link that an administrator made.
 pub(super) fn link_event(event: AuditEvent, link: &PasswordLink, is_mailed: bool) -> AuditEvent {
     let way = if is_mailed { "mailed" } else { "passed on" };
-    event.with_object(ObjectKind::User, link.user).with_detail(format!("{} {way}", link.kind.as_str()))
+    event
+        .with_object(ObjectKind::User, link.user)
+        .with_detail(format!("{} {way}", link.kind.as_str()))
 }
 
 impl Users {
@@ -185,7 +187,10 @@ impl Users {
         })?;
         let hour = now.as_second().div_euclid(3600);
         let request = ResetRequest {
-            name_subject: format!("reset/{}", ContentHash::of(text.to_lowercase().as_bytes()).short()),
+            name_subject: format!(
+                "reset/{}",
+                ContentHash::of(text.to_lowercase().as_bytes()).short()
+            ),
             network_subject: format!("reset-network/{}", network(address)),
             text,
             hour,
@@ -233,7 +238,8 @@ impl Users {
                 let Some(account) = read.find_account(id)? else { continue };
                 let Some(address) = account.user.email_address else { continue };
                 let address = address.to_lowercase();
-                let subject = format!("reset-address/{}", ContentHash::of(address.as_bytes()).short());
+                let subject =
+                    format!("reset-address/{}", ContentHash::of(address.as_bytes()).short());
                 let is_new = !mails.iter().any(|(known, ..)| *known == address);
                 if is_new {
                     // By its user name and by its address somebody is asked for the same.
@@ -354,7 +360,8 @@ struct PasswordEvents {
 
 impl PasswordEvents {
     fn new(user: &User, how: &str) -> Self {
-        let changed = audit::event(AuditAction::PasswordChanged).with_object(ObjectKind::User, user.id);
+        let changed =
+            audit::event(AuditAction::PasswordChanged).with_object(ObjectKind::User, user.id);
         let revoked = audit::event(AuditAction::KeyRevoked).by_user(user);
         Self { changed: changed.by_user(user).with_detail(how), revoked }
     }
@@ -422,7 +429,8 @@ impl Administration<'_> {
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and when there is no link.
     pub async fn withdraw_password_link(&self, id: UserId) -> Result<()> {
         self.load(id).await?;
-        let event = audit::event(AuditAction::PasswordLinkWithdrawn).with_object(ObjectKind::User, id);
+        let event =
+            audit::event(AuditAction::PasswordLinkWithdrawn).with_object(ObjectKind::User, id);
         let write = move |tx: &WriteTx<'_>| {
             let count = tx.delete_password_links(id)?;
             if count > 0 {

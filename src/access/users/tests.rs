@@ -6,7 +6,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::access::auth::{PresentedCredentials, HashLimits};
+use crate::access::auth::{HashLimits, PresentedCredentials};
 use model::ContentHash;
 use model::account::{AccessLevels, DeviceKind, PhoneNumbers};
 
@@ -79,7 +79,8 @@ fn fixture() -> Fixture {
 
 impl Fixture {
     async fn caller(&self, id: i64) -> Arc<Principal> {
-        let found = self.auth.find(PresentedCredentials::Bearer(&id.to_string()), now()).await.unwrap();
+        let found =
+            self.auth.find(PresentedCredentials::Bearer(&id.to_string()), now()).await.unwrap();
         found.expect("the user has a token")
     }
 

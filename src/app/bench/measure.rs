@@ -9,11 +9,14 @@ use std::{
 
 use tokio::runtime::Runtime;
 
-use super::{BenchError, BenchEffort, BenchOperation, BenchPhotograph, StopFlag, peak};
+use super::{BenchEffort, BenchError, BenchOperation, BenchPhotograph, StopFlag, peak};
 use crate::access::auth::Principal;
 use crate::access::orders::Orders;
 use crate::app::OpenArchive;
-use crate::media::{MediaAnswer, RenditionBody, MediaCaller, BlobExtent, Media, BodyPart, MediaSettings, RenditionSource};
+use crate::media::{
+    BlobExtent, BodyPart, Media, MediaAnswer, MediaCaller, MediaSettings, RenditionBody,
+    RenditionSource,
+};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
@@ -159,8 +162,11 @@ impl<'a> RenditionBench<'a> {
             self.render_one(operation, media, 0)?;
         }
         let peak_is_own = peak::reset();
-        let course =
-            MeasurementRun { stopwatch: Stopwatch::start(), next: AtomicUsize::new(0), failed: false.into() };
+        let course = MeasurementRun {
+            stopwatch: Stopwatch::start(),
+            next: AtomicUsize::new(0),
+            failed: false.into(),
+        };
         let sums = thread::scope(|scope| {
             let course = &course;
             let caller = |media| scope.spawn(move || self.call(operation, media, course, stop));
@@ -214,7 +220,12 @@ impl<'a> RenditionBench<'a> {
     }
 
     /// Makes the `index`th rendition and reads all of it; gives its way and its bytes.
-    fn render_one(&self, operation: BenchOperation, media: &Media, index: usize) -> Result<(RenderPath, u64)> {
+    fn render_one(
+        &self,
+        operation: BenchOperation,
+        media: &Media,
+        index: usize,
+    ) -> Result<(RenderPath, u64)> {
         let BenchPhotograph { key, asset } = &self.photographs[index % self.photographs.len()];
         let text = operation.path(key, asset.upright(), index as u64);
         let path = MediaPath::parse(&text).map_err(Error::internal)?;

@@ -19,12 +19,12 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-pub use measure::{OperationResult, LatencyPercentiles};
+pub use measure::{LatencyPercentiles, OperationResult};
 pub use operation::BenchOperation;
-pub use report::{DerivedFiles, BenchReport};
+pub use report::{BenchReport, DerivedFiles};
 
 use crate::app::OpenArchive;
-use crate::archive::ingest::{self, IngestFailure, FoundFiles, IngestError};
+use crate::archive::ingest::{self, FoundFiles, IngestError, IngestFailure};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, ErrorKind};
@@ -109,7 +109,7 @@ struct IngestedPhotographs {
 /// Takes the photographs in and measures every operation, on one render worker and on all of them.
 ///
 /// `progress` hears what is being done. Photographs are copied and may take as much again in
-/// derived files. Fails with [`BenchError::AssetGroup`] before anything is measured when one of the
+/// derived files. Fails with [`BenchError::Files`] before anything is measured when one of the
 /// files cannot be taken in.
 pub fn run(setup: &BenchSetup<'_>, progress: &dyn Fn(&str)) -> Result<BenchReport, BenchError> {
     // It drives timers and signals; renders have threads of their own.
@@ -137,7 +137,8 @@ fn measure_in(
     let archive = OpenArchive::open(&config)?;
     let taken_in = ingest_photographs(&archive, &config, setup.files, stop, progress)?;
     let derived = derived_files(&archive, &taken_in.photographs)?;
-    let bench = RenditionBench::new(&archive, &config, &taken_in.photographs, setup.effort, runtime)?;
+    let bench =
+        RenditionBench::new(&archive, &config, &taken_in.photographs, setup.effort, runtime)?;
     let all = config.render_workers();
     let mut operations = Vec::new();
     for workers in [Some(1), Some(all).filter(|all| *all > 1)].into_iter().flatten() {
@@ -186,7 +187,9 @@ fn ingest_photographs(
         return Err(BenchError::Files(failures));
     }
     if taken_in.photographs.is_empty() {
-        return Err(Error::new(ErrorKind::InvalidArgument, "no photographs in what was named").into());
+        return Err(
+            Error::new(ErrorKind::InvalidArgument, "no photographs in what was named").into()
+        );
     }
     Ok(taken_in)
 }
@@ -194,7 +197,9 @@ fn ingest_photographs(
 fn photograph(archive: &OpenArchive, key: ItemKey) -> Result<BenchPhotograph, Error> {
     let wanted = key.clone();
     let item = archive.db.read_blocking(move |tx| tx.find_item(&wanted))?;
-    let asset = item.as_ref().and_then(|item| AssetGroup::of_item(&item.assets).picture(RenditionUsage::Hires));
+    let asset = item
+        .as_ref()
+        .and_then(|item| AssetGroup::of_item(&item.assets).picture(RenditionUsage::Hires));
     let missing = || Error::new(ErrorKind::NotFound, format!("{key} has no Hires"));
     Ok(BenchPhotograph { asset: asset.ok_or_else(missing)?.clone(), key })
 }

@@ -123,9 +123,11 @@ mod tests {
     #[test]
     fn crops_lie_inside_the_picture_spread_out_and_on_the_grid_where_they_should() {
         let size = Size::new(4271, 2847);
-        for (operation, grid) in
-            [(BenchOperation::Crop, 1), (BenchOperation::CropOnGrid, 16), (BenchOperation::CropWatermark, 1)]
-        {
+        for (operation, grid) in [
+            (BenchOperation::Crop, 1),
+            (BenchOperation::CropOnGrid, 16),
+            (BenchOperation::CropWatermark, 1),
+        ] {
             let crops: Vec<_> = (0..1000).map(|at| operation.crop(size, at).unwrap()).collect();
             for crop in &crops {
                 assert!(crop.is_inside(size) && crop.size() == CROP, "{crop}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{OperationResult, LatencyPercentiles};
+use super::{LatencyPercentiles, OperationResult};
 
 /// Derived files of one kind.
 #[derive(Clone, Copy, Debug)]

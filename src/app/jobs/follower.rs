@@ -13,7 +13,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::runtime::limits::FOLLOW_POLL_MS;
 use crate::runtime::telemetry;
-use crate::storage::database::{AccountChange, FollowedChanges, DbError, LogFollower};
+use crate::storage::database::{AccountChange, DbError, FollowedChanges, LogFollower};
 use model::ItemKey;
 
 /// Follows the item log and the account log: what changed leaves the caches.

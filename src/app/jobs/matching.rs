@@ -9,7 +9,9 @@ use crate::distribution::notifications::Notifications;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{FOLLOW_POLL_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP};
+use crate::runtime::limits::{
+    FOLLOW_POLL_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP,
+};
 use crate::storage::database::CommitWatcher;
 
 /// Matches what any process writes with the notifications, and does what notifications do by the clock.
@@ -46,7 +48,8 @@ impl BlockingJob for MatchingJob {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
-        JobSpec::every("match", Duration::from_millis(MATCHING_MS)).on_holder_of(ClusterLease::Matching)
+        JobSpec::every("match", Duration::from_millis(MATCHING_MS))
+            .on_holder_of(ClusterLease::Matching)
     }
 
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {

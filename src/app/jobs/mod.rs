@@ -35,7 +35,11 @@ pub(super) struct JobContext<'a> {
 
 impl JobContext<'_> {
     /// Runs a job until `stop` turns true.
-    pub(super) fn run_until(self, stop: watch::Receiver<bool>, mut job: impl BackgroundJob + 'static) {
+    pub(super) fn run_until(
+        self,
+        stop: watch::Receiver<bool>,
+        mut job: impl BackgroundJob + 'static,
+    ) {
         let guard = self.guard.clone();
         let run = async move { jobs::run(&mut job, &guard, jobs::stopped(stop)).await };
         drop(self.runtime.spawn(run));
@@ -56,9 +60,11 @@ impl JobContext<'_> {
             self.run_until_shutdown(clock_note(&shared.process.db, self.guard));
             self.run_until_shutdown(shared.site.activity.job());
             let spec = JobSpec::every("session-uses", USES_WRITE_INTERVAL);
-            self.run_until_shutdown(jobs::periodic(spec, &shared.access.auth, |auth| async move {
-                auth.write_uses().await.map(|()| RunOutcome::Done)
-            }));
+            self.run_until_shutdown(jobs::periodic(
+                spec,
+                &shared.access.auth,
+                |auth| async move { auth.write_uses().await.map(|()| RunOutcome::Done) },
+            ));
         }
         if role.runs_background_work() {
             self.start_sweeps(shared, config);
@@ -80,9 +86,12 @@ impl JobContext<'_> {
                 all.sweep(now).await
             });
         self.run_until(stop(), ended);
-        let old = sweep("sweep-recipients", RECIPIENT_SWEEP_INTERVAL, recipients, |all, now| async move {
-            all.sweep(now).await
-        });
+        let old = sweep(
+            "sweep-recipients",
+            RECIPIENT_SWEEP_INTERVAL,
+            recipients,
+            |all, now| async move { all.sweep(now).await },
+        );
         self.run_until(stop(), old);
         self.run_until(stop(), sweep_events(db, config.audit.retention_days));
         let expired =

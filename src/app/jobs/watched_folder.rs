@@ -35,7 +35,10 @@ impl WatchedFolder {
             Error::new(ErrorKind::Unavailable, message).with_source(cause)
         };
         let watch = FolderWatch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
-        node.request_lease(ClusterLease::Watching, Some(&watch.name().map_err(unusable)?.to_string()));
+        node.request_lease(
+            ClusterLease::Watching,
+            Some(&watch.name().map_err(unusable)?.to_string()),
+        );
         let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
         Ok(Some(Self { watch, interval }))
     }

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::access::auth::{Auth, PresentedCredentials, HashLimits};
+use crate::access::auth::{Auth, HashLimits, PresentedCredentials};
 use crate::runtime::limits::COLLECTION_REMOVED_MAX;
 use crate::storage::database::{LostItem, NewItem};
 use model::ContentHash;
@@ -219,7 +219,10 @@ async fn an_order_is_kept_by_what_comes_after_it() {
     let scene = scene();
     let owner = scene.user(1).await;
     let id = scene.filled().await;
-    let order = |ids: &[&str]| CollectionChange { content: Some(keys(ids)), ..CollectionChange::default() };
+    let order = |ids: &[&str]| CollectionChange {
+        content: Some(keys(ids)),
+        ..CollectionChange::default()
+    };
     let ordered = |ids: &[&str], second| {
         let (change, sections, owner) = (order(ids), &scene.collections, &owner);
         async move { sections.update(owner, id, change, at(second)).await.unwrap().unwrap() }

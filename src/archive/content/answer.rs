@@ -12,9 +12,11 @@ use super::visibility::CallerVisibility;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ANSWER_BYTES_MAX;
 use crate::storage::database::{ReadTx, StoredItem};
-use crate::storage::search::{Coverage, SearchResults, SearchHit};
+use crate::storage::search::{Coverage, SearchHit, SearchResults};
 use model::ItemKey;
-use model::item::{Document, ItemPresence, MediaLinks, PubStatus, RenditionSizes, DocumentRequest};
+use model::item::{
+    Document, DocumentRequest, ItemPresence, MediaLinks, PubStatus, RenditionSizes,
+};
 use query::Facet;
 
 /// Bytes of a document, to begin with; the text grows as it has to.
@@ -68,7 +70,12 @@ pub(super) struct AnswerWriter<L> {
 
 impl<L: MediaLinks> AnswerWriter<L> {
     /// `{"hits": […], "total": n, "facets": {…}}` with the facets that were asked for.
-    pub(super) fn search_answer(&self, found: SearchResults, asked: &[Facet], tx: &ReadTx<'_>) -> Result<Bytes> {
+    pub(super) fn search_answer(
+        &self,
+        found: SearchResults,
+        asked: &[Facet],
+        tx: &ReadTx<'_>,
+    ) -> Result<Bytes> {
         let SearchResults { total, hits, facets, seen: _ } = found;
         let mut text = b"{\"hits\":".to_vec();
         self.write_hits(hits, tx, &mut text)?;
@@ -86,7 +93,11 @@ impl<L: MediaLinks> AnswerWriter<L> {
     }
 
     /// `{"hits": […]}`, if there is a hit.
-    pub(super) fn first_hit(&self, found: SearchResults, tx: &ReadTx<'_>) -> Result<Option<Bytes>> {
+    pub(super) fn first_hit(
+        &self,
+        found: SearchResults,
+        tx: &ReadTx<'_>,
+    ) -> Result<Option<Bytes>> {
         if found.hits.is_empty() {
             return Ok(None);
         }
@@ -147,7 +158,12 @@ impl<L: MediaLinks> AnswerWriter<L> {
 
     /// `[…]` of those of `keys` that `sight` shows, in their order, as many as one answer has room
     /// for.
-    pub(super) fn visible_list(&self, keys: &[ItemKey], sight: &CallerVisibility, tx: &ReadTx<'_>) -> Result<Bytes> {
+    pub(super) fn visible_list(
+        &self,
+        keys: &[ItemKey],
+        sight: &CallerVisibility,
+        tx: &ReadTx<'_>,
+    ) -> Result<Bytes> {
         let mut text = b"[".to_vec();
         let mut linked = LinkedItems { tx, known: HashMap::new() };
         for key in keys {

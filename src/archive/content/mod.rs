@@ -6,10 +6,10 @@
 //! documents never hold up an async thread.
 
 mod answer;
-mod visibility;
 mod period;
 mod polls;
 mod selection;
+mod visibility;
 
 #[cfg(test)]
 mod tests;
@@ -21,14 +21,16 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 pub use answer::{ItemListing, ItemLookup};
-pub use visibility::CallerVisibility;
-pub use period::{TimestampFilter, RecentSpan, parse_day};
+pub use period::{RecentSpan, TimestampFilter, parse_day};
 pub use selection::{ItemSelection, coverage, covers, may_see_commissioned, unknown_agreement};
+pub use visibility::CallerVisibility;
 
 use crate::runtime::error::Result;
 use crate::runtime::slots::{SlotHolder, SlotLimits};
 use crate::storage::database::ReadTx;
-use crate::storage::search::{Coverage, SearchResults, Freshness, SearchCriteria, SearchEngine, SeenVersions};
+use crate::storage::search::{
+    Coverage, Freshness, SearchCriteria, SearchEngine, SearchResults, SeenVersions,
+};
 use answer::AnswerWriter;
 use model::ItemKey;
 use model::item::{DocumentLayout, MediaLinks, RenditionSizes};
@@ -78,20 +80,31 @@ impl Content {
     /// The text of `{"hits": […], "total": n, "facets": {…}}`.
     ///
     /// Fails when too many searches wait.
-    pub async fn search<L>(&self, request: SearchCriteria, form: DocumentForm<L>, now: Timestamp) -> Result<Bytes>
+    pub async fn search<L>(
+        &self,
+        request: SearchCriteria,
+        form: DocumentForm<L>,
+        now: Timestamp,
+    ) -> Result<Bytes>
     where
         L: MediaLinks + Send + 'static,
     {
         let writer = AnswerWriter { form, sizes: self.sizes };
         let asked = request.facets.clone();
-        let make = move |found: SearchResults, tx: &ReadTx<'_>| writer.search_answer(found, &asked, tx);
+        let make =
+            move |found: SearchResults, tx: &ReadTx<'_>| writer.search_answer(found, &asked, tx);
         self.search.search(request, Freshness::Preferred, now, make).await
     }
 
     /// The hits alone, as the text of a list.
     ///
     /// Fails when too many searches wait.
-    pub async fn list<L>(&self, request: SearchCriteria, form: DocumentForm<L>, now: Timestamp) -> Result<Bytes>
+    pub async fn list<L>(
+        &self,
+        request: SearchCriteria,
+        form: DocumentForm<L>,
+        now: Timestamp,
+    ) -> Result<Bytes>
     where
         L: MediaLinks + Send + 'static,
     {
@@ -127,7 +140,11 @@ impl Content {
     /// Those of `keys` that `sight` shows, in their order.
     ///
     /// Fails when too many searches wait.
-    pub async fn visible_items(&self, keys: Vec<ItemKey>, sight: CallerVisibility) -> Result<Vec<ItemKey>> {
+    pub async fn visible_items(
+        &self,
+        keys: Vec<ItemKey>,
+        sight: CallerVisibility,
+    ) -> Result<Vec<ItemKey>> {
         self.search.read(move |tx| visibility::visible_items(keys, &sight, tx)).await
     }
 
@@ -135,7 +152,12 @@ impl Content {
     /// answer has room for them.
     ///
     /// Fails when too many searches wait.
-    pub async fn visible_list<L>(&self, keys: Vec<ItemKey>, form: DocumentForm<L>, sight: CallerVisibility) -> Result<Bytes>
+    pub async fn visible_list<L>(
+        &self,
+        keys: Vec<ItemKey>,
+        form: DocumentForm<L>,
+        sight: CallerVisibility,
+    ) -> Result<Bytes>
     where
         L: MediaLinks + Send + 'static,
     {

@@ -14,7 +14,7 @@ use crate::runtime::telemetry;
 
 /// The polls that wait.
 ///
-/// When items come in, all of them want to look. [`POLLS_LOOKING_MAX`] do at a time; what comes in
+/// When items come in, all of them want to look. [`POLLS_SEARCHING_MAX`] do at a time; what comes in
 /// while a poll stands in that queue is covered by its one look.
 #[derive(Debug)]
 pub(super) struct PollQueue {

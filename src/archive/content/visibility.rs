@@ -50,7 +50,11 @@ impl CallerVisibility {
 }
 
 /// Those of `keys` that `sight` shows.
-pub(super) fn visible_items(keys: Vec<ItemKey>, sight: &CallerVisibility, tx: &ReadTx<'_>) -> Result<Vec<ItemKey>> {
+pub(super) fn visible_items(
+    keys: Vec<ItemKey>,
+    sight: &CallerVisibility,
+    tx: &ReadTx<'_>,
+) -> Result<Vec<ItemKey>> {
     let mut seen = Vec::new();
     for key in keys {
         if tx.find_item(&key)?.is_some_and(|item| sight.shows(&item)) {

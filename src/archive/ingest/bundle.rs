@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{FileName, Ingest, IngestError, FileRefusal, IngestedItem, files::DOCUMENT};
+use super::{FileName, FileRefusal, Ingest, IngestError, IngestedItem, files::DOCUMENT};
 use model::item::{Document, DocumentError, has_picture};
 use model::{ItemKey, RenditionName};
 
@@ -44,7 +44,11 @@ impl Ingest {
     /// An item of pictures may come as a document alone, whose own renditions are then told.
     /// Fails with [`IngestError::Refused`], which lists what is wrong with names and document, or
     /// else with the files.
-    pub fn ingest_bundle(&self, bundle: &ItemBundle, now: Timestamp) -> Result<IngestedItem, IngestError> {
+    pub fn ingest_bundle(
+        &self,
+        bundle: &ItemBundle,
+        now: Timestamp,
+    ) -> Result<IngestedItem, IngestError> {
         let key = &bundle.key;
         let mut refusals = Vec::new();
         let mut files = Vec::new();

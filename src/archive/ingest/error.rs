@@ -238,7 +238,8 @@ mod tests {
     fn a_panic_becomes_a_refusal_that_names_the_file_and_what_was_said() {
         let offset = 7;
         let outcome: Result<(), _> = catch_panics(|| panic!("offset {offset} is out of range"));
-        let failure = IngestFailure::of(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
+        let failure =
+            IngestFailure::of(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
         let expected = "in/harbour.jpg: made the reader panic: offset 7 is out of range";
         assert_eq!(failure.to_string(), expected);
         assert!(!failure.error.is_internal(), "trying again would end the same way");

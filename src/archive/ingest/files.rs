@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::pinned_path::PinnedPath;
-use super::{ItemBundle, BundleFile, IngestFailure, IncomingPath, IngestError};
+use super::{BundleFile, IncomingPath, IngestError, IngestFailure, ItemBundle};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX,
 };

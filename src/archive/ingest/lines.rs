@@ -21,8 +21,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::write::{LocalMoment, ItemWrite, PreparedItem};
-use super::{IngestFailure, Ingest, IngestError, bundle, catch_panics};
+use super::write::{ItemWrite, LocalMoment, PreparedItem};
+use super::{Ingest, IngestError, IngestFailure, bundle, catch_panics};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_BATCH_BYTES, INGEST_BATCH_ITEMS, INGEST_CHUNK_BYTES,
     INGEST_CHUNK_LINES, INGEST_CHUNKS_MAX,
@@ -64,8 +64,13 @@ pub fn ingest_lines(
     now: &(dyn Fn() -> Timestamp + Sync),
     report: &mut dyn FnMut(LinesEvent<'_>) -> ControlFlow<()>,
 ) -> LinesTally {
-    let mut writer =
-        BatchWriter { ingest, path, report, tally: LinesTally::default(), batch: DocumentBatch::default() };
+    let mut writer = BatchWriter {
+        ingest,
+        path,
+        report,
+        tally: LinesTally::default(),
+        batch: DocumentBatch::default(),
+    };
     let opened = ingest
         .pin(path)
         .and_then(|source| File::open(source.path()).map_err(IngestError::Unreadable));
@@ -228,7 +233,11 @@ fn check_all(
 }
 
 /// Checks one line; an empty one is nothing.
-fn check(ingest: &Ingest, line: &NumberedLine, now: Timestamp) -> Option<Result<PreparedItem, IngestError>> {
+fn check(
+    ingest: &Ingest,
+    line: &NumberedLine,
+    now: Timestamp,
+) -> Option<Result<PreparedItem, IngestError>> {
     let text = match &line.text {
         Ok(text) => text,
         Err(found) => {
@@ -312,7 +321,11 @@ impl BatchWriter<'_> {
 
     fn fail(&mut self, line: Option<u64>, error: IngestError) {
         self.tally.failed += 1;
-        self.report(LinesEvent::Failed(&IngestFailure { path: self.path.to_owned(), line, error }));
+        self.report(LinesEvent::Failed(&IngestFailure {
+            path: self.path.to_owned(),
+            line,
+            error,
+        }));
     }
 
     fn report(&mut self, event: LinesEvent<'_>) {

@@ -6,17 +6,17 @@
 //! what the item changes in others. An item is taken in whole or not at all; a bad one is reported
 //! and the others go on. A process that is killed leaves at most blobs that nobody names.
 
-mod pinned_path;
 mod bundle;
 mod error;
 mod files;
-mod media_kinds;
+pub mod folder_watch;
 mod lines;
+mod media_kinds;
 mod names;
 mod photograph;
+mod pinned_path;
 mod spool;
 mod uploads;
-pub mod folder_watch;
 
 mod write;
 
@@ -32,15 +32,15 @@ use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use pinned_path::PinnedPath;
-pub use bundle::{ItemBundle, BundleFile};
+pub use bundle::{BundleFile, ItemBundle};
 use error::catch_panics;
-pub use error::{IngestFailure, IngestError, FileRefusal};
+pub use error::{FileRefusal, IngestError, IngestFailure};
 pub use files::{FoundFiles, find};
 pub use lines::{LinesEvent, LinesTally, ingest_lines};
 pub use names::FileName;
 use photograph::CheckedPhotograph;
-pub use spool::{UploadSpool, SpooledFile};
+use pinned_path::PinnedPath;
+pub use spool::{SpooledFile, UploadSpool};
 pub use uploads::{UploadPermit, Uploads};
 use write::{LocalMoment, PreparedItem};
 
@@ -167,7 +167,18 @@ impl Ingest {
     ) -> Self {
         let names = Some(Mutex::default());
         let (within, is_audited) = (None, false);
-        Self { db, originals, programs, limits, memory, marker, zone, names, confined_root: within, is_audited }
+        Self {
+            db,
+            originals,
+            programs,
+            limits,
+            memory,
+            marker,
+            zone,
+            names,
+            confined_root: within,
+            is_audited,
+        }
     }
 
     /// Bytes of a file at most.
@@ -202,7 +213,11 @@ impl Ingest {
     }
 
     /// Takes one thing in; `now` is when it comes in.
-    pub fn ingest(&self, incoming: &IncomingPath, now: Timestamp) -> Result<IngestedItem, IngestFailure> {
+    pub fn ingest(
+        &self,
+        incoming: &IncomingPath,
+        now: Timestamp,
+    ) -> Result<IngestedItem, IngestFailure> {
         let outcome = catch_panics(|| match incoming {
             IncomingPath::File(path) => self.ingest_single(path, now),
             IncomingPath::ItemFolder(path) => self.ingest_folder(path, now),
@@ -251,7 +266,8 @@ impl Ingest {
         let (picture, odd) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, odd);
         let asset = Asset::own(AssetFile::Picture(picture));
-        self.write(&key, document, Some(vec![asset]), now).map(|taken| IngestedItem { warnings, ..taken })
+        self.write(&key, document, Some(vec![asset]), now)
+            .map(|taken| IngestedItem { warnings, ..taken })
     }
 
     /// Reads a photograph when there is memory for it.
@@ -335,7 +351,11 @@ impl Ingest {
         self.write_prepared(key, PreparedItem::new(key, document, assets, moment))
     }
 
-    fn write_prepared(&self, key: &ItemKey, prepared: PreparedItem) -> Result<IngestedItem, IngestError> {
+    fn write_prepared(
+        &self,
+        key: &ItemKey,
+        prepared: PreparedItem,
+    ) -> Result<IngestedItem, IngestError> {
         let zone = self.zone.clone();
         let event = self.is_audited.then(|| audit::event(AuditAction::ItemStored));
         let event = event.map(|event| event.with_object(ObjectKind::Item, key));
@@ -347,7 +367,12 @@ impl Ingest {
             Ok(outcome)
         })?;
         let write::ItemWrite { written, replaced_items: turned } = outcome;
-        Ok(IngestedItem { key: key.clone(), written, replaced_items: turned, warnings: Vec::new() })
+        Ok(IngestedItem {
+            key: key.clone(),
+            written,
+            replaced_items: turned,
+            warnings: Vec::new(),
+        })
     }
 
     /// Takes the item `key` out: its status becomes `canceled`. Gives whether it is there.

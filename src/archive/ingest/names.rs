@@ -4,7 +4,9 @@ use std::fmt;
 
 use super::IngestError;
 use model::item::has_picture;
-use model::{AssociationKey, MediaType, RenditionExtension, RenditionName, RenditionUsage, RenditionVariant};
+use model::{
+    AssociationKey, MediaType, RenditionExtension, RenditionName, RenditionUsage, RenditionVariant,
+};
 
 /// What a file of an item is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +56,8 @@ impl FileName {
     fn is_accepted(&self, media_type: MediaType) -> bool {
         let Self { association, name, extension } = self;
         let normal = name.variant == RenditionVariant::Normal;
-        let small = normal && matches!(name.usage, RenditionUsage::Preview | RenditionUsage::Thumbnail);
+        let small =
+            normal && matches!(name.usage, RenditionUsage::Preview | RenditionUsage::Thumbnail);
         let hires = name.usage == RenditionUsage::Hires;
         let grey = name.variant == RenditionVariant::BlackAndWhite;
         let (graphic, video, picture) = match association {
@@ -72,7 +75,9 @@ impl FileName {
             RenditionExtension::Pdf | RenditionExtension::Eps => {
                 graphic && hires && (normal || grey)
             }
-            RenditionExtension::Mp4 => video && normal && (hires || name.usage == RenditionUsage::Preview),
+            RenditionExtension::Mp4 => {
+                video && normal && (hires || name.usage == RenditionUsage::Preview)
+            }
         }
     }
 }

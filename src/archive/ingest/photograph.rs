@@ -10,8 +10,8 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute;
 use crate::runtime::limits::JPEG_SCAN_PIXELS_MAX;
 use imaging::{
-    self, OutputColour, ShouldContinue, ImageFormat, RenderJob, Watermark, Orientation, OutputOptions, RasterError, RenderLimits,
-    OutputSampling, RenderStep,
+    self, ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError,
+    RenderJob, RenderLimits, RenderStep, ShouldContinue, Watermark,
 };
 use jpeg::header::JpegHeader;
 use metadata::Caption;
@@ -36,7 +36,10 @@ pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<CheckedPhotogra
 }
 
 /// Checks the headers of a photograph that was read.
-pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<CheckedPhotograph, IngestError> {
+pub(super) fn parse(
+    bytes: Vec<u8>,
+    limits: &IngestLimits,
+) -> Result<CheckedPhotograph, IngestError> {
     let header = JpegHeader::parse(&bytes, &limits.header)
         .map_err(|cause| IngestError::Picture(cause.to_string()))?;
     let size = header.size;

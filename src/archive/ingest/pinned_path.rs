@@ -63,7 +63,8 @@ impl PinnedPath {
 pub(super) fn file(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     let within = path.strip_prefix(root).map_err(io::Error::other)?;
     let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = open_folder(root, within.parent().unwrap_or(Path::new("")), MissingFolder::Fails)?;
+    let folder =
+        open_folder(root, within.parent().unwrap_or(Path::new("")), MissingFolder::Fails)?;
     open_file_at(&folder, name).map(PinnedPath::of)
 }
 
@@ -74,7 +75,11 @@ pub(super) fn folder(root: &Path, path: &Path) -> io::Result<PinnedPath> {
 }
 
 /// Opens the folder `within` below `root`. The root itself may be a link: it is the operator's.
-pub(super) fn open_folder(root: &Path, within: &Path, missing: MissingFolder) -> io::Result<OwnedFd> {
+pub(super) fn open_folder(
+    root: &Path,
+    within: &Path,
+    missing: MissingFolder,
+) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
     for part in within.components() {

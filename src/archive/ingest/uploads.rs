@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{ItemBundle, Ingest, IngestError, UploadSpool, IngestedItem, catch_panics};
+use super::{Ingest, IngestError, IngestedItem, ItemBundle, UploadSpool, catch_panics};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;

@@ -3,7 +3,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::storage::database::{DbError, NewItem, StoredItem, WriteTx, ItemWriteOutcome};
+use crate::storage::database::{DbError, ItemWriteOutcome, NewItem, StoredItem, WriteTx};
 use model::item::{Asset, Document, PubStatus};
 use model::{AssociationKey, ItemKey, MediaType, RenditionExtension};
 
@@ -86,7 +86,10 @@ impl PreparedItem {
         let old = find(tx, key)?;
         let replaced_keys = self.document.replaced_keys(key);
         if old.is_none() && replaced_keys.is_empty() {
-            return Ok(ItemWrite { written: tx.write_item(&self.item)?, replaced_items: Vec::new() });
+            return Ok(ItemWrite {
+                written: tx.write_item(&self.item)?,
+                replaced_items: Vec::new(),
+            });
         }
         let mut document = self.document.clone();
         if let (Some((_, old)), Some(unversioned)) = (&old, &self.unversioned) {

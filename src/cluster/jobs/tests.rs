@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::cluster::clock_guard::ClockGuard;
-use crate::cluster::membership::{NodeDescription, ClusterNode};
+use crate::cluster::membership::{ClusterNode, NodeDescription};
 use crate::runtime::config::NodeRole;
 use crate::storage::database::Db;
 
@@ -24,7 +24,14 @@ fn guard(is_clock_doubted: bool) -> (ClusterGuard, TempDir) {
         let note = format!("doubted {}", clock::now());
         db.write_blocking(move |tx| tx.write_state("clock", &note)).unwrap();
     }
-    let node = ClusterNode::start(&db, dir.path(), NodeRole::All, NodeDescription::default(), clock::now()).unwrap();
+    let node = ClusterNode::start(
+        &db,
+        dir.path(),
+        NodeRole::All,
+        NodeDescription::default(),
+        clock::now(),
+    )
+    .unwrap();
     node.work(clock::now());
     let clock = ClockGuard::start(&db, None);
     assert_eq!(clock.is_trusted(), !is_clock_doubted);

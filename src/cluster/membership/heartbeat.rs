@@ -7,8 +7,10 @@ use std::{
 
 use uuid::Uuid;
 
-use super::limits::{HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_ALONE, HEARTBEATS_MIN, SKEW_S, HEARTBEAT_TIMEOUT};
-use super::{NodeDescription, ClusterLease, ClusterNode, acquire_free};
+use super::limits::{
+    HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_ALONE, HEARTBEAT_TIMEOUT, HEARTBEATS_MIN, SKEW_S,
+};
+use super::{ClusterLease, ClusterNode, NodeDescription, acquire_free};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
 use crate::runtime::telemetry;
@@ -75,7 +77,10 @@ impl PeerObservations {
             // Who comes is seen with the next look, long before it may judge. That this node follows at all
             // who comes must find.
             match node.followed_by_others() {
-                None => since.elapsed() < HEARTBEAT_INTERVAL_ALONE && (told == followed || *told != i64::MAX),
+                None => {
+                    since.elapsed() < HEARTBEAT_INTERVAL_ALONE
+                        && (told == followed || *told != i64::MAX)
+                }
                 Some(_) => since.elapsed() < HEARTBEAT_INTERVAL && told == followed,
             }
         };
@@ -84,7 +89,10 @@ impl PeerObservations {
         }
         let (life, now, watch) = (node.incarnation(), clock::now(), Stopwatch::start());
         let (followed, faults) = shown.clone();
-        let lives = node.inner.db.write_urgent(move |tx| tx.write_heartbeat(life, followed, &faults, now))?;
+        let lives = node
+            .inner
+            .db
+            .write_urgent(move |tx| tx.write_heartbeat(life, followed, &faults, now))?;
         let mut state = node.state();
         if lives {
             state.confirmed = Some(watch);
@@ -124,7 +132,8 @@ impl PeerObservations {
         }
         for (dead, beat) in still {
             let now = clock::now();
-            let ended = node.inner.db.write_urgent(move |tx| tx.end_expired_incarnation(dead, beat, now));
+            let ended =
+                node.inner.db.write_urgent(move |tx| tx.end_expired_incarnation(dead, beat, now));
             if ended? {
                 tracing::warn!(life = %dead, "a node is dead, others take over what it had");
             }
@@ -137,8 +146,9 @@ impl PeerObservations {
             holder.filter(|holder| nodes.iter().any(|row| row.incarnation == *holder))
         };
         let wanted = node.requested_leases().list();
-        let ours =
-            |(lease, name): &(ClusterLease, String)| (holder(name) == Some(life)).then_some(*lease);
+        let ours = |(lease, name): &(ClusterLease, String)| {
+            (holder(name) == Some(life)).then_some(*lease)
+        };
         let mut held: Vec<ClusterLease> = wanted.iter().filter_map(ours).collect();
         if lives && wanted.iter().any(|(_, name)| holder(name).is_none()) {
             let wanted = Arc::clone(&node.inner.requested);
@@ -154,10 +164,16 @@ impl PeerObservations {
     /// Whether the beat stands still for so long that nobody is there.
     fn is_expired(&mut self, row: &NodeRow) -> bool {
         let beats = self.sent_count;
-        let fresh = || PeerHeartbeat { heartbeat: row.heartbeat, since: Stopwatch::start(), own_count: beats, is_reported: false };
+        let fresh = || PeerHeartbeat {
+            heartbeat: row.heartbeat,
+            since: Stopwatch::start(),
+            own_count: beats,
+            is_reported: false,
+        };
         let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
         if seen.heartbeat == row.heartbeat {
-            return seen.since.elapsed() >= HEARTBEAT_TIMEOUT && beats.saturating_sub(seen.own_count) >= HEARTBEATS_MIN;
+            return seen.since.elapsed() >= HEARTBEAT_TIMEOUT
+                && beats.saturating_sub(seen.own_count) >= HEARTBEATS_MIN;
         }
         let warned = seen.is_reported;
         *seen = fresh();
@@ -201,8 +217,18 @@ impl PeerObservations {
         self.differences = found;
     }
 
-    fn report(&mut self, node: &ClusterNode, held: &[ClusterLease], is_held: &dyn Fn(ClusterLease) -> bool) {
-        for lease in [ClusterLease::Matching, ClusterLease::Purging, ClusterLease::Sweeping, ClusterLease::Scrubbing] {
+    fn report(
+        &mut self,
+        node: &ClusterNode,
+        held: &[ClusterLease],
+        is_held: &dyn Fn(ClusterLease) -> bool,
+    ) {
+        for lease in [
+            ClusterLease::Matching,
+            ClusterLease::Purging,
+            ClusterLease::Sweeping,
+            ClusterLease::Scrubbing,
+        ] {
             let name = lease.as_str();
             let ours = u8::from(held.contains(&lease));
             metrics::gauge!(telemetry::LEASE_HELD, "lease" => name).set(ours);

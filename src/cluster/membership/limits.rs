@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::runtime::limits::{NODE_HEARTBEAT_INTERVAL, NODE_HEARTBEATS_MIN, NODE_HEARTBEAT_EXPIRY};
+use crate::runtime::limits::{
+    NODE_HEARTBEAT_EXPIRY, NODE_HEARTBEAT_INTERVAL, NODE_HEARTBEATS_MIN,
+};
 
 /// Time between two signs of life. Each is a small transaction.
 pub const HEARTBEAT_INTERVAL: Duration = NODE_HEARTBEAT_INTERVAL;

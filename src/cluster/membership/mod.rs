@@ -3,7 +3,7 @@
 //! A process begins a *life* of its node in the database and shows by a beat that it lasts. What a node
 //! has under way (messages that it sends, items on their way to readers) names its life, and so does a
 //! *lease*: work that one node does at a time. A life that ends frees all of it in one transaction: at
-//! once when the process stops or its node starts again, and after [`limits::STILL`] when its beat stands still.
+//! once when the process stops or its node starts again, and after [`limits::HEARTBEAT_TIMEOUT`] when its beat stands still.
 //!
 //! No clock of another machine counts. Whether a beat stands still is measured by the clock of the node
 //! that looks, which only goes forward, and only while that node itself can write. A process that was held
@@ -12,13 +12,13 @@
 //! hint for whether to begin.
 
 mod description;
+mod heartbeat;
+mod in_flight;
 pub mod limits;
 mod observe;
-mod in_flight;
 mod slot;
 #[cfg(test)]
 mod tests;
-mod heartbeat;
 
 use std::{
     path::Path,
@@ -38,13 +38,13 @@ use uuid::Uuid;
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::database::{IncarnationStart, Db, DbError, NewNode, WriteTx};
+use crate::storage::database::{Db, DbError, IncarnationStart, NewNode, WriteTx};
 pub use description::{NodeDescription, NodeFault, faults_of};
+use heartbeat::PeerObservations;
+pub use in_flight::InFlightTasks;
 use limits::{EXCLUSIVE_RETRY_INTERVAL, HEARTBEAT_TIMEOUT};
 pub use observe::{ObservedNode, observe};
-pub use in_flight::InFlightTasks;
 use slot::NodeSlot;
-use heartbeat::PeerObservations;
 
 /// Work that one node does at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,7 +151,13 @@ impl ClusterNode {
     /// nobody waits for it before it works ([`ClusterNode::work`]). Blocks.
     ///
     /// Where the database cannot be written that is done later. A node that only reads has no life.
-    pub fn start(db: &Db, dir: &Path, role: NodeRole, about: NodeDescription, now: Timestamp) -> Result<Self> {
+    pub fn start(
+        db: &Db,
+        dir: &Path,
+        role: NodeRole,
+        about: NodeDescription,
+        now: Timestamp,
+    ) -> Result<Self> {
         let unusable = |cause| {
             let message = format!("folder {} cannot be used", dir.join("nodes").display());
             Error::new(ErrorKind::Unavailable, message).with_source(cause)
@@ -201,7 +207,7 @@ impl ClusterNode {
     }
 
     /// Says that the node works from now on: it takes the leases that its role wants and nobody holds, and
-    /// others wait until it has followed the item log ([`ClusterNode::follow`]). Blocks.
+    /// others wait until it has followed the item log ([`ClusterNode::set_followed`]). Blocks.
     ///
     /// Where the database cannot be written that is done later.
     pub fn work(&self, now: Timestamp) {
@@ -212,7 +218,8 @@ impl ClusterNode {
         if !lives {
             return;
         }
-        let ((followed, faults), wanted) = (self.heartbeat_position(), Arc::clone(&self.inner.requested));
+        let ((followed, faults), wanted) =
+            (self.heartbeat_position(), Arc::clone(&self.inner.requested));
         let taken = self.inner.db.write_urgent(move |tx| {
             // Before anybody is given anything: who joins must find it.
             tx.write_heartbeat(life, followed, &faults, now)?;
@@ -391,7 +398,11 @@ impl ClusterNode {
     }
 
     /// Does `work` while no other node of the database does such work. Blocks.
-    pub fn run_exclusively<T>(&self, lease: ClusterLease, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn run_exclusively<T>(
+        &self,
+        lease: ClusterLease,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let name = lease.as_str();
         let (_open, never) = mpsc::channel::<()>();
         loop {
@@ -421,12 +432,16 @@ impl ClusterNode {
         let over: Vec<String> = places.map(|place| place.name.clone()).collect();
         let watch = Stopwatch::start();
         drop(state);
-        let ((followed, faults), wanted) = (self.heartbeat_position(), Arc::clone(&self.inner.requested));
+        let ((followed, faults), wanted) =
+            (self.heartbeat_position(), Arc::clone(&self.inner.requested));
         let about = self.inner.about.print();
         let begun = self.inner.db.write_urgent(move |tx| {
             let (node, about, faults) = (&*name, &*about, &*faults);
-            let begun =
-                tx.begin_incarnation(&NewNode { incarnation: life, node, role, followed, about, faults }, &over, now)?;
+            let begun = tx.begin_incarnation(
+                &NewNode { incarnation: life, node, role, followed, about, faults },
+                &over,
+                now,
+            )?;
             Ok((begun, acquire_free(tx, &wanted, life)?))
         })?;
         let mut state = self.state();
@@ -473,7 +488,9 @@ impl ClusterNode {
                     if !node.inner.role.is_read_only() {
                         others.poll(&node);
                     }
-                    if stopped.recv_timeout(limits::POLL_INTERVAL) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    if stopped.recv_timeout(limits::POLL_INTERVAL)
+                        != Err(mpsc::RecvTimeoutError::Timeout)
+                    {
                         return;
                     }
                 }
@@ -489,7 +506,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Takes those of the leases that nobody holds; the ones that it holds then.
-fn acquire_free(tx: &WriteTx<'_>, wanted: &Mutex<RequestedLeases>, life: Uuid) -> Result<Vec<ClusterLease>, DbError> {
+fn acquire_free(
+    tx: &WriteTx<'_>,
+    wanted: &Mutex<RequestedLeases>,
+    life: Uuid,
+) -> Result<Vec<ClusterLease>, DbError> {
     let leases = lock(wanted).list();
     let mut held = Vec::new();
     for (lease, name) in leases {

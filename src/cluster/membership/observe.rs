@@ -30,7 +30,9 @@ pub fn observe(db: &Db, patience: Duration) -> Result<Vec<ObservedNode>> {
         let (nodes, leases) = db.read_blocking(look)?;
         let is_alone = nodes.len() < 2;
         let rose = |row: &NodeRow| {
-            first.iter().all(|before| before.incarnation != row.incarnation || before.heartbeat != row.heartbeat)
+            first.iter().all(|before| {
+                before.incarnation != row.incarnation || before.heartbeat != row.heartbeat
+            })
         };
         if is_alone || nodes.iter().all(rose) || since.elapsed() >= patience {
             let observed = |row: NodeRow| {

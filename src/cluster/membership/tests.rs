@@ -7,7 +7,9 @@ use crate::storage::database::ClaimedBy;
 use model::account::MessageTransport;
 
 fn node(db: &Db, dir: &Path) -> ClusterNode {
-    let node = ClusterNode::start(db, dir, NodeRole::All, NodeDescription::default(), clock::now()).expect("started");
+    let node =
+        ClusterNode::start(db, dir, NodeRole::All, NodeDescription::default(), clock::now())
+            .expect("started");
     node.work(clock::now());
     node
 }
@@ -18,7 +20,10 @@ fn leases(db: &Db) -> Vec<(String, Uuid)> {
 
 fn end(node: &ClusterNode) {
     let life = node.incarnation();
-    node.inner.db.write_blocking(move |tx| tx.end_incarnation(life, clock::now())).expect("written");
+    node.inner
+        .db
+        .write_blocking(move |tx| tx.end_incarnation(life, clock::now()))
+        .expect("written");
 }
 
 #[test]
@@ -38,7 +43,9 @@ fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_life_is_over() {
     // The first one lives all the same: it finds out, and begins anew without a lease.
     let was = first.incarnation();
     PeerObservations::new(true).poll(&first);
-    assert!(first.is_confirmed() && first.incarnation() != was && !first.holds(ClusterLease::Matching));
+    assert!(
+        first.is_confirmed() && first.incarnation() != was && !first.holds(ClusterLease::Matching)
+    );
 }
 
 #[test]
@@ -58,7 +65,8 @@ fn a_node_that_starts_again_takes_what_it_had_and_a_lost_life_cannot_end_a_messa
     .expect("written");
     let claim = |node: &ClusterNode| {
         let by = ClaimedBy { incarnation: node.incarnation(), now: clock::now() };
-        let claimed = db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, 9, by));
+        let claimed =
+            db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, 9, by));
         (by, claimed.expect("written"))
     };
     let first = node(&db, dir.path());
@@ -111,7 +119,9 @@ fn who_goes_by_the_name_of_another_node_takes_another_one() {
     for _ in 0..2 {
         others.poll(&first);
     }
-    assert!(first.is_confirmed() && second.name() == Some(name.clone()) && first.name() != Some(name));
+    assert!(
+        first.is_confirmed() && second.name() == Some(name.clone()) && first.name() != Some(name)
+    );
 }
 
 #[test]
@@ -120,8 +130,14 @@ fn a_node_that_does_not_work_yet_holds_nothing_and_nobody_waits_for_it() {
     let db = Db::scratch(dir.path()).expect("opened");
     let worker = node(&db, dir.path());
     worker.set_followed(3);
-    let comes =
-        ClusterNode::start(&db, dir.path(), NodeRole::All, NodeDescription::default(), clock::now()).expect("started");
+    let comes = ClusterNode::start(
+        &db,
+        dir.path(),
+        NodeRole::All,
+        NodeDescription::default(),
+        clock::now(),
+    )
+    .expect("started");
     let (mut others, mut its) = (PeerObservations::new(true), PeerObservations::new(true));
     end(&worker);
     its.poll(&comes);

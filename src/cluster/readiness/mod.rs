@@ -19,7 +19,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{NodeFault, ClusterNode};
+use crate::cluster::membership::{ClusterNode, NodeFault};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::telemetry;
 use crate::storage::blobs::BlobStore;
@@ -66,7 +66,8 @@ impl Readiness {
     /// Of a node that was not looked at yet: not ready.
     #[must_use]
     pub fn new(parts: ProbedParts) -> Self {
-        let standing = TimedVerdict { verdict: ReadinessVerdict::starting(), since: Stopwatch::start() };
+        let standing =
+            TimedVerdict { verdict: ReadinessVerdict::starting(), since: Stopwatch::start() };
         Self { inner: Arc::new(ReadinessInner { parts, standing: Mutex::new(standing) }) }
     }
 

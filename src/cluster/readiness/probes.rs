@@ -81,10 +81,17 @@ impl ExternalProbe {
                     self.in_flight = None;
                     Some(done.unwrap_or_else(|cause| Err(cause.to_string())))
                 }
-                Err(_) if self.last.as_ref().is_some_and(|last| last.elapsed() < EXTERNAL_PROBE_TIMEOUT) => {
+                Err(_)
+                    if self
+                        .last
+                        .as_ref()
+                        .is_some_and(|last| last.elapsed() < EXTERNAL_PROBE_TIMEOUT) =>
+                {
                     None
                 }
-                Err(_) => Some(Err(format!("there is no answer within {EXTERNAL_PROBE_TIMEOUT:?}"))),
+                Err(_) => {
+                    Some(Err(format!("there is no answer within {EXTERNAL_PROBE_TIMEOUT:?}")))
+                }
             };
             match outcome {
                 Some(Ok(())) => self.failures = 0,
@@ -112,7 +119,15 @@ impl ReadinessProbes {
     pub(super) fn new(parts: ProbedParts) -> Self {
         let (store, disk) = (ExternalProbe::default(), ExternalProbe::default());
         let beats = HashMap::new();
-        Self { parts, store, disk, heartbeats: beats, probes_in_flight: Vec::new(), connection_error: None, was_away: false }
+        Self {
+            parts,
+            store,
+            disk,
+            heartbeats: beats,
+            probes_in_flight: Vec::new(),
+            connection_error: None,
+            was_away: false,
+        }
     }
 
     pub(super) async fn probe(&mut self) -> ReadinessVerdict {
@@ -165,7 +180,9 @@ impl ReadinessProbes {
             self.parts.store.note_claim(claim.as_deref());
         }
         let nodes = match found.map(|found| found.map(|(nodes, _)| nodes)) {
-            Ok(nodes) if !self.parts.db.is_remote() => self.probe_new_connection().await.map(|()| nodes),
+            Ok(nodes) if !self.parts.db.is_remote() => {
+                self.probe_new_connection().await.map(|()| nodes)
+            }
             other => other,
         };
         match nodes {

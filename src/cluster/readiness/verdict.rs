@@ -20,7 +20,11 @@ impl ReadinessVerdict {
     }
 
     /// Of the node with this life among `nodes`, as far as the database tells of them.
-    pub(super) fn of(faults: Vec<(NodeFault, String)>, life: Uuid, nodes: Option<&[NodeRow]>) -> Self {
+    pub(super) fn of(
+        faults: Vec<(NodeFault, String)>,
+        life: Uuid,
+        nodes: Option<&[NodeRow]>,
+    ) -> Self {
         let is_ours = |fault: &NodeFault| faults.iter().any(|(ours, _)| ours == fault);
         // With some of the same faults and no other: of nodes that all have faults one at least stays.
         let can_more = |row: &NodeRow| {
@@ -102,7 +106,11 @@ mod tests {
         check(&[NodeFault::Store], Some(&[]), true);
         check(&[NodeFault::Store], Some(&[node(2, "web", "")]), false);
         check(&[NodeFault::Store], Some(&[node(2, "web", "disk store")]), true);
-        check(&[NodeFault::Store], Some(&[node(2, "web", "store"), node(3, "all", "search")]), true);
+        check(
+            &[NodeFault::Store],
+            Some(&[node(2, "web", "store"), node(3, "all", "search")]),
+            true,
+        );
         check(&[NodeFault::Store, NodeFault::Disk], Some(&[node(2, "web", "store")]), false);
         // Two with different faults do not both leave.
         check(&[NodeFault::Store], Some(&[node(2, "web", "search")]), true);

@@ -2,7 +2,7 @@
 //!
 //! The item log is read as far as every node of the database has followed it: a CDN that is told earlier
 //! would fetch the old version once more, from whichever of them. One node tells at a time, the one that holds
-//! [`crate::cluster::membership::ClusterLease::PurgeStarter`]; a transaction of one that lost it changes nothing. What is to be
+//! [`crate::cluster::membership::ClusterLease::Purging`]; a transaction of one that lost it changes nothing. What is to be
 //! told lies in the database until the CDN took it, so that neither a restart nor a kill
 //! loses any of it; what was told twice does no harm. Each address is told by itself: one that is away
 //! holds no other one up. Keys that an address could not be told
@@ -27,16 +27,17 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
-    ITEM_LOG_RETENTION, PURGE_KEYS_BYTES_MAX, PURGE_LOG_ROWS, PURGE_POLL_INTERVAL, PURGE_REFUSED_DELAY,
-    PURGE_RETRY_FIRST, PURGE_RETRY_MAX, PURGES_QUEUED_MAX,
+    ITEM_LOG_RETENTION, PURGE_KEYS_BYTES_MAX, PURGE_LOG_ROWS, PURGE_POLL_INTERVAL,
+    PURGE_REFUSED_DELAY, PURGE_RETRY_FIRST, PURGE_RETRY_MAX, PURGES_QUEUED_MAX,
 };
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, PendingPurge, PurgeBacklog, ReadTx, WriteTx};
-use crate::transport::{PurgeError, CachePurger, PurgeResult};
+use crate::transport::{CachePurger, PurgeError, PurgeResult};
 use model::{Backoff, ItemKey, RetryPolicy};
 
 /// How long a CDN is left alone that failed.
-const PURGE_RETRIES: RetryPolicy = RetryPolicy::without_deadline(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);
+const PURGE_RETRIES: RetryPolicy =
+    RetryPolicy::without_deadline(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);
 
 /// Whoever tells CDNs of changes.
 pub struct CdnPurgers {
@@ -170,7 +171,8 @@ impl BackgroundJob for PurgeJob<'_> {
         let own = *self.followed.borrow_and_update();
         let others = self.endpoint.guard.node().followed_by_others();
         let seq = others.map_or(own, |others| others.min(own));
-        let PurgeRun { more, outcome: told, idle } = self.endpoint.purge_batch(seq, !self.backoff.remaining().is_zero()).await?;
+        let PurgeRun { more, outcome: told, idle } =
+            self.endpoint.purge_batch(seq, !self.backoff.remaining().is_zero()).await?;
         self.note_outcome(told);
         if more {
             return Ok(RunOutcome::More);
@@ -252,7 +254,11 @@ impl CdnEndpoint {
 
     /// Writes what became of rows; why the CDN is to be left alone, if it is. One that takes none of
     /// the keys may have settings that are wrong.
-    async fn record_outcome(&self, due: Vec<PendingPurge>, told: PurgeResult) -> Result<Option<PurgeError>> {
+    async fn record_outcome(
+        &self,
+        due: Vec<PendingPurge>,
+        told: PurgeResult,
+    ) -> Result<Option<PurgeError>> {
         let PurgeResult { purged: told, refused, failed, absent: _ } = told;
         let numbers = |has: &dyn Fn(&str) -> bool| -> Vec<i64> {
             due.iter().filter(|purge| has(&purge.key)).map(|purge| purge.number).collect()
@@ -388,7 +394,12 @@ pub enum PurgeRequest {
 /// Notes what a CDN is to forget, for the server of this database to tell it; how many keys. Blocks.
 ///
 /// Fails when the settings name nobody to tell.
-pub fn purge(settings: &config::Cdn, db: &Db, wanted: &PurgeRequest, now: Timestamp) -> Result<usize> {
+pub fn purge(
+    settings: &config::Cdn,
+    db: &Db,
+    wanted: &PurgeRequest,
+    now: Timestamp,
+) -> Result<usize> {
     let lanes: Vec<String> = CachePurger::of(settings)?.iter().map(CachePurger::name).collect();
     if lanes.is_empty() {
         let message = "cdn.purge_url is empty: there is no CDN to tell";

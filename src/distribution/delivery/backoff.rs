@@ -82,7 +82,10 @@ mod tests {
 
     #[test]
     fn what_arrived_is_delivered_and_what_can_never_arrive_fails_at_once() {
-        assert_eq!(outcome_after(&delivery(1), Ok(()), POLICY, end(at(1))), DeliveryOutcome::Delivered);
+        assert_eq!(
+            outcome_after(&delivery(1), Ok(()), POLICY, end(at(1))),
+            DeliveryOutcome::Delivered
+        );
         let never = Err(AttemptFailure { text: "no".to_owned(), temporary: false });
         let failed = DeliveryOutcome::Failed { error: "no".to_owned() };
         assert_eq!(outcome_after(&delivery(1), never, POLICY, end(at(1))), failed);
@@ -113,7 +116,9 @@ mod tests {
     #[test]
     fn a_clock_that_jumped_gives_nothing_up() {
         let later = AttemptEnd { at: at(7 * 24 * 3600), is_clock_trusted: false };
-        let DeliveryOutcome::Retry { at: next, .. } = outcome_after(&delivery(1), for_now(), POLICY, later) else {
+        let DeliveryOutcome::Retry { at: next, .. } =
+            outcome_after(&delivery(1), for_now(), POLICY, later)
+        else {
             panic!("given up by a clock that nobody trusts")
         };
         assert!(next > later.at && next < at(7 * 24 * 3600 + 3600), "{next}");
@@ -152,7 +157,9 @@ mod tests {
     fn a_long_reason_is_cut_between_characters() {
         let text = "å".repeat(DELIVERY_ERROR_CHARS_MAX + 1);
         let trouble = Err(AttemptFailure { text, temporary: false });
-        let DeliveryOutcome::Failed { error } = outcome_after(&delivery(1), trouble, POLICY, end(at(0))) else {
+        let DeliveryOutcome::Failed { error } =
+            outcome_after(&delivery(1), trouble, POLICY, end(at(0)))
+        else {
             panic!("it failed")
         };
         assert_eq!(error.chars().count(), DELIVERY_ERROR_CHARS_MAX + 1);

@@ -113,7 +113,9 @@ impl Deliveries {
             }
             // The same again changes nothing, and must not push older events out of the table.
             if tx.put_channel(&new, now)? != PutOutcome::Unchanged {
-                tx.write_audit(&event.with_object(ObjectKind::Channel, &id).with_detail(new.method.as_str()))?;
+                tx.write_audit(
+                    &event.with_object(ObjectKind::Channel, &id).with_detail(new.method.as_str()),
+                )?;
             }
             Ok(Ok(read.find_channel(&id)?))
         };
@@ -121,7 +123,9 @@ impl Deliveries {
             Ok(Some(channel)) => return run_blocking(move || Ok(shown(channel))).await,
             Ok(None) => return Err(Error::internal("a written channel cannot be found")),
             Err(ChannelRefusal::Changed) => "The channel was changed meanwhile".to_owned(),
-            Err(ChannelRefusal::TooMany) => format!("The user has {CHANNELS_PER_USER_MAX} channels"),
+            Err(ChannelRefusal::TooMany) => {
+                format!("The user has {CHANNELS_PER_USER_MAX} channels")
+            }
         };
         Err(Error::new(ErrorKind::Conflict, message))
     }
@@ -134,7 +138,8 @@ impl Deliveries {
         caller.require(Permission::WriteChannels)?;
         let id = own_id(caller, name)?;
         let own = id.clone();
-        let event = audit::event(AuditAction::ChannelRemoved).with_object(ObjectKind::Channel, &id);
+        let event =
+            audit::event(AuditAction::ChannelRemoved).with_object(ObjectKind::Channel, &id);
         let write = move |tx: &WriteTx<'_>| {
             let is_removed = tx.remove_channel(&own)?;
             if is_removed {
@@ -160,7 +165,9 @@ impl Deliveries {
 }
 
 /// Runs `work` where it may take a while: reading certificates does, and unlocking a private key.
-async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     spawn_blocking(work).await.map_err(Error::internal)?
 }
 

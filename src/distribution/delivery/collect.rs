@@ -1,10 +1,10 @@
 //! The files of an item that a channel sends, through the plans and caches of media URLs.
 
 use super::AttemptFailure;
-use crate::media::MediaCaller;
 use crate::media::CollectedFile;
-use crate::media::Media;
 use crate::media::FileSelection;
+use crate::media::Media;
+use crate::media::MediaCaller;
 use crate::runtime::clock;
 use model::account::Delivery;
 use model::media_url::MediaFormat;

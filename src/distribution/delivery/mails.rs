@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Deliveries, AttemptFailure};
+use super::{AttemptFailure, Deliveries};
 use crate::access::auth::Principal;
 use crate::distribution::recipients::MailClearance;
 use crate::runtime::clock;
@@ -45,7 +45,12 @@ impl Deliveries {
 
     /// Notes that recipients whose mail went out have read who has it sent to them. Where none went out
     /// (`failed`), the mail was not counted.
-    pub(super) async fn record_introductions(&self, user: UserId, mail: ClearedMail, failed: bool) {
+    pub(super) async fn record_introductions(
+        &self,
+        user: UserId,
+        mail: ClearedMail,
+        failed: bool,
+    ) {
         let ClearedMail { mut introductions, to, at } = mail;
         introductions.retain(|introduction| introduction.sent.is_set());
         let recipients = &self.inner.recipients;

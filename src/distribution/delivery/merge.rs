@@ -47,7 +47,10 @@ impl KnownSettings<'_> {
 ///
 /// Fails when a secret would stay while the channel leads elsewhere: whoever gets hold of a
 /// user's login must not have its passwords sent to a server of its own.
-pub(super) fn merge(known: KnownSettings<'_>, given: Map<String, Value>) -> Result<Map<String, Value>> {
+pub(super) fn merge(
+    known: KnownSettings<'_>,
+    given: Map<String, Value>,
+) -> Result<Map<String, Value>> {
     let is_new = |name: &str| {
         given
             .get(name)

@@ -13,9 +13,9 @@ mod backoff;
 mod channels;
 mod collect;
 pub mod json;
+mod key_opening;
 mod mails;
 mod merge;
-mod key_opening;
 mod probe;
 mod request;
 mod send;
@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-pub use channels::{ChannelView, ChannelDraft};
+pub use channels::{ChannelDraft, ChannelView};
 pub use probe::ProbeResult;
 pub use request::DeliveryRequest;
 pub use send::ChannelSender;
@@ -36,20 +36,20 @@ use crate::access::auth::{Auth, Principal};
 use crate::access::orders::Orders;
 use crate::cluster::guard::ClusterGuard;
 use crate::distribution::recipients::Recipients;
-use crate::media::MediaCaller;
 use crate::media::Media;
+use crate::media::MediaCaller;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{DELIVERIES_RETENTION, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::{DELIVERIES_LISTED_MAX, DELIVERIES_RETENTION, SWEEP_ROWS};
 use crate::storage::database::{Db, DeliveriesOf, ReadTx};
+use key_opening::KeyOpenings;
 use model::RetryPolicy;
 use model::account::{
     Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Permission, UserId,
 };
 use model::limits::DELIVERY_WAIT_MAX;
 use model::media_url::MediaFormat;
-use key_opening::KeyOpenings;
 use probe::ChannelProbes;
 
 /// How the queue works.

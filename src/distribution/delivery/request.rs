@@ -8,15 +8,15 @@ use uuid::Uuid;
 use super::{Deliveries, formats};
 use crate::access::auth::Principal;
 use crate::access::orders::ItemFacts;
-use crate::media::MediaCaller;
 use crate::media::CatalogEntry;
 use crate::media::FileSelection;
+use crate::media::MediaCaller;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::TRANSPORT_FILES_MAX;
 use crate::storage::database::{EnqueueOutcome, NewDelivery, ReadTx, WriteTx};
 use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
 use model::media_url::MediaFormat;
-use model::{CropSpec, ContentHash, ItemKey};
+use model::{ContentHash, CropSpec, ItemKey};
 
 /// Who wants what sent through which channel.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,11 @@ impl Deliveries {
     /// have; with [`ErrorKind::InvalidArgument`] for one of the method `download` and for more files
     /// than one delivery takes; as a purchase does; and with [`ErrorKind::Overloaded`], before
     /// anything is bought, when too many deliveries of the organization wait.
-    pub async fn trigger(&self, request: DeliveryRequest<'_>, now: Timestamp) -> Result<(Delivery, bool)> {
+    pub async fn trigger(
+        &self,
+        request: DeliveryRequest<'_>,
+        now: Timestamp,
+    ) -> Result<(Delivery, bool)> {
         let checked = self.check(request, now).await?;
         if let Some(known) = checked.in_flight() {
             self.check_agreements(request, &checked, now).await?;
@@ -196,7 +200,11 @@ impl Deliveries {
         }
     }
 
-    async fn check<'a>(&self, request: DeliveryRequest<'a>, now: Timestamp) -> Result<CheckedRequest<'a>> {
+    async fn check<'a>(
+        &self,
+        request: DeliveryRequest<'a>,
+        now: Timestamp,
+    ) -> Result<CheckedRequest<'a>> {
         let DeliveryRequest { caller, item, crop, channel: id } = request;
         let principal = caller.require_principal()?;
         let channel = self.channel(principal, id).await?;

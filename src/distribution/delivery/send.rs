@@ -17,8 +17,9 @@ use crate::runtime::limits::{
 };
 use crate::runtime::modes;
 use crate::transport::{
-    CustomAuthority, Content, Destination, OutgoingFile, Introduction, MailAddress, MailSettings, MailTransport,
-    Mailer, ChannelTransports, DeliveryParcel, SmtpServer, SmtpSecurity, TransportTimeouts,
+    ChannelTransports, Content, CustomAuthority, DeliveryParcel, Destination, Introduction,
+    MailAddress, MailSettings, MailTransport, Mailer, OutgoingFile, SmtpSecurity, SmtpServer,
+    TransportTimeouts,
 };
 use model::account::{Channel, Delivery};
 
@@ -48,9 +49,11 @@ impl ChannelSender {
     /// possible and when the sender of mails is no address.
     pub fn of(config: &Config) -> Result<Self> {
         let (root, mail) = (directory_root(config)?, mail_settings(config)?);
-        let way_out =
-            |waits| ChannelTransports::new(Some(root.clone()), waits, Mailer::new(mail.clone(), waits));
-        let probing = TransportTimeouts { connect: CHANNEL_TEST_CONNECT, answer: CHANNEL_TEST_ANSWER };
+        let way_out = |waits| {
+            ChannelTransports::new(Some(root.clone()), waits, Mailer::new(mail.clone(), waits))
+        };
+        let probing =
+            TransportTimeouts { connect: CHANNEL_TEST_CONNECT, answer: CHANNEL_TEST_ANSWER };
         Ok(Self {
             outbound: way_out(TransportTimeouts::default()),
             probing: way_out(probing),
@@ -85,7 +88,10 @@ impl ChannelSender {
             clock: clock::now,
         };
         let sent = self.outbound.send(&destination, &parcel, &files).await;
-        sent.map_err(|error| AttemptFailure { text: error.to_string(), temporary: error.is_temporary() })
+        sent.map_err(|error| AttemptFailure {
+            text: error.to_string(),
+            temporary: error.is_temporary(),
+        })
     }
 }
 
@@ -115,13 +121,18 @@ impl ChannelSender {
             clock: clock::now,
         };
         let sent = self.probing.send(&destination, &parcel, &[file]).await;
-        let sent = sent
-            .map_err(|error| AttemptFailure { text: error.to_string(), temporary: error.is_temporary() });
+        let sent = sent.map_err(|error| AttemptFailure {
+            text: error.to_string(),
+            temporary: error.is_temporary(),
+        });
         sent.map(|()| TEST_FILE)
     }
 
     /// Who gets the mails of the channel; nobody where it sends none.
-    pub(super) async fn recipients(&self, channel: &Channel) -> Result<Vec<MailAddress>, AttemptFailure> {
+    pub(super) async fn recipients(
+        &self,
+        channel: &Channel,
+    ) -> Result<Vec<MailAddress>, AttemptFailure> {
         Ok(destination(channel).await?.recipients().to_vec())
     }
 
@@ -154,7 +165,8 @@ fn file(media: &Media, collected: CollectedFile) -> Result<OutgoingFile, Attempt
         async move { Ok(content) }
     };
     let file = OutgoingFile::new(&name, mime, bytes, open);
-    file.map(|file| file.with_url(url)).map_err(|error| AttemptFailure::permanent(error.to_string()))
+    file.map(|file| file.with_url(url))
+        .map_err(|error| AttemptFailure::permanent(error.to_string()))
 }
 
 /// The folder below which channels write. One that the operator names has to be there already: it

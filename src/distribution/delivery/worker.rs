@@ -8,7 +8,10 @@ use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
 use super::send::MailedFiles;
-use super::{Deliveries, DeliverySettings, AttemptFailure, backoff::outcome_after, collect, collect::CollectedFiles, formats};
+use super::{
+    AttemptFailure, Deliveries, DeliverySettings, backoff::outcome_after, collect,
+    collect::CollectedFiles, formats,
+};
 use crate::access::auth::Principal;
 use crate::cluster::jobs::{self, BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::{InFlightTasks, limits::OUTCOME_RETRY_INTERVAL};
@@ -18,7 +21,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{DELIVERY_POLL_INTERVAL, TRANSPORT_BYTES_S_MIN};
 use crate::runtime::telemetry;
-use crate::storage::database::{DbError, DeliveryOutcome, ReadTx, ClaimTerms};
+use crate::storage::database::{ClaimTerms, DbError, DeliveryOutcome, ReadTx};
 use model::AttemptEnd;
 use model::account::{Channel, ChannelMethod, Delivery};
 
@@ -227,7 +230,9 @@ impl Deliveries {
             sent?
         };
         let tried = Box::pin(AssertUnwindSafe(tried).catch_unwind()).await;
-        tried.unwrap_or_else(|_panic| Err(AttemptFailure::temporary("it failed inside the service")))
+        tried.unwrap_or_else(|_panic| {
+            Err(AttemptFailure::temporary("it failed inside the service"))
+        })
     }
 
     /// The files, with the rights that the user has now, and where they go.
@@ -237,11 +242,13 @@ impl Deliveries {
         method: &mut Option<ChannelMethod>,
     ) -> Result<(Channel, Principal, CollectedFiles), AttemptFailure> {
         let principal = self.inner.auth.find_user(delivery.user).await?;
-        let principal = principal.ok_or_else(|| AttemptFailure::permanent("the user is disabled"))?;
+        let principal =
+            principal.ok_or_else(|| AttemptFailure::permanent("the user is disabled"))?;
         let id = delivery.channel.clone();
         let channel = self.db().read(move |tx| tx.find_channel(&id)).await;
         let channel = channel.map_err(Error::from)?;
-        let channel = channel.ok_or_else(|| AttemptFailure::permanent("the channel was removed"))?;
+        let channel =
+            channel.ok_or_else(|| AttemptFailure::permanent("the channel was removed"))?;
         *method = Some(channel.method);
         if !channel.active {
             return Err(AttemptFailure::permanent("the channel is disabled"));

@@ -9,7 +9,7 @@ use crate::runtime::error::Result;
 use crate::storage::database::ReadTx;
 use crate::transport::mail_templates::{AccountMail, AccountMailContent, PasswordLine};
 use crate::transport::{Mail, MailAddress};
-use model::account::{OutboxMessage, MessageContent, PasswordLinkKind};
+use model::account::{MessageContent, OutboxMessage, PasswordLinkKind};
 
 impl Notifications {
     /// The mail of a message about an account; nothing where nobody needs it any more, or the user
@@ -42,7 +42,11 @@ impl Notifications {
     }
 
     /// What the mail says; nothing where its links are used up or taken back.
-    async fn notice(&self, message: &OutboxMessage, user_name: String) -> Result<Option<AccountMailContent>> {
+    async fn notice(
+        &self,
+        message: &OutboxMessage,
+        user_name: String,
+    ) -> Result<Option<AccountMailContent>> {
         Ok(Some(match &message.content {
             MessageContent::Push { .. }
             | MessageContent::Item { .. }

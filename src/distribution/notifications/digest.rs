@@ -10,20 +10,24 @@ use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
 use super::matching::MatchBatch;
-use crate::archive::content::{TimestampFilter, RecentSpan};
+use crate::archive::content::{RecentSpan, TimestampFilter};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{
     DIGESTS_AT_A_TIME, MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX,
 };
 use crate::storage::database::{DbError, NewMessage, QueuedItem, WriteTx};
-use model::account::{MessageTransport, MessageContent, Notification, NotificationMethod};
+use model::account::{MessageContent, MessageTransport, Notification, NotificationMethod};
 use model::limits::DIGEST_ITEMS_MAX;
 use model::schedule::Schedule;
 
 /// Prepares the mails that are due by `now`; gives whether there are more.
 ///
 /// A run that was missed while the service was down is due once, and so are several.
-pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut MatchBatch) -> Result<bool, DbError> {
+pub(super) fn run(
+    tx: &WriteTx<'_>,
+    now: Timestamp,
+    batch: &mut MatchBatch,
+) -> Result<bool, DbError> {
     let due = tx.as_read().due_notifications(now, DIGESTS_AT_A_TIME)?;
     let watch = Stopwatch::start();
     for number in &due {
@@ -41,7 +45,8 @@ pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut MatchBatch) -> R
             }
             Err(cause) => return Err(cause),
         };
-        let NotificationMethod::ScheduledEmail { schedule, timezone, .. } = &notification.method else {
+        let NotificationMethod::ScheduledEmail { schedule, timezone, .. } = &notification.method
+        else {
             tx.set_next_run(*number, None)?;
             continue;
         };
@@ -95,7 +100,8 @@ fn recent(
     tr: Option<&str>,
     now: Timestamp,
 ) -> Result<Vec<String>, DbError> {
-    let period = TimestampFilter { recent: tr.and_then(RecentSpan::find), ..TimestampFilter::default() };
+    let period =
+        TimestampFilter { recent: tr.and_then(RecentSpan::find), ..TimestampFilter::default() };
     // Weeks and months back from now, to the same time of the day.
     let (from, _) = period.bounds(now, &TimeZone::UTC);
     let (mut items, mut seen) = (Vec::new(), HashSet::new());

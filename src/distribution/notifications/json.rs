@@ -38,7 +38,9 @@ impl<'a> From<&'a Notification> for NotificationView<'a> {
             NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
                 (Some(schedule.as_str()), Some(timezone.as_str()))
             }
-            NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => (None, None),
+            NotificationMethod::Mobile
+            | NotificationMethod::Email { .. }
+            | NotificationMethod::Stream => (None, None),
         };
         Self {
             id: notification.id.to_string(),

@@ -8,13 +8,13 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::Notifications;
 use crate::access::auth::Principal;
 use crate::archive::content;
-use crate::media::{MediaAnswer, MediaCaller, CatalogEntry as Found, Media};
+use crate::media::{CatalogEntry as Found, Media, MediaAnswer, MediaCaller};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{ErrorKind, Result};
 use crate::runtime::limits::{
     MAIL_DIGEST_ITEMS_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
 };
-use crate::transport::mail_templates::{MailEntry, NotificationMail, MailOccasion, MailThumbnail};
+use crate::transport::mail_templates::{MailEntry, MailOccasion, MailThumbnail, NotificationMail};
 use crate::transport::push;
 use crate::transport::{InlineImage, Mail, MailAddress};
 use model::account::{Notification, NotificationMethod};
@@ -173,7 +173,9 @@ impl Notifications {
     fn zone_of(&self, notification: &Notification) -> TimeZone {
         let named = match &notification.method {
             NotificationMethod::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
-            NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => None,
+            NotificationMethod::Mobile
+            | NotificationMethod::Email { .. }
+            | NotificationMethod::Stream => None,
         };
         named.unwrap_or_else(|| self.inner.settings.get().zone.clone())
     }
@@ -188,14 +190,18 @@ impl Notifications {
         now: Timestamp,
     ) -> Option<(MailThumbnail, Vec<u8>)> {
         let media = &self.inner.services.media;
-        let size = media.settings().sizes.rendition_size(AssetGroup::of_item(&found.assets), THUMBNAIL)?;
+        let size = media
+            .settings()
+            .sizes
+            .rendition_size(AssetGroup::of_item(&found.assets), THUMBNAIL)?;
         let path = MediaPath::rendition(found.key.clone(), THUMBNAIL, RenditionExtension::JPEG);
         let caller = MediaCaller { principal: Some(user), agr: None };
         let answer = media.resolve(&path, caller, now).await.ok()?;
         let MediaAnswer::Rendition(answer) = answer else { return None };
         let obtained = media.obtain(&answer, patience).await.ok()?;
         let bytes = read(media, obtained.body.parts().to_vec()).await?;
-        let thumb = MailThumbnail { cid: format!("t{number}"), width: size.width, height: size.height };
+        let thumb =
+            MailThumbnail { cid: format!("t{number}"), width: size.width, height: size.height };
         Some((thumb, bytes))
     }
 }

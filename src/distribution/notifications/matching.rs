@@ -13,14 +13,14 @@ use crate::cluster::membership::{ClusterLease, limits::NOTIFICATION_LOG_RETENTIO
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
-    MATCHING_ROWS, MATCHING_STALL_MAX, MATCHING_TIME, OUTBOX_RETENTION, OUTBOX_PARKED_MAX,
-    OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
+    MATCHING_ROWS, MATCHING_STALL_MAX, MATCHING_TIME, OUTBOX_PARKED_MAX, OUTBOX_PER_USER_MAX,
+    OUTBOX_RETENTION, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
 };
 use crate::runtime::telemetry;
 use crate::storage::database::{DbError, EngineError, LogRow, NewMessage, StoredItem, WriteTx};
 use crate::transport::push::Push;
 use model::ItemKey;
-use model::account::{MessageTransport, MessageContent, NotificationKind};
+use model::account::{MessageContent, MessageTransport, NotificationKind};
 use model::item::{Document, PubStatus};
 
 /// What one transaction did.
@@ -102,7 +102,8 @@ impl Notifications {
         // What is much to read is read before others have to wait.
         self.refresh()?;
         self.reread()?;
-        let (inner, life) = (Arc::clone(&self.inner), self.inner.services.guard.node().incarnation());
+        let (inner, life) =
+            (Arc::clone(&self.inner), self.inner.services.guard.node().incarnation());
         let batch = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
                 return Ok(None);
@@ -113,8 +114,15 @@ impl Notifications {
             let batch = MatchBatch::default();
             let unreadable = &inner.unreadable;
             let passed = lock(unreadable).items.clone();
-            let mut turn =
-                MatchTransaction { tx, matcher: &mut watching, push, unreadable, skipped: passed, now, batch };
+            let mut turn = MatchTransaction {
+                tx,
+                matcher: &mut watching,
+                push,
+                unreadable,
+                skipped: passed,
+                now,
+                batch,
+            };
             turn.read_log()?;
             turn.match_released()?;
             // What came in before a run belongs to it.
@@ -187,7 +195,8 @@ impl Notifications {
         let watching = self.watching();
         let (log_seq, known) = (watching.log_seq(), watching.len());
         drop(watching);
-        let (log_seq, life) = (self.swept_log_position(log_seq), self.inner.services.guard.node().incarnation());
+        let (log_seq, life) =
+            (self.swept_log_position(log_seq), self.inner.services.guard.node().incarnation());
         let held = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
                 return Ok(false);

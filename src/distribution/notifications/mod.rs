@@ -12,14 +12,14 @@ mod digest_tests;
 pub mod json;
 mod mails;
 mod matching;
+mod notification_matcher;
 mod outbox;
-mod stream_read;
 mod send;
 #[cfg(test)]
 mod send_tests;
+mod stream_read;
 mod streams;
 mod unsubscribe;
-mod notification_matcher;
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +32,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
 pub use outbox::{MessageChoice, MessageOutbox};
-pub use stream_read::{StreamResponse, StreamAcknowledgement};
+pub use stream_read::{StreamAcknowledgement, StreamResponse};
 pub use streams::StreamCommands;
 pub use unsubscribe::LinkedSubscription;
 
@@ -46,20 +46,22 @@ use crate::media::Media;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
 use crate::runtime::slots::SlotLimits;
-use crate::storage::database::{Db, NewNotification, CommitWatcher, WriteTx};
+use crate::storage::database::{CommitWatcher, Db, NewNotification, WriteTx};
 use crate::transport::Mailer;
 use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;
-use model::account::{MessageTransport, Notification, NotificationKind, Permission, SavedQuery, NotificationMethod};
+use model::account::{
+    MessageTransport, Notification, NotificationKind, NotificationMethod, Permission, SavedQuery,
+};
 use model::limits::DELIVERY_WAIT_MAX;
 use model::schedule::Schedule;
 use model::{MediaType, RetryPolicy};
+use notification_matcher::NotificationMatcher;
 use streams::StreamQueues;
 use unsubscribe::UNSUBSCRIBE_KEY;
-use notification_matcher::NotificationMatcher;
 
 /// How notifications work.
 #[derive(Clone, Debug)]
@@ -183,12 +185,19 @@ impl Notifications {
     ///
     /// Notes that the service lives; where the disk is full that comes before streams are read. Fails when
     /// the database cannot be read.
-    pub fn start(services: NotificationServices, settings: NotificationSettings, now: Timestamp) -> Result<(Self, StreamCommands)> {
+    pub fn start(
+        services: NotificationServices,
+        settings: NotificationSettings,
+        now: Timestamp,
+    ) -> Result<(Self, StreamCommands)> {
         let (streams, asks) = StreamQueues::new(settings.polls, services.guard.node().clone());
         let db = services.db.clone();
         let signer = IdSigner::open(&db, UNSUBSCRIBE_KEY)?;
         if !services.guard.node().role().is_read_only() {
-            match db.write_blocking(move |tx| notification_matcher::record_heartbeat(tx, now)).map_err(Error::from) {
+            match db
+                .write_blocking(move |tx| notification_matcher::record_heartbeat(tx, now))
+                .map_err(Error::from)
+            {
                 Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!(
                         "the database cannot be written, mails and streams wait: {cause}"
@@ -355,9 +364,16 @@ fn none(id: Uuid) -> Error {
 }
 
 /// The row of a draft.
-fn written(caller: &Principal, id: Uuid, draft: NotificationDraft, now: Timestamp) -> Result<NewNotification> {
+fn written(
+    caller: &Principal,
+    id: Uuid,
+    draft: NotificationDraft,
+    now: Timestamp,
+) -> Result<NewNotification> {
     let next = match &draft.way {
-        NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => None,
+        NotificationMethod::Mobile
+        | NotificationMethod::Email { .. }
+        | NotificationMethod::Stream => None,
         NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
             let wrong = |cause: model::schedule::ScheduleError| {
                 Error::invalid("query", "schedule", "format", cause.to_string())

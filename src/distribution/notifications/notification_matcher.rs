@@ -5,13 +5,15 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
-use crate::archive::content::{RecentSpan, ItemSelection};
+use crate::archive::content::{ItemSelection, RecentSpan};
 use crate::runtime::limits::{MATCHING_LEARNED, STREAM_EXPIRY};
-use crate::storage::database::{AccountChange, DbError, ReadTx, NotificationWatcher, WatchersOf, WriteTx};
+use crate::storage::database::{
+    AccountChange, DbError, NotificationWatcher, ReadTx, WatchersOf, WriteTx,
+};
 use model::ItemKey;
 use model::account::{Agreement, AgreementId, NotificationKind, ROLE_PROVIDER, UserId};
 use model::item::Document;
-use query::matching::{InterestCoverage, Interest, MatchSubject, InterestMatcher};
+use query::matching::{Interest, InterestCoverage, InterestMatcher, MatchSubject};
 use query::{Facet, IndexedDocument};
 
 /// Name of the note of the service's last sign of life.
@@ -183,7 +185,9 @@ impl NotificationMatcher {
             true => InterestCoverage::Agreements(agreements),
             false => {
                 let own = agreements.into_iter();
-                InterestCoverage::Agreements(own.filter(|id| selection.agreements.contains(id)).collect())
+                InterestCoverage::Agreements(
+                    own.filter(|id| selection.agreements.contains(id)).collect(),
+                )
             }
         };
         let ItemSelection { query, products, products_excluded, agreements: _ } = selection;

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOX_LISTED_MAX;
 use crate::storage::database::Db;
-use model::account::{OutboxMessage, MessageState};
+use model::account::{MessageState, OutboxMessage};
 
 /// The messages of the outbox, for the operator's commands. Blocks.
 pub struct MessageOutbox {

@@ -22,11 +22,13 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{MESSAGE_TIME, OUTBOX_POLL_INTERVAL};
 use crate::runtime::telemetry;
-use crate::storage::database::{ClaimTx, ClaimedBy, DbError, ReadTx, MessageOutcome, WriteTx};
+use crate::storage::database::{ClaimTx, ClaimedBy, DbError, MessageOutcome, ReadTx, WriteTx};
 use crate::transport::Mail;
 use crate::transport::mail_templates::MailOccasion;
 use crate::transport::push::PushError;
-use model::account::{DeviceKind, MessageTransport, OutboxMessage, MessageContent, UserId, shorten_reason};
+use model::account::{
+    DeviceKind, MessageContent, MessageTransport, OutboxMessage, UserId, shorten_reason,
+};
 use model::{AttemptEnd, RetryPolicy};
 
 /// How a try ended.
@@ -124,13 +126,18 @@ impl Notifications {
     /// has `drain` to finish; what does not is queued again.
     pub async fn send(self, lane: MessageTransport, stop: watch::Receiver<bool>, drain: Duration) {
         let inner = Arc::clone(&self.inner);
-        let mut outbox = OutboxJob { notifications: self, lane, sending: OutboxInFlight::default() };
+        let mut outbox =
+            OutboxJob { notifications: self, lane, sending: OutboxInFlight::default() };
         jobs::run(&mut outbox, &inner.services.guard, jobs::stopped(stop)).await;
         outbox.sending.messages.drain(drain, &inner.abandon).await;
     }
 
     /// Starts what is due as far as there is room; the time until the next look.
-    pub(super) async fn start_due(&self, lane: MessageTransport, sending: &mut OutboxInFlight) -> Result<Duration> {
+    pub(super) async fn start_due(
+        &self,
+        lane: MessageTransport,
+        sending: &mut OutboxInFlight,
+    ) -> Result<Duration> {
         let settings = self.inner.settings.get();
         let workers = match lane {
             MessageTransport::Mail => settings.mail_workers,
@@ -155,7 +162,9 @@ impl Notifications {
             // One whose end was written without an answer that came is still being ended here: that end
             // is written again, and says what becomes of it. Two tries at once would be two messages.
             if !sending.messages.held().any(|one| *one == message.id) {
-                sending.messages.start(message.id, self.clone().send_one(lane, message, by.incarnation));
+                sending
+                    .messages
+                    .start(message.id, self.clone().send_one(lane, message, by.incarnation));
             }
         }
         // The next look comes with the first that ends, or when more is due.
@@ -163,8 +172,15 @@ impl Notifications {
     }
 
     /// Frees what this life holds in a lane and nobody sends.
-    async fn release_lost(&self, lane: MessageTransport, sending: &mut OutboxInFlight) -> Result<()> {
-        let by = ClaimedBy { incarnation: self.inner.services.guard.node().incarnation(), now: clock::now() };
+    async fn release_lost(
+        &self,
+        lane: MessageTransport,
+        sending: &mut OutboxInFlight,
+    ) -> Result<()> {
+        let by = ClaimedBy {
+            incarnation: self.inner.services.guard.node().incarnation(),
+            now: clock::now(),
+        };
         let messages: Vec<Uuid> = sending.messages.held().copied().collect();
         let free = move |tx: &ClaimTx<'_>| tx.release_lost_messages(lane, &messages, by);
         let freed = self.db().claim(free).await?;
@@ -203,7 +219,9 @@ impl Notifications {
         let seconds = watch.elapsed().as_secs_f64();
         metrics::histogram!(telemetry::MESSAGE_SECONDS, "lane" => lane).record(seconds);
         let error = match &tried {
-            Some(SendOutcome::InvalidToken(said) | SendOutcome::Unwanted(_, said)) => said.as_str(),
+            Some(SendOutcome::InvalidToken(said) | SendOutcome::Unwanted(_, said)) => {
+                said.as_str()
+            }
             _ => error_of(&sent),
         };
         let OutboxMessage { id, number, attempts, .. } = message;
@@ -213,13 +231,25 @@ impl Notifications {
             "message"
         );
         let dead = match (&tried, &message.content) {
-            (Some(SendOutcome::InvalidToken(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
+            (Some(SendOutcome::InvalidToken(_)), MessageContent::Push { token, .. }) => {
+                Some(token.clone())
+            }
             (Some(_) | None, _) => None,
         };
         // What another node may have is due a little later: who looks at once doubts again.
-        let rest = if matches!(tried, Some(SendOutcome::Uncertain)) { OUTCOME_RETRY_INTERVAL } else { Duration::ZERO };
+        let rest = if matches!(tried, Some(SendOutcome::Uncertain)) {
+            OUTCOME_RETRY_INTERVAL
+        } else {
+            Duration::ZERO
+        };
         let now = now.saturating_add(rest).unwrap_or(now);
-        let end = FinishedMessage { id, user: message.user, sent, invalid_token: dead, by: ClaimedBy { incarnation: life, now } };
+        let end = FinishedMessage {
+            id,
+            user: message.user,
+            sent,
+            invalid_token: dead,
+            by: ClaimedBy { incarnation: life, now },
+        };
         self.write_end(end).await;
     }
 
@@ -280,7 +310,9 @@ impl Notifications {
         let number = message.number;
         let found = self.db().read(move |tx| tx.notification_of_number(number)).await?;
         let user = self.inner.services.auth.find_user(message.user).await?;
-        let (Some(notification), Some(user)) = (found, user) else { return Ok(SendOutcome::Dropped) };
+        let (Some(notification), Some(user)) = (found, user) else {
+            return Ok(SendOutcome::Dropped);
+        };
         let now = clock::now();
         let addressed =
             AddressedMessage { id: message.id, notification: &notification, user: &user, now };
@@ -336,7 +368,9 @@ impl Notifications {
         let introductions = match cleared {
             MailClearance::Granted(introductions) => introductions,
             MailClearance::Postponed { at, why } => return Ok(SendOutcome::Postponed(at, why)),
-            MailClearance::Refused { reason, why } => return Ok(SendOutcome::Unwanted(reason, why)),
+            MailClearance::Refused { reason, why } => {
+                return Ok(SendOutcome::Unwanted(reason, why));
+            }
         };
         introductions.iter().for_each(|introduction| mail.introduce(introduction));
         let tried = self.post_mail(&mail).await?;
@@ -376,10 +410,15 @@ fn outcome_of_attempt(
     let (text, after) = match tried {
         None | Some(SendOutcome::Uncertain) => return ("released", MessageOutcome::Released),
         Some(SendOutcome::Sent) => return ("sent", MessageOutcome::Done),
-        Some(SendOutcome::Dropped | SendOutcome::InvalidToken(_)) => return ("dropped", MessageOutcome::Done),
+        Some(SendOutcome::Dropped | SendOutcome::InvalidToken(_)) => {
+            return ("dropped", MessageOutcome::Done);
+        }
         Some(SendOutcome::Unwanted(reason, _)) => return (reason, MessageOutcome::Done),
         Some(SendOutcome::Postponed(at, why)) => {
-            return ("postponed", MessageOutcome::Postponed { at: *at, error: shorten_reason(why) });
+            return (
+                "postponed",
+                MessageOutcome::Postponed { at: *at, error: shorten_reason(why) },
+            );
         }
         Some(SendOutcome::Failed(text)) => {
             return ("parked", MessageOutcome::Parked { error: shorten_reason(text) });
@@ -401,8 +440,8 @@ fn outcome_of_attempt(
 fn error_of(sent: &MessageOutcome) -> &str {
     match sent {
         MessageOutcome::Done | MessageOutcome::Released => "",
-        MessageOutcome::Retry { error, .. } | MessageOutcome::Postponed { error, .. } | MessageOutcome::Parked { error } => {
-            error
-        }
+        MessageOutcome::Retry { error, .. }
+        | MessageOutcome::Postponed { error, .. }
+        | MessageOutcome::Parked { error } => error,
     }
 }

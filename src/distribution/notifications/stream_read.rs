@@ -7,7 +7,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::Notifications;
-use super::streams::{ReadOutcome, StreamReader, StreamQueues, StreamBatch};
+use super::streams::{ReadOutcome, StreamBatch, StreamQueues, StreamReader};
 use crate::access::auth::Principal;
 use crate::archive::content;
 use crate::archive::content::{DocumentForm, ItemLookup};
@@ -18,7 +18,7 @@ use model::item::MediaLinks;
 
 /// The answer to a poll with items.
 ///
-/// The last byte must not be sent before [`StreamAcknowledgement::settle`] is done: whoever has it has the items.
+/// The last byte must not be sent before [`StreamAcknowledgement::acknowledge`] is done: whoever has it has the items.
 pub struct StreamResponse {
     /// The text of `{"hits": […]}`.
     pub text: Bytes,
@@ -56,8 +56,8 @@ impl Notifications {
     /// Up to `size` items of the caller's stream `id` as soon as there are some; nothing once `wait`
     /// is over or `stop` comes.
     ///
-    /// Fails with [`crate::runtime::error::Kind::NotFound`] when the caller has no such stream or it
-    /// expired, with [`crate::runtime::error::Kind::Overloaded`] when too many wait.
+    /// Fails with [`crate::runtime::error::ErrorKind::NotFound`] when the caller has no such stream or it
+    /// expired, with [`crate::runtime::error::ErrorKind::Overloaded`] when too many wait.
     pub async fn read_stream<L>(
         &self,
         caller: &Principal,
@@ -111,6 +111,9 @@ impl Notifications {
             streams.acknowledge(taken, read).await?;
             return Ok(ReadOutcome::Gone);
         }
-        Ok(ReadOutcome::Found(StreamResponse { text: listed.text, settle: StreamAcknowledgement { streams, batch: taken, read } }))
+        Ok(ReadOutcome::Found(StreamResponse {
+            text: listed.text,
+            settle: StreamAcknowledgement { streams, batch: taken, read },
+        }))
     }
 }

@@ -30,7 +30,7 @@ use super::notification_matcher::{DOWNTIME_MIN, record_heartbeat};
 use crate::cluster::membership::{ClusterNode, limits::RELEASE_RETRY_INTERVAL};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
-    STREAM_READS_PER_TRANSACTION, STREAM_READS_MAX, STREAM_EXPIRY, STREAM_RETRY_FIRST,
+    STREAM_EXPIRY, STREAM_READS_MAX, STREAM_READS_PER_TRANSACTION, STREAM_RETRY_FIRST,
     STREAM_RETRY_MAX,
 };
 use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
@@ -40,7 +40,8 @@ use model::account::UserId;
 use model::{Backoff, RetryPolicy};
 
 /// When a reader looks again at items that may not be given out yet.
-const EARLY_READ_RETRY: RetryPolicy = RetryPolicy::without_deadline(STREAM_RETRY_FIRST, STREAM_RETRY_MAX);
+const EARLY_READ_RETRY: RetryPolicy =
+    RetryPolicy::without_deadline(STREAM_RETRY_FIRST, STREAM_RETRY_MAX);
 
 /// The streams that are read.
 pub(super) struct StreamQueues {
@@ -103,7 +104,11 @@ impl Drop for StreamBatch {
     fn drop(&mut self) {
         if !self.is_acknowledged && !self.items.is_empty() {
             let places = self.items.iter().map(|item| item.place).collect();
-            self.returns.add([ReleasedBatch { id: self.id, incarnation: self.incarnation, places }]);
+            self.returns.add([ReleasedBatch {
+                id: self.id,
+                incarnation: self.incarnation,
+                places,
+            }]);
         }
     }
 }
@@ -284,7 +289,9 @@ impl StreamQueues {
     ) -> Result<Option<ReadOutcome<T>>> {
         let StreamReader { stream, user, size } = reader;
         let (reply, taken) = oneshot::channel();
-        let taken = self.send_command(StreamCommand::Claim { id: stream, user, size, reply }, taken).await?;
+        let taken = self
+            .send_command(StreamCommand::Claim { id: stream, user, size, reply }, taken)
+            .await?;
         waiting.number = Some(taken.number);
         if taken.items.is_empty() {
             return Ok(None);
@@ -292,7 +299,11 @@ impl StreamQueues {
         give(taken).await.map(Some)
     }
 
-    async fn send_command<T>(&self, ask: StreamCommand, reply: oneshot::Receiver<Result<T>>) -> Result<T> {
+    async fn send_command<T>(
+        &self,
+        ask: StreamCommand,
+        reply: oneshot::Receiver<Result<T>>,
+    ) -> Result<T> {
         let closed = |_| Error::new(ErrorKind::Unavailable, "The service is stopping");
         self.commands.send(ask).await.map_err(closed)?;
         // Its transaction failed, which is in the log.
@@ -372,11 +383,18 @@ impl StreamCommands {
             let jumped = alive.is_none_or(|alive| now < alive || now > alive + DOWNTIME_MIN);
             alive = Some(now);
             let (life, returns) = (self.node.incarnation(), Arc::clone(&self.returns));
-            let batch = CommandBatch { commands: asks, incarnation: life, returns, now, clock_jumped: jumped };
+            let batch = CommandBatch {
+                commands: asks,
+                incarnation: life,
+                returns,
+                now,
+                clock_jumped: jumped,
+            };
             // Replies whose transaction failed are dropped with it, which their readers see.
             match db.write(move |tx| run_command(tx, batch)).await {
                 Ok(done) => {
-                    let free: Vec<Uuid> = done.iter().filter_map(CommandOutcome::freed_stream).collect();
+                    let free: Vec<Uuid> =
+                        done.iter().filter_map(CommandOutcome::freed_stream).collect();
                     done.into_iter().for_each(CommandOutcome::reply);
                     if let Some(streams) = streams.upgrade() {
                         streams.wake(&free);
@@ -458,7 +476,8 @@ fn stream_unavailable() -> Error {
 }
 
 fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutcome>, DbError> {
-    let CommandBatch { commands: asks, incarnation: life, returns, now, clock_jumped: jumped } = batch;
+    let CommandBatch { commands: asks, incarnation: life, returns, now, clock_jumped: jumped } =
+        batch;
     if jumped {
         record_heartbeat(tx, now)?;
     }
@@ -466,22 +485,28 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
     let mut done = Vec::with_capacity(asks.len());
     for ask in asks {
         done.push(match ask {
-            StreamCommand::Claim { reply, .. } if !lives => CommandOutcome::Refused(stream_unavailable(), reply),
+            StreamCommand::Claim { reply, .. } if !lives => {
+                CommandOutcome::Refused(stream_unavailable(), reply)
+            }
             StreamCommand::Claim { id, user, size, reply } => {
                 match claim_items(tx, &returns, life, id, user, size, now) {
                     Ok(taken) => CommandOutcome::Claimed(taken, reply),
                     // One damaged queue must not keep others from theirs.
-                    Err(cause @ DbError::Damaged { .. }) => CommandOutcome::Refused(cause.into(), reply),
+                    Err(cause @ DbError::Damaged { .. }) => {
+                        CommandOutcome::Refused(cause.into(), reply)
+                    }
                     Err(cause) => return Err(cause),
                 }
             }
-            StreamCommand::Acknowledge { taken, read, reply } => match acknowledge(tx, &taken, &read)? {
-                Some(back) => {
-                    tx.touch_stream(taken.number, now)?;
-                    CommandOutcome::Acknowledged(taken, back > 0, reply)
+            StreamCommand::Acknowledge { taken, read, reply } => {
+                match acknowledge(tx, &taken, &read)? {
+                    Some(back) => {
+                        tx.touch_stream(taken.number, now)?;
+                        CommandOutcome::Acknowledged(taken, back > 0, reply)
+                    }
+                    None => CommandOutcome::Lost(taken, reply),
                 }
-                None => CommandOutcome::Lost(taken, reply),
-            },
+            }
             StreamCommand::Touch { number } => {
                 tx.touch_stream(number, now)?;
                 CommandOutcome::Touched
@@ -493,7 +518,11 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
 
 /// Takes what was read off the queue and puts the rest back, so many; `None`, and nothing is written, when
 /// the life is over that had it: somebody else may have it by now.
-fn acknowledge(tx: &WriteTx<'_>, taken: &StreamBatch, read: &[(i64, i64)]) -> Result<Option<usize>, DbError> {
+fn acknowledge(
+    tx: &WriteTx<'_>,
+    taken: &StreamBatch,
+    read: &[(i64, i64)],
+) -> Result<Option<usize>, DbError> {
     if !tx.as_read().is_alive(taken.incarnation)? {
         return Ok(None);
     }
@@ -529,5 +558,12 @@ fn claim_items(
     tx.touch_stream(found.number, now)?;
     let items = tx.claim_queued_items(found.number, size, life)?;
     let returns = Arc::clone(returns);
-    Ok(Some(StreamBatch { returns, id, number: found.number, incarnation: life, items, is_acknowledged: false }))
+    Ok(Some(StreamBatch {
+        returns,
+        id,
+        number: found.number,
+        incarnation: life,
+        items,
+        is_acknowledged: false,
+    }))
 }

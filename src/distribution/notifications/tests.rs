@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::access::auth::{PresentedCredentials, HashLimits};
+use crate::access::auth::{HashLimits, PresentedCredentials};
 use crate::access::orders::Orders;
 use crate::access::users::{self, PASSWORD_LINK_KEY};
 use crate::archive::content::DocumentForm;
@@ -20,7 +20,7 @@ use crate::media::{self, DecodeLimits, UrlLinks};
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::{self, SettingSources};
 use crate::runtime::slots::SlotLimits;
-use crate::storage::blobs::{DerivedStore, BlobStore};
+use crate::storage::blobs::{BlobStore, DerivedStore};
 use crate::storage::database::NewItem;
 use crate::storage::search::SearchEngine;
 use crate::transport::{MailAddress, MailSettings, MailTransport, TransportTimeouts};
@@ -72,7 +72,11 @@ fn limits() -> HashLimits {
 /// Places for the polls of a test.
 const POLLS: SlotLimits = SlotLimits { all: 10, client: 10, known_share: 0.0 };
 
-fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (NotificationServices, NotificationSettings) {
+fn services(
+    dir: &std::path::Path,
+    db: &Db,
+    auth: &Auth,
+) -> (NotificationServices, NotificationSettings) {
     let flags = vec![("data.dir".to_owned(), dir.to_str().unwrap().to_owned())];
     let config = config::load(&SettingSources { file: None, flags }).unwrap().0;
     let store = BlobStore::open(&config.originals_dir()).unwrap();
@@ -121,7 +125,8 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (NotificationService
 
 fn users(auth: &Auth) -> Users {
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY).unwrap();
-    let settings = users::UsersSettings { site_url: "https://site.test".to_owned(), sends_mails: true };
+    let settings =
+        users::UsersSettings { site_url: "https://site.test".to_owned(), sends_mails: true };
     Users::new(auth.clone(), signer, settings)
 }
 
@@ -183,7 +188,12 @@ impl Scene {
         self.auth.find(PresentedCredentials::ApiKey(&key), start()).await.unwrap().unwrap()
     }
 
-    pub(super) async fn make(&self, user: i64, draft: NotificationDraft, now: Timestamp) -> Notification {
+    pub(super) async fn make(
+        &self,
+        user: i64,
+        draft: NotificationDraft,
+        now: Timestamp,
+    ) -> Notification {
         let caller = self.caller(user).await;
         self.notifications.create(&caller, draft, now).await.unwrap()
     }
@@ -254,7 +264,12 @@ pub(super) fn question(q: &str) -> SavedQuery {
 }
 
 fn stream(q: &str) -> NotificationDraft {
-    NotificationDraft { media_type: None, title: String::new(), question: question(q), way: NotificationMethod::Stream }
+    NotificationDraft {
+        media_type: None,
+        title: String::new(),
+        question: question(q),
+        way: NotificationMethod::Stream,
+    }
 }
 
 pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
@@ -263,7 +278,12 @@ pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
         schedule: schedule.to_owned(),
         timezone: timezone.to_owned(),
     };
-    NotificationDraft { media_type: None, title: "Hamnar".to_owned(), question: question("hamn"), way }
+    NotificationDraft {
+        media_type: None,
+        title: "Hamnar".to_owned(),
+        question: question("hamn"),
+        way,
+    }
 }
 
 fn form() -> DocumentForm<UrlLinks> {
@@ -290,7 +310,12 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 
 impl Scene {
     /// What a stream gives without waiting for items; it is under way then.
-    async fn take(&self, user: i64, of: &Notification, size: usize) -> Result<Option<StreamResponse>> {
+    async fn take(
+        &self,
+        user: i64,
+        of: &Notification,
+        size: usize,
+    ) -> Result<Option<StreamResponse>> {
         let caller = self.caller(user).await;
         let stop = std::future::pending();
         self.notifications.read_stream(&caller, of.id, size, &form(), AT_ONCE, stop).await
@@ -580,7 +605,10 @@ fn time_in_which_the_service_was_down_does_not_expire_a_stream() {
         scene.step(start());
         scene.notifications.sweep(start(), true).unwrap();
         let late = start() + 9.hours();
-        scene.db.write_blocking(move |tx| notification_matcher::record_heartbeat(tx, late)).unwrap();
+        scene
+            .db
+            .write_blocking(move |tx| notification_matcher::record_heartbeat(tx, late))
+            .unwrap();
         scene.serve(|| start() + 9.hours());
         assert_eq!(scene.read(1, &of, 1).await.unwrap(), ["a"]);
     });

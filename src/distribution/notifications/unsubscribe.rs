@@ -31,7 +31,9 @@ impl Notifications {
     pub async fn subscription(&self, token: &str) -> Result<Option<LinkedSubscription>> {
         let Some(id) = self.inner.signer.read(token) else { return Ok(None) };
         let found = self.db().read(move |tx| tx.find_notification(id)).await?;
-        Ok(Some(found.map_or(LinkedSubscription::Ended, |one| LinkedSubscription::Active(one.title))))
+        Ok(Some(
+            found.map_or(LinkedSubscription::Ended, |one| LinkedSubscription::Active(one.title)),
+        ))
     }
 
     /// Ends the notification of the link with `token`, if it is there; gives whether we wrote the

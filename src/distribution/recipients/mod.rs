@@ -19,13 +19,14 @@ use jiff::Timestamp;
 use crate::access::auth::{Principal, RandomSecret};
 use crate::runtime::config::Config;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{Db, DbError, MailRecipient, WriteTx};
 use crate::transport::{Introduction, MailAddress, Mailer};
 use limits::{
-    CONFIRM_RETRY_INTERVAL, CONFIRM_POLL_INTERVAL, CONFIRM_TIME, HOURS_COUNTED, RECIPIENT_RETENTION, RECIPIENTS_PER_USER_MAX,
+    CONFIRM_POLL_INTERVAL, CONFIRM_RETRY_INTERVAL, CONFIRM_TIME, HOURS_COUNTED,
+    RECIPIENT_RETENTION, RECIPIENTS_PER_USER_MAX,
 };
 use model::ContentHash;
 use model::account::{User, UserId};
@@ -142,7 +143,7 @@ impl Recipients {
 
     /// Decides whether a mail of `user` to `to` may be sent now, and counts it if it may.
     ///
-    /// The caller tells [`Recipients::introduced`] when the mail went out. Recipients that have to
+    /// The caller tells [`Recipients::record_introductions`] when the mail went out. Recipients that have to
     /// agree first are asked here, once. Fails when the database cannot be written or a confirmation
     /// mail cannot be sent.
     pub async fn clear(
@@ -221,7 +222,8 @@ impl Recipients {
     ) -> Result<()> {
         for introduction in introductions {
             let address = normal(&introduction.to);
-            let mark = move |tx: &WriteTx<'_>| tx.mark_mail_recipient_notified(user, &address, now);
+            let mark =
+                move |tx: &WriteTx<'_>| tx.mark_mail_recipient_notified(user, &address, now);
             self.inner.db.write(mark).await?;
         }
         Ok(())
@@ -422,7 +424,10 @@ fn awaiting_confirmation(now: Timestamp) -> MailClearance {
 }
 
 fn refused_by_recipient(address: &str) -> MailClearance {
-    MailClearance::Refused { reason: "refused", why: format!("{address} wants no mails of this user") }
+    MailClearance::Refused {
+        reason: "refused",
+        why: format!("{address} wants no mails of this user"),
+    }
 }
 
 fn confirmation_lapsed(address: &str) -> MailClearance {

@@ -11,8 +11,8 @@ use crate::distribution::delivery::ChannelDraft;
 use crate::distribution::delivery::json;
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
 use crate::http::protocol::request::TextRule;
@@ -53,13 +53,21 @@ async fn put_channel(
     api::json(&json::channel(&channel))
 }
 
-async fn remove_channel(State(app): State<AppState>, ApiCaller(caller): ApiCaller, name: Segment) -> ApiResult {
+async fn remove_channel(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    name: Segment,
+) -> ApiResult {
     let name = request::path_segment("name", name)?;
     app.shared.distribution.deliveries.remove_channel(&caller, &name).await?;
     api::text("OK")
 }
 
-async fn test_channel(State(app): State<AppState>, ApiCaller(caller): ApiCaller, name: Segment) -> ApiResult {
+async fn test_channel(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    name: Segment,
+) -> ApiResult {
     let name = request::path_segment("name", name)?;
     let tested =
         app.shared.distribution.deliveries.test_channel(&caller, &name, clock::now()).await?;

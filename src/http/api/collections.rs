@@ -14,21 +14,21 @@ use uuid::Uuid;
 use crate::access::auth::Principal;
 use crate::archive::collections::json::{CollectionSummary, CollectionView};
 use crate::archive::collections::{CollectionChange, CollectionDraft};
-use crate::archive::content::DocumentForm;
 use crate::archive::content::CallerVisibility;
+use crate::archive::content::DocumentForm;
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiError;
+use crate::http::api::ApiResult;
 use crate::http::media;
 use crate::http::protocol::request;
-use crate::http::protocol::request::PropertyReader;
 use crate::http::protocol::request::Presence;
+use crate::http::protocol::request::PropertyReader;
 use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::request::TextRule;
 use crate::http::protocol::respond;
-use crate::media::{BundleNames, MediaCaller as Buyer, RateLimitClient, BundleNaming};
+use crate::media::{BundleNames, BundleNaming, MediaCaller as Buyer, RateLimitClient};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
@@ -66,19 +66,30 @@ async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Ur
     api::json(&found.iter().map(|one| collection_json(&app, &caller, one)).collect::<Vec<_>>())
 }
 
-async fn create(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
+async fn create(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    request: Request,
+) -> ApiResult {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let made = app.shared.archive.collections.create(&caller, parse_draft(&body)?, clock::now()).await?;
+    let made =
+        app.shared.archive.collections.create(&caller, parse_draft(&body)?, clock::now()).await?;
     api::json(&collection_json(&app, &caller, &made))
 }
 
-async fn load(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
+async fn load(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    id: Segment,
+) -> ApiResult {
     let now = clock::now();
     let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
     let found = app.shared.archive.collections.load(&caller, id, now).await?;
     let Some(found) = found else { return Ok(missing_response()) };
-    let mut text = serde_json::to_vec(&collection_json(&app, &caller, &found)).map_err(Error::internal)?;
-    let form = DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
+    let mut text =
+        serde_json::to_vec(&collection_json(&app, &caller, &found)).map_err(Error::internal)?;
+    let form =
+        DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
     let sight = CallerVisibility::of(&caller, now);
     let items = app.shared.archive.content.visible_list(found.content, form, sight).await?;
     // The object that was written goes on.
@@ -104,7 +115,11 @@ async fn update(
     }
 }
 
-async fn remove(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
+async fn remove(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    id: Segment,
+) -> ApiResult {
     let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
     ok_or_missing(app.shared.archive.collections.delete(&caller, id).await?)
 }
@@ -118,7 +133,8 @@ async fn add_items(
     let now = clock::now();
     let keys = read_item_keys(request).await?;
     let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
-    let seen = app.shared.archive.content.visible_items(keys, CallerVisibility::of(&caller, now)).await?;
+    let seen =
+        app.shared.archive.content.visible_items(keys, CallerVisibility::of(&caller, now)).await?;
     ok_or_missing(app.shared.archive.collections.add(&caller, id, seen, now).await?)
 }
 
@@ -181,7 +197,11 @@ pub(crate) async fn archive(
     }
 }
 
-fn collection_json<'a>(app: &AppState, caller: &Principal, collection: &'a Collection) -> CollectionView<'a> {
+fn collection_json<'a>(
+    app: &AppState,
+    caller: &Principal,
+    collection: &'a Collection,
+) -> CollectionView<'a> {
     CollectionView::new(collection, caller, app.shared.media.links())
 }
 
@@ -221,7 +241,10 @@ fn parse_change(body: &Value) -> Result<CollectionChange> {
 ///
 /// Spec §2 is silent on other properties: they are passed over, so that a client may send back the
 /// whole collection that it was given.
-fn name_and_visibility(collection: &mut PropertyReader<'_>, presence: Presence) -> (Option<String>, Option<bool>) {
+fn name_and_visibility(
+    collection: &mut PropertyReader<'_>,
+    presence: Presence,
+) -> (Option<String>, Option<bool>) {
     collection.allow_unknown();
     let name = collection.text("name", presence, NAME).value();
     if name.as_ref().is_some_and(String::is_empty) {

@@ -12,7 +12,7 @@ use std::{borrow::Cow, sync::Arc};
 use axum::http::{HeaderMap, HeaderName, Uri, header};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use crate::access::auth::{PresentedCredentials, AuthMethod, Principal};
+use crate::access::auth::{AuthMethod, PresentedCredentials, Principal};
 use crate::http::AppState;
 use crate::http::site::session::SiteCookie;
 use crate::http::site::session::SiteVisitor;
@@ -36,7 +36,9 @@ pub(crate) async fn principal(
 /// Notes the caller of a request for its log line and for events of the audit log.
 pub(crate) fn record_caller(caller: &Principal) {
     let (credential, id) = match caller.method() {
-        AuthMethod::Bearer { family } => (CredentialKind::AccessToken, CredentialId::Number(family.0)),
+        AuthMethod::Bearer { family } => {
+            (CredentialKind::AccessToken, CredentialId::Number(family.0))
+        }
         AuthMethod::ApiKey { key } => (CredentialKind::ApiKey, CredentialId::Number(key)),
         AuthMethod::Basic => (CredentialKind::Basic, CredentialId::None),
         AuthMethod::Session => (CredentialKind::Session, CredentialId::None),
@@ -45,7 +47,11 @@ pub(crate) fn record_caller(caller: &Principal) {
     audit::note_caller(caller.account(), credential, id);
 }
 
-async fn authenticate(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Principal>>> {
+async fn authenticate(
+    app: &AppState,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Option<Arc<Principal>>> {
     let now = clock::now();
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     if let Some(line) = lines.next() {
@@ -86,12 +92,19 @@ async fn session_principal(
 /// The headers that make a call of our own pages one of `visitor`.
 pub(crate) fn visitor_headers(app: &AppState, visitor: &SiteVisitor) -> [(HeaderName, String); 2] {
     let authorization = format!("{SESSION_SCHEME} {}", visitor.form_token());
-    [(header::AUTHORIZATION, authorization), (header::COOKIE, SiteCookie::Session.send(app, visitor))]
+    [
+        (header::AUTHORIZATION, authorization),
+        (header::COOKIE, SiteCookie::Session.send(app, visitor)),
+    ]
 }
 
 /// The caller of an API, which must be known (Spec §5: "the token must carry at least scope
 /// `roles`").
-pub(crate) async fn require_principal(app: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
+pub(crate) async fn require_principal(
+    app: &AppState,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Arc<Principal>> {
     let found = principal(app, headers, uri).await?;
     let caller = found.ok_or_else(|| Error::new(ErrorKind::Unauthenticated, "Unauthorized"))?;
     caller.require_scope(model::account::Scope::Roles)?;

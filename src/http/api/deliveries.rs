@@ -20,13 +20,13 @@ use crate::distribution::delivery;
 use crate::distribution::delivery::DeliveryRequest;
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
 use crate::http::api::credentials;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::request::QueryParameters;
+use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::media;
 use crate::runtime::clock;
@@ -44,7 +44,11 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/user/v1/delivery/{id}", get(load_delivery).post(repeat_delivery))
 }
 
-async fn list_deliveries(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
+async fn list_deliveries(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    uri: Uri,
+) -> ApiResult {
     let DeliveryListing { start, size, state } = parse_listing(&QueryParameters::of(&uri)?)?;
     let found = app.shared.distribution.deliveries.list(&caller, state, start, size).await?;
     let links = app.shared.media.links();

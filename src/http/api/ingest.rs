@@ -14,17 +14,19 @@ use axum::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use crate::archive::ingest::{self, ItemBundle, BundleFile, IngestError, FileRefusal, UploadSpool, SpooledFile};
+use crate::archive::ingest::{
+    self, BundleFile, FileRefusal, IngestError, ItemBundle, SpooledFile, UploadSpool,
+};
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
 use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
-use crate::runtime::error::{ErrorDetail, Error, ErrorKind, Result};
+use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::runtime::limits::{BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX};
-use crate::storage::audit::{self, AuditAction, ObjectKind, AuditOutcome};
+use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemWriteOutcome;
 use model::account::ROLE_PROVIDER;
 use model::item::{DocumentError, MediaLinks};
@@ -44,10 +46,15 @@ pub(crate) fn routes() -> Router<AppState> {
         .layer(DefaultBodyLimit::disable())
 }
 
-async fn put_item(State(app): State<AppState>, segments: UploadPath, request: Request) -> ApiResult {
+async fn put_item(
+    State(app): State<AppState>,
+    segments: UploadPath,
+    request: Request,
+) -> ApiResult {
     let (mut parts, body) = request.into_parts();
     let allowed = match ApiCaller::from_request_parts(&mut parts, &app).await {
-        Ok(caller) => authorize_provider(&app, &caller, AuditAction::ItemStored, segments).map_err(Into::into),
+        Ok(caller) => authorize_provider(&app, &caller, AuditAction::ItemStored, segments)
+            .map_err(Into::into),
         Err(refused) => Err(refused),
     };
     let (key, seat) = match allowed {
@@ -65,7 +72,8 @@ async fn put_item(State(app): State<AppState>, segments: UploadPath, request: Re
         name: name.clone(),
         path: file.path().to_owned(),
     };
-    let bundle = ItemBundle { key: key.clone(), document, files: files.iter().map(named).collect() };
+    let bundle =
+        ItemBundle { key: key.clone(), document, files: files.iter().map(named).collect() };
     let taken = app.shared.archive.uploads.ingest(bundle, clock::now()).await?;
     let taken = taken.map_err(|error| {
         let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, &key);
@@ -89,7 +97,11 @@ async fn put_item(State(app): State<AppState>, segments: UploadPath, request: Re
     Ok(response)
 }
 
-async fn withdraw(State(app): State<AppState>, caller: ApiCaller, segments: UploadPath) -> ApiResult {
+async fn withdraw(
+    State(app): State<AppState>,
+    caller: ApiCaller,
+    segments: UploadPath,
+) -> ApiResult {
     let (key, _seat) = authorize_provider(&app, &caller, AuditAction::ItemWithdrawn, segments)?;
     if !app.shared.archive.uploads.withdraw(key.clone(), clock::now()).await? {
         return Err(Error::new(ErrorKind::NotFound, format!("no item {key}")).into());
@@ -108,7 +120,9 @@ fn authorize_provider(
 ) -> Result<(ItemKey, ingest::UploadPermit)> {
     let key = parse_item_key(segments);
     if !caller.0.has_role(ROLE_PROVIDER) {
-        let event = audit::event(action).with_outcome(AuditOutcome::Refused).with_detail("provider_required");
+        let event = audit::event(action)
+            .with_outcome(AuditOutcome::Refused)
+            .with_detail("provider_required");
         audit::record(match &key {
             Ok(key) => event.with_object(ObjectKind::Item, key),
             Err(_) => event,
@@ -160,7 +174,11 @@ pub struct ItemUpload {
 ///
 /// Fails with all that is wrong with the parts, and when one has more bytes than it may; then the
 /// rest of the body is read as far as [`BODY_DISCARD_BYTES_MAX`].
-pub async fn read_upload(spool: &UploadSpool, media_type: MediaType, request: Request) -> Result<ItemUpload> {
+pub async fn read_upload(
+    spool: &UploadSpool,
+    media_type: MediaType,
+    request: Request,
+) -> Result<ItemUpload> {
     let kind = content_type(request.headers());
     // As with every JSON body, the type that the request gives it does not matter.
     if !kind.eq_ignore_ascii_case("multipart/form-data") {
@@ -328,7 +346,9 @@ fn upload_error(error: IngestError, is_bare: bool) -> Error {
         return Error::new(ErrorKind::TooLarge, refusal.to_string());
     }
     let item = if is_bare { "" } else { ITEM_PART };
-    Error::invalid_parts(refusals.iter().flat_map(|refusal| error_details(refusal, item)).collect())
+    Error::invalid_parts(
+        refusals.iter().flat_map(|refusal| error_details(refusal, item)).collect(),
+    )
 }
 
 fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {

@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::access::users::json;
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
 use crate::http::protocol::request::TextRule;
@@ -31,7 +31,11 @@ async fn list_keys(State(app): State<AppState>, ApiCaller(caller): ApiCaller) ->
     api::json(&keys.iter().map(json::OwnKey::from).collect::<Vec<_>>())
 }
 
-async fn make_key(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
+async fn make_key(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    request: Request,
+) -> ApiResult {
     let name = parse_name(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     let made = app.shared.access.users.create_key(&caller, name, clock::now()).await?;
     api::json(&json::OwnKey::from(&made))
@@ -50,7 +54,8 @@ async fn revoke_key(
 /// What the key is to be called.
 fn parse_name(body: &Value) -> Result<String> {
     request::read_object(body, |key| {
-        let name = key.text("name", Presence::Required, TextRule::line(SHORT_TEXT_CHARS_MAX)).value();
+        let name =
+            key.text("name", Presence::Required, TextRule::line(SHORT_TEXT_CHARS_MAX)).value();
         let name = name.map(|name| name.trim().to_owned());
         if name.as_deref() == Some("") {
             key.report_rule("name", "pattern", "is empty");

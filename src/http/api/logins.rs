@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::access::users::json;
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
 use crate::runtime::clock;
@@ -44,18 +44,29 @@ async fn list_sessions(State(app): State<AppState>, ApiCaller(caller): ApiCaller
     api::json(&sessions.iter().map(json::OwnSession::from).collect::<Vec<_>>())
 }
 
-async fn end_session(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
+async fn end_session(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    id: Segment,
+) -> ApiResult {
     let id = request::path_segment("id", id)?;
     app.shared.access.users.end_session(&caller, &id, clock::now()).await?;
     api::text("OK")
 }
 
-async fn list_applications(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
+async fn list_applications(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+) -> ApiResult {
     let applications = app.shared.access.users.applications(&caller).await?;
     api::json(&applications.iter().map(json::OwnApplication::from).collect::<Vec<_>>())
 }
 
-async fn end_application(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
+async fn end_application(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    id: Segment,
+) -> ApiResult {
     let id = request::path_segment("id", id)?;
     app.shared.access.users.end_application(&caller, &id, clock::now()).await?;
     api::text("OK")
@@ -70,7 +81,11 @@ fn parse_user_id(id: Segment) -> Result<UserId> {
     Ok(UserId(request::path_integer("id", id)?))
 }
 
-async fn load_access(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
+async fn load_access(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    id: Segment,
+) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let access = administration.access(parse_user_id(id)?, clock::now()).await?;
     api::json(&json::UserAccessView::from(&access))
@@ -111,16 +126,39 @@ async fn withdraw_password_link(
     ApiCaller(caller): ApiCaller,
     id: Segment,
 ) -> ApiResult {
-    app.shared.access.users.administration(&caller)?.withdraw_password_link(parse_user_id(id)?).await?;
+    app.shared
+        .access
+        .users
+        .administration(&caller)?
+        .withdraw_password_link(parse_user_id(id)?)
+        .await?;
     api::text("OK")
 }
 
-async fn end_logins(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
-    app.shared.access.users.administration(&caller)?.end_logins(parse_user_id(id)?, clock::now()).await?;
+async fn end_logins(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    id: Segment,
+) -> ApiResult {
+    app.shared
+        .access
+        .users
+        .administration(&caller)?
+        .end_logins(parse_user_id(id)?, clock::now())
+        .await?;
     api::text("OK")
 }
 
-async fn revoke_keys(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
-    app.shared.access.users.administration(&caller)?.revoke_keys(parse_user_id(id)?, clock::now()).await?;
+async fn revoke_keys(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    id: Segment,
+) -> ApiResult {
+    app.shared
+        .access
+        .users
+        .administration(&caller)?
+        .revoke_keys(parse_user_id(id)?, clock::now())
+        .await?;
     api::text("OK")
 }

@@ -13,21 +13,21 @@ use crate::access::orders;
 use crate::access::orders::OrderReport;
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
 use crate::http::protocol::request;
-use crate::http::protocol::request::PropertyValue;
-use crate::http::protocol::request::TextFormat;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::ValidationErrors;
+use crate::http::protocol::request::PropertyValue;
 use crate::http::protocol::request::QueryParameters;
+use crate::http::protocol::request::TextFormat;
 use crate::http::protocol::request::TextRule;
+use crate::http::protocol::request::ValidationErrors;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
     INVOICE_TEXT_CHARS_MAX, JSON_BODY_BYTES_MAX, ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT,
 };
-use crate::storage::audit::{self, AuditAction, ObjectKind, AuditOutcome};
+use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use model::account::{OrderId, OrderStatus};
 
 /// The addresses of this file.
@@ -37,7 +37,11 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/user/v1/order/{id}", get(load_order).put(report_order))
 }
 
-async fn list_orders(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
+async fn list_orders(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    uri: Uri,
+) -> ApiResult {
     caller.require_person()?;
     let asked = parse_listing(&QueryParameters::of(&uri)?)?;
     let OrderListing { start, size, status } = asked;
@@ -71,10 +75,13 @@ async fn report_order(
     // Who may not read an order does not commit its organization to a licence either.
     caller.require_person().inspect_err(|_| {
         let event = audit::event(AuditAction::OrderReported).with_object(ObjectKind::Order, id);
-        audit::record(event.with_outcome(AuditOutcome::Refused).with_detail("service_account_unsupported"));
+        audit::record(
+            event.with_outcome(AuditOutcome::Refused).with_detail("service_account_unsupported"),
+        );
     })?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
-    let order = app.shared.access.orders.report(&caller, id, parse_report(&body)?, clock::now()).await?;
+    let order =
+        app.shared.access.orders.report(&caller, id, parse_report(&body)?, clock::now()).await?;
     api::json(&orders::json::order(&order, app.shared.media.links()))
 }
 

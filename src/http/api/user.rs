@@ -12,17 +12,17 @@ use serde_json::{Map, Value};
 use crate::access::users::{CheckedMember, UserChange, Users, is_phone_number, json};
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiError;
+use crate::http::api::ApiResult;
 use crate::http::protocol::deprecation;
 use crate::http::protocol::request;
-use crate::http::protocol::request::PropertyValue;
-use crate::http::protocol::request::PropertyReader;
 use crate::http::protocol::request::Presence;
-use crate::http::protocol::request::ValidationErrors;
+use crate::http::protocol::request::PropertyReader;
+use crate::http::protocol::request::PropertyValue;
 use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::request::TextRule;
+use crate::http::protocol::request::ValidationErrors;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
@@ -143,7 +143,11 @@ async fn register_device(
     api::text("OK")
 }
 
-async fn unregister_device(State(app): State<AppState>, ApiCaller(caller): ApiCaller, token: Segment) -> ApiResult {
+async fn unregister_device(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    token: Segment,
+) -> ApiResult {
     app.shared.access.users.unregister(&caller, device_token(token)?).await?;
     api::text("OK")
 }
@@ -191,14 +195,22 @@ async fn list_users(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -
     api::json(&users.iter().map(|user| json::UserBase::seen_by(user, &caller)).collect::<Vec<_>>())
 }
 
-async fn create_user(State(app): State<AppState>, ApiCaller(caller): ApiCaller, request: Request) -> ApiResult {
+async fn create_user(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    request: Request,
+) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.create(new_user(&body)?, clock::now()).await?;
     api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
-async fn load_user(State(app): State<AppState>, ApiCaller(caller): ApiCaller, id: Segment) -> ApiResult {
+async fn load_user(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    id: Segment,
+) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
     let account = administration.load(UserId(request::path_integer("id", id)?)).await?;
     api::json(&json::FullUser::seen_by(&account, &caller))
@@ -224,13 +236,14 @@ fn new_user(body: &Value) -> Result<CheckedMember> {
         first_name: user.required("firstName", SHORT),
         last_name: user.required("lastName", SHORT),
         department: user.text("department", Presence::Optional, SHORT).value(),
-        phone: phone(user).value().map_or_else(PhoneNumbers::default, |(direct, mobile)| PhoneNumbers {
-            direct: direct.value(),
-            mobile: mobile.value(),
+        phone: phone(user).value().map_or_else(PhoneNumbers::default, |(direct, mobile)| {
+            PhoneNumbers { direct: direct.value(), mobile: mobile.value() }
         }),
-        access: access(user).value().map_or_else(AccessLevels::default, |(admin, mediebank)| AccessLevels {
-            admin: admin.value().unwrap_or_default(),
-            mediebank: mediebank.value().unwrap_or_default(),
+        access: access(user).value().map_or_else(AccessLevels::default, |(admin, mediebank)| {
+            AccessLevels {
+                admin: admin.value().unwrap_or_default(),
+                mediebank: mediebank.value().unwrap_or_default(),
+            }
         }),
     })
 }
@@ -248,9 +261,12 @@ fn user_change(body: &Value) -> Result<UserChange> {
         let (phone_direct, phone_mobile) = match phone(user) {
             PropertyValue::Absent => (None, None),
             PropertyValue::Null => (Some(None), Some(None)),
-            PropertyValue::Present((direct, mobile)) => (nullable_change(direct), nullable_change(mobile)),
+            PropertyValue::Present((direct, mobile)) => {
+                (nullable_change(direct), nullable_change(mobile))
+            }
         };
-        let (admin, mediebank) = access(user).value().unwrap_or((PropertyValue::Absent, PropertyValue::Absent));
+        let (admin, mediebank) =
+            access(user).value().unwrap_or((PropertyValue::Absent, PropertyValue::Absent));
         UserChange {
             email_address,
             first_name,
@@ -273,7 +289,9 @@ fn nullable_change<T>(field: PropertyValue<T>) -> Option<Option<T>> {
 }
 
 /// `direct` and `mobile` of the property `phoneNumber`.
-fn phone(user: &mut PropertyReader<'_>) -> PropertyValue<(PropertyValue<String>, PropertyValue<String>)> {
+fn phone(
+    user: &mut PropertyReader<'_>,
+) -> PropertyValue<(PropertyValue<String>, PropertyValue<String>)> {
     user.object("phoneNumber", Presence::Optional, |phone| {
         let direct = phone.text("direct", Presence::Optional, SHORT);
         if matches!(&direct, PropertyValue::Present(text) if !is_phone_number(text)) {
@@ -289,7 +307,9 @@ fn phone(user: &mut PropertyReader<'_>) -> PropertyValue<(PropertyValue<String>,
 }
 
 /// `admin` and `mediebank` of the property `access`.
-fn access(user: &mut PropertyReader<'_>) -> PropertyValue<(PropertyValue<bool>, PropertyValue<bool>)> {
+fn access(
+    user: &mut PropertyReader<'_>,
+) -> PropertyValue<(PropertyValue<bool>, PropertyValue<bool>)> {
     user.object("access", Presence::NotNull, |access| {
         let admin = access.flag("admin", Presence::NotNull);
         (admin, access.flag("mediebank", Presence::NotNull))

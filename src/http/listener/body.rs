@@ -4,7 +4,7 @@
 //! them on, so a client that stops reading shows, be it through a full socket (HTTP/1) or a
 //! closed window (HTTP/2). A request body counts as awaited while a handler polls it in vain.
 
-use crate::http::listener::counters::{InFlightRequest, ConnectionCounters};
+use crate::http::listener::counters::{ConnectionCounters, InFlightRequest};
 use axum::body::Body;
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
@@ -77,8 +77,12 @@ impl ResponseBody {
 
     fn set_awaiting_transport(&mut self, offered: bool) {
         match (self.awaiting_transport, offered) {
-            (false, true) => self.request.counters().bodies_awaiting_transport.fetch_add(1, Relaxed),
-            (true, false) => self.request.counters().bodies_awaiting_transport.fetch_sub(1, Relaxed),
+            (false, true) => {
+                self.request.counters().bodies_awaiting_transport.fetch_add(1, Relaxed)
+            }
+            (true, false) => {
+                self.request.counters().bodies_awaiting_transport.fetch_sub(1, Relaxed)
+            }
             (true, true) | (false, false) => return,
         };
         self.awaiting_transport = offered;

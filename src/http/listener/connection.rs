@@ -3,10 +3,10 @@
 use crate::http::listener::{
     ClientAddr,
     body::{RequestBody, ResponseBody},
+    counters::{ConnectionCounters, InFlightRequest},
     counting_stream::CountingStream,
-    monitor::{ConnectionFault, ConnectionMonitor, ConnectionVerdict},
     limits::ListenerLimits,
-    counters::{InFlightRequest, ConnectionCounters},
+    monitor::{ConnectionFault, ConnectionMonitor, ConnectionVerdict},
     refusal,
     tls::Certificate,
 };
@@ -315,8 +315,9 @@ where
 {
     let limits = &slot.shared.limits;
     let requests = Arc::clone(&pulse);
-    let handler =
-        service_fn(move |request| handle_request(service.clone(), request, peer, Arc::clone(&requests)));
+    let handler = service_fn(move |request| {
+        handle_request(service.clone(), request, peer, Arc::clone(&requests))
+    });
     let io = TokioIo::new(io);
     let mut connection = pin!(slot.shared.protocols.serve_connection(io, handler));
     let mut judge = ConnectionMonitor::new(limits);

@@ -141,11 +141,15 @@ mod tests {
     #[test]
     fn a_connection_is_busy_until_the_last_request_ends() {
         let pulse = Arc::new(ConnectionCounters::default());
-        let (first, second) = (InFlightRequest::begin(&pulse, true), InFlightRequest::begin(&pulse, true));
+        let (first, second) =
+            (InFlightRequest::begin(&pulse, true), InFlightRequest::begin(&pulse, true));
         drop(first);
         assert!(pulse.sample().busy);
         drop(second);
-        assert_eq!(pulse.sample(), ConnectionSample { h2: true, requests: 2, ..ConnectionSample::default() });
+        assert_eq!(
+            pulse.sample(),
+            ConnectionSample { h2: true, requests: 2, ..ConnectionSample::default() }
+        );
     }
 
     #[test]

@@ -82,13 +82,21 @@ mod tests {
 
     #[test]
     fn requests_bodies_and_windows_explain_what_comes_in() {
-        check(|beat| ConnectionSample { requests: beat * 1000, ..sample(beat * 10_000_000) }, None);
         check(
-            |beat| ConnectionSample { body_bytes: beat * 100_000_000, ..sample(beat * 110_000_000) },
+            |beat| ConnectionSample { requests: beat * 1000, ..sample(beat * 10_000_000) },
             None,
         );
-        let reader =
-            |beat| ConnectionSample { shipped_bytes: beat * 1_000_000_000, ..sample(beat * 2_000_000) };
+        check(
+            |beat| ConnectionSample {
+                body_bytes: beat * 100_000_000,
+                ..sample(beat * 110_000_000)
+            },
+            None,
+        );
+        let reader = |beat| ConnectionSample {
+            shipped_bytes: beat * 1_000_000_000,
+            ..sample(beat * 2_000_000)
+        };
         check(reader, None);
     }
 }

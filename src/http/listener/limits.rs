@@ -100,7 +100,11 @@ mod tests {
                 header_timeout: Duration::from_millis(header_ms),
                 ..ListenerLimits::default()
             };
-            assert_eq!(limits.tick_interval(), Duration::from_millis(expected_ms), "{header_ms} ms");
+            assert_eq!(
+                limits.tick_interval(),
+                Duration::from_millis(expected_ms),
+                "{header_ms} ms"
+            );
         };
         check(400, 100);
         check(0, 5);

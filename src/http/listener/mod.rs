@@ -19,11 +19,11 @@
 
 mod body;
 mod connection;
-mod flood;
-mod counting_stream;
-mod monitor;
-mod limits;
 mod counters;
+mod counting_stream;
+mod flood;
+mod limits;
+mod monitor;
 mod refusal;
 mod tls;
 
@@ -31,7 +31,7 @@ pub use limits::ListenerLimits;
 pub use tls::Certificate;
 
 use crate::http::listener::{
-    connection::{ConnectionEnd, ListenerState, ConnectionSlot},
+    connection::{ConnectionEnd, ConnectionSlot, ListenerState},
     refusal::ConnectionRefusals,
 };
 use crate::runtime::hot_swap::HotSwap;
@@ -143,7 +143,10 @@ where
 }
 
 /// Runs one connection; its panic is logged and goes no further.
-async fn catch_panics(run: impl Future<Output = ConnectionEnd>, peer: SocketAddr) -> ConnectionEnd {
+async fn catch_panics(
+    run: impl Future<Output = ConnectionEnd>,
+    peer: SocketAddr,
+) -> ConnectionEnd {
     // The connection's state is dropped with it; what a handler shares with others must survive
     // a handler's panic anyway.
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_panic| {

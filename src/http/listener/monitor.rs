@@ -1,6 +1,8 @@
 //! What a connection's beat decides, from counters alone.
 
-use crate::http::listener::{flood::FloodDetector, limits::ListenerLimits, counters::ConnectionSample};
+use crate::http::listener::{
+    counters::ConnectionSample, flood::FloodDetector, limits::ListenerLimits,
+};
 use std::time::Duration;
 
 /// Beats that a connection gets to close by itself once asked to.
@@ -65,7 +67,13 @@ struct RateMonitor {
 impl RateMonitor {
     fn new(bytes_per_s: u64, grace: Duration, limits: &ListenerLimits) -> Self {
         let grace_beats = limits.ticks(grace);
-        Self { bytes_per_s, tick: limits.tick_interval(), grace_ticks: grace_beats, waited_ticks: 0, bytes_before: 0 }
+        Self {
+            bytes_per_s,
+            tick: limits.tick_interval(),
+            grace_ticks: grace_beats,
+            waited_ticks: 0,
+            bytes_before: 0,
+        }
     }
 
     /// Fewest bytes that must move in `beats`.
@@ -123,7 +131,11 @@ impl ConnectionMonitor {
             requests: 0,
             is_closing: false,
             read_rate: RateMonitor::new(limits.read_rate_min_bytes_s, limits.read_grace, limits),
-            write_rate: RateMonitor::new(limits.write_rate_min_bytes_s, limits.write_grace, limits),
+            write_rate: RateMonitor::new(
+                limits.write_rate_min_bytes_s,
+                limits.write_grace,
+                limits,
+            ),
             flood: FloodDetector::default(),
         }
     }
@@ -176,7 +188,11 @@ impl ConnectionMonitor {
         if self.is_closing {
             self.closing_ticks += 1;
             let over = self.closing_ticks > CLOSING_TICKS && !head_awaited;
-            return if over { ConnectionVerdict::Abort(ConnectionFault::Idle) } else { ConnectionVerdict::Continue };
+            return if over {
+                ConnectionVerdict::Abort(ConnectionFault::Idle)
+            } else {
+                ConnectionVerdict::Continue
+            };
         }
         let idle_beats_max = if crowded { 1 } else { self.idle_ticks_max };
         if self.idle_ticks > idle_beats_max && !head_awaited {
@@ -208,14 +224,19 @@ mod tests {
         let mut judge = judge();
         let ended = (1..100).find_map(|beat| match judge.check(&seen(beat), false) {
             ConnectionVerdict::Continue => None,
-            other @ (ConnectionVerdict::Close(_) | ConnectionVerdict::Abort(_)) => Some((beat, other)),
+            other @ (ConnectionVerdict::Close(_) | ConnectionVerdict::Abort(_)) => {
+                Some((beat, other))
+            }
         });
         assert_eq!(ended, expected);
     }
 
     #[test]
     fn a_client_that_sends_no_request_has_the_header_time() {
-        check(|_| ConnectionSample::default(), Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowHead))));
+        check(
+            |_| ConnectionSample::default(),
+            Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowHead))),
+        );
     }
 
     #[test]
@@ -226,7 +247,8 @@ mod tests {
 
     #[test]
     fn a_later_slow_head_has_the_header_time() {
-        let head = ConnectionSample { requests: 1, head_begun: true, ..ConnectionSample::default() };
+        let head =
+            ConnectionSample { requests: 1, head_begun: true, ..ConnectionSample::default() };
         check(|_| head, Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowHead))));
         let pings = ConnectionSample { h2: true, ..head };
         check(|_| pings, Some((7, ConnectionVerdict::Close(ConnectionFault::Idle))));
@@ -248,7 +270,10 @@ mod tests {
             ..ConnectionSample::default()
         };
         check(|beat| owed(beat, 100), None);
-        check(|beat| owed(beat, 99), Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowReader))));
+        check(
+            |beat| owed(beat, 99),
+            Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowReader))),
+        );
     }
 
     #[test]
@@ -261,7 +286,10 @@ mod tests {
             ..ConnectionSample::default()
         };
         check(|beat| awaited(beat, 100), None);
-        check(|beat| awaited(beat, 10), Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowBody))));
+        check(
+            |beat| awaited(beat, 10),
+            Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowBody))),
+        );
     }
 
     #[test]

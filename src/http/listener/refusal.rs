@@ -64,7 +64,12 @@ pub struct ConnectionRefusals {
 impl ConnectionRefusals {
     /// Answers 503 and closes, without holding up the accept loop. Over TLS (`is_tls`) it closes
     /// without a word, for which a handshake would be needed.
-    pub fn refuse(&mut self, stream: TcpStream, client: (SocketAddr, ConnectionLimit), is_tls: bool) {
+    pub fn refuse(
+        &mut self,
+        stream: TcpStream,
+        client: (SocketAddr, ConnectionLimit),
+        is_tls: bool,
+    ) {
         let answer = self.record(client);
         while self.sending.try_join_next().is_some() {}
         if !is_tls && self.sending.len() < REFUSALS_MAX {

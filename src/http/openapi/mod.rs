@@ -166,7 +166,11 @@ pub(super) fn routes() -> Router<AppState> {
 }
 
 /// `GET /openapi.json`. No credentials count here, so scripts of any site may read it.
-async fn serve_document(State(app): State<AppState>, method: Method, headers: HeaderMap) -> Response {
+async fn serve_document(
+    State(app): State<AppState>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
     let kept = &app.shared.description.document;
     let mut response = conditional_response(kept, "application/json", &method, &headers);
     let headers = response.headers_mut();
@@ -177,7 +181,12 @@ async fn serve_document(State(app): State<AppState>, method: Method, headers: He
     response
 }
 
-fn conditional_response(kept: &TaggedText, kind: &'static str, method: &Method, headers: &HeaderMap) -> Response {
+fn conditional_response(
+    kept: &TaggedText,
+    kind: &'static str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Response {
     let validators = Validators { etag: kept.etag.clone(), last_modified: None };
     let mut response = match evaluate(method, headers, &validators) {
         PreconditionOutcome::Proceed => {

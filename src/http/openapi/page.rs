@@ -360,7 +360,8 @@ mod tests {
 
     #[test]
     fn a_schema_is_told_in_few_words() {
-        let check = |schema: Value, expected: &str| assert_eq!(shown(&type_pieces(&schema)), expected);
+        let check =
+            |schema: Value, expected: &str| assert_eq!(shown(&type_pieces(&schema)), expected);
         check(json!({ "type": "string", "format": "date" }), "string (date)");
         check(json!({ "type": ["string", "null"] }), "string or null");
         check(
@@ -372,7 +373,8 @@ mod tests {
 
     #[test]
     fn words_bounds_and_default_are_told() {
-        let check = |schema: Value, expected: &str| assert_eq!(shown(&bound_pieces(&schema)), expected);
+        let check =
+            |schema: Value, expected: &str| assert_eq!(shown(&bound_pieces(&schema)), expected);
         check(json!({ "minimum": 0, "maximum": 10, "default": 2 }), "0 to 10; default 2");
         check(json!({ "enum": ["a", "b"], "default": "a" }), "One of a, b; default a");
         check(json!({ "type": "string" }), "");
@@ -388,7 +390,8 @@ mod tests {
             "a": { "properties": { "b": { "type": "string" } } },
             "c": { "type": "array", "items": { "properties": { "d": {} } } },
         } });
-        let names: Vec<String> = property_rows(&schema, "", 0).into_iter().map(|row| row.name).collect();
+        let names: Vec<String> =
+            property_rows(&schema, "", 0).into_iter().map(|row| row.name).collect();
         assert_eq!(names, ["a", "a.b", "c", "c[].d"]);
     }
 

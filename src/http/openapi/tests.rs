@@ -20,8 +20,8 @@ use crate::runtime::limits::{
     STREAM_POLL_S, URI_CHARS_MAX,
 };
 use model::account::{
-    AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, GrantType, NotificationKind,
-    OrderStatus, LicensePeriod, Scope, ScopeSet,
+    AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, GrantType, LicensePeriod,
+    NotificationKind, OrderStatus, Scope, ScopeSet,
 };
 use model::item::{PubStatus, has_picture};
 use model::limits::CHANNEL_NAME_CHARS_MAX;

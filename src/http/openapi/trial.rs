@@ -4,7 +4,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::page::{TextPiece, access_pieces, elements, members, operations, text_pieces, plain_text, text};
+use super::page::{
+    TextPiece, access_pieces, elements, members, operations, plain_text, text, text_pieces,
+};
 
 /// What stands in code in the place of an API key, in the header.
 const API_KEY: &str = "ApiKey YOUR_KEY";
@@ -91,7 +93,8 @@ fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOper
     let mut requirements = elements(&found["security"]).filter_map(Value::as_object).peekable();
     let is_open = requirements.peek().is_none() || requirements.any(Map::is_empty);
     let takes_ak = schemes("ak") && !schemes("apiKey");
-    let mut fields: Vec<OperationField> = elements(&found["parameters"]).filter_map(field).collect();
+    let mut fields: Vec<OperationField> =
+        elements(&found["parameters"]).filter_map(field).collect();
     fields.sort_by_key(|field| field.place != "path");
     TrialOperation {
         id: text(&found["operationId"]).to_owned(),
@@ -148,7 +151,8 @@ fn field(parameter: &Value) -> Option<OperationField> {
     let default = default.filter(|text| !text.is_empty());
     let open = words.iter().find(|word| OPEN.contains(&word.as_str()));
     let first = open.or(words.first());
-    let looks = if is_list { example_text(&schema["items"], "a,b") } else { example_text(schema, "") };
+    let looks =
+        if is_list { example_text(&schema["items"], "a,b") } else { example_text(schema, "") };
     Some(OperationField {
         name: text(&parameter["name"]).to_owned(),
         place: place.to_owned(),
@@ -165,7 +169,9 @@ fn field(parameter: &Value) -> Option<OperationField> {
 fn example_text(schema: &Value, other: &str) -> String {
     match (schema["examples"][0].as_str(), text(&schema["format"])) {
         (Some(example), _) => example.to_owned(),
-        (None, "date" | "uuid" | "email" | "uri") => format_example(text(&schema["format"])).to_owned(),
+        (None, "date" | "uuid" | "email" | "uri") => {
+            format_example(text(&schema["format"])).to_owned()
+        }
         (None, _) => other.to_owned(),
     }
 }

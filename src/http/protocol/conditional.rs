@@ -74,7 +74,11 @@ enum TagMatch {
 /// read to its end counts as far as it can be.
 ///
 /// RFC 9110 §13.2.2.
-pub fn evaluate(method: &Method, headers: &HeaderMap, validators: &Validators) -> PreconditionOutcome {
+pub fn evaluate(
+    method: &Method,
+    headers: &HeaderMap,
+    validators: &Validators,
+) -> PreconditionOutcome {
     let reads = *method == Method::GET || *method == Method::HEAD;
     let etag = &validators.etag;
     let unmodified_since = |field| match (single_date(headers, field), validators.last_modified) {
@@ -107,7 +111,9 @@ pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
         return !headers.contains_key(header::IF_RANGE);
     };
     match split_tag(value.as_bytes()) {
-        Some((tag, rest)) => rest.trim_ascii().is_empty() && tag.matches_strongly(&validators.etag),
+        Some((tag, rest)) => {
+            rest.trim_ascii().is_empty() && tag.matches_strongly(&validators.etag)
+        }
         None => {
             let date = single_date(headers, header::IF_RANGE);
             date.is_some() && date == validators.last_modified
@@ -263,7 +269,11 @@ mod tests {
         check(&Method::HEAD, &[(modified.clone(), NEW)], PreconditionOutcome::NotModified);
         check(&Method::PUT, &[(modified.clone(), SAME)], PreconditionOutcome::Proceed);
         check(&Method::GET, &[(modified.clone(), "yesterday")], PreconditionOutcome::Proceed);
-        check(&Method::GET, &[(modified.clone(), SAME), (modified, SAME)], PreconditionOutcome::Proceed);
+        check(
+            &Method::GET,
+            &[(modified.clone(), SAME), (modified, SAME)],
+            PreconditionOutcome::Proceed,
+        );
     }
 
     #[test]

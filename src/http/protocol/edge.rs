@@ -33,7 +33,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::NetworkList;
 use crate::runtime::error::Error;
 use crate::runtime::telemetry;
-use crate::runtime::traces::{TracedRequest, RequestTrace};
+use crate::runtime::traces::{RequestTrace, TracedRequest};
 use crate::storage::audit;
 
 /// The header that carries a request's id in both directions.
@@ -95,12 +95,20 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     // The token of a device lets push to it: it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
     let client = client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
-    let trace =
-        app.shared.edge.traces.as_ref().and_then(|traces| traces.begin(trace_parent(app, &request)));
+    let trace = app
+        .shared
+        .edge
+        .traces
+        .as_ref()
+        .and_then(|traces| traces.begin(trace_parent(app, &request)));
     let work = run_handler(request, next);
     let (mut response, user) = audit::scope(app.shared.access.audit.clone(), client, work).await;
     let place = security::RouteClass::of(route);
-    security::add_security_headers(response.headers_mut(), place, app.shared.edge.strict_transport);
+    security::add_security_headers(
+        response.headers_mut(),
+        place,
+        app.shared.edge.strict_transport,
+    );
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }

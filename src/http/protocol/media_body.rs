@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 
-use crate::media::Media;
 use crate::media::BodyPart;
+use crate::media::Media;
 
 /// A body of `parts`, in order.
 pub(crate) fn parts_body(media: &Media, parts: Vec<BodyPart>) -> Body {

@@ -63,7 +63,7 @@ pub enum RangeDecision {
     Single(ByteRange),
     /// Two or more pieces that neither touch nor overlap, 206 framed by [`MultipartByteranges`].
     Multi(Vec<ByteRange>),
-    /// Nothing, 416 with [`unsatisfied`].
+    /// Nothing, 416 with [`unsatisfied_range`].
     Unsatisfiable,
 }
 

@@ -48,7 +48,12 @@ impl SurrogateHeaders {
     ///
     /// Who asks may decide it, as with what is under embargo or another's channel: `is_own` is the
     /// answer to somebody who said who he is, and no shared cache may keep it.
-    pub(crate) fn add_keys_to_missing(&self, headers: &mut HeaderMap, keys: &CacheKeys, is_own: bool) {
+    pub(crate) fn add_keys_to_missing(
+        &self,
+        headers: &mut HeaderMap,
+        keys: &CacheKeys,
+        is_own: bool,
+    ) {
         let own = is_own.then(|| HeaderValue::from_static(MISSING_OWN));
         if let Some(policy) = own.or_else(|| self.missing_policy.clone()) {
             headers.insert(header::CACHE_CONTROL, policy);
@@ -62,7 +67,10 @@ impl SurrogateHeaders {
     /// What shows more items than there is room for must not be kept by a CDN: it could not be
     /// told of their changes.
     pub(crate) fn add_keys(&self, headers: &mut HeaderMap, keys: &CacheKeys) {
-        let fields = [(&self.surrogate_key_header, keys.space_separated()), (&self.cache_tag_header, keys.comma_separated())];
+        let fields = [
+            (&self.surrogate_key_header, keys.space_separated()),
+            (&self.cache_tag_header, keys.comma_separated()),
+        ];
         let mut marked = false;
         for (name, text) in fields {
             if let Some(name) = name

@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::media::RenditionSource;
 use crate::media::RenderTiming;
+use crate::media::RenditionSource;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
@@ -77,10 +77,18 @@ mod tests {
             encode_ms: Some(100.0),
         };
         let expected = "queue;dur=0, read;dur=1.5, decode;dur=12.346, encode;dur=100";
-        check(RenditionSource::Rendered { way: RenderPath::Region, timing }, true, [expected, "region", "*"]);
+        check(
+            RenditionSource::Rendered { way: RenderPath::Region, timing },
+            true,
+            [expected, "region", "*"],
+        );
         let timing = RenderTiming { read_ms: Some(0.000_4), ..RenderTiming::default() };
         let expected = "queue;dur=0, read;dur=0";
-        check(RenditionSource::Rendered { way: RenderPath::Original, timing }, false, [expected, "original", ""]);
+        check(
+            RenditionSource::Rendered { way: RenderPath::Original, timing },
+            false,
+            [expected, "original", ""],
+        );
     }
 
     #[test]

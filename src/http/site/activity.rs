@@ -87,7 +87,11 @@ impl SessionActivity {
     }
 
     /// The calls of a visitor, the latest first.
-    pub(super) async fn list(&self, visitor: &SiteVisitor, now: Timestamp) -> Result<Vec<RecordedCall>> {
+    pub(super) async fn list(
+        &self,
+        visitor: &SiteVisitor,
+        now: Timestamp,
+    ) -> Result<Vec<RecordedCall>> {
         self.list_of(key(visitor), now).await
     }
 
@@ -99,8 +103,9 @@ impl SessionActivity {
         for done in not_read {
             add(&mut calls, done);
         }
-        let is_kept =
-            |done: &RecordedCall| now.duration_since(done.at).as_secs() < i64::from(ACTIVITY_KEPT_S);
+        let is_kept = |done: &RecordedCall| {
+            now.duration_since(done.at).as_secs() < i64::from(ACTIVITY_KEPT_S)
+        };
         Ok(calls.into_iter().rev().filter(is_kept).collect())
     }
 
@@ -222,7 +227,10 @@ mod tests {
         let (key, now) = (ContentHash::of(b"a session"), clock::now());
         let note = |target: &str| {
             let call = ApiCall { method: Method::GET, target: target.to_owned(), body: None };
-            add(activity.pending.lock().unwritten.entry(key).or_default(), RecordedCall { call, at: now });
+            add(
+                activity.pending.lock().unwritten.entry(key).or_default(),
+                RecordedCall { call, at: now },
+            );
         };
         let listed = || async {
             let listed = activity.list_of(key, now).await.unwrap();

@@ -53,7 +53,10 @@ static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
     let mut lines = String::new();
     for name in names {
         if let Some(file) = SiteAssets::get(&name) {
-            lines.push_str(&format!("{name} {}\n", ContentHash(file.metadata.sha256_hash()).short()));
+            lines.push_str(&format!(
+                "{name} {}\n",
+                ContentHash(file.metadata.sha256_hash()).short()
+            ));
         }
     }
     ContentHash::of(lines.as_bytes()).short()
@@ -98,9 +101,13 @@ fn serve(method: &Method, headers: &HeaderMap, path: &str, keeping: &'static str
     };
     let validators = Validators { etag, last_modified: None };
     let (status, body, keeping) = match evaluate(method, headers, &validators) {
-        PreconditionOutcome::Proceed => (StatusCode::OK, Body::from(file.data.into_owned()), keeping),
+        PreconditionOutcome::Proceed => {
+            (StatusCode::OK, Body::from(file.data.into_owned()), keeping)
+        }
         PreconditionOutcome::NotModified => (StatusCode::NOT_MODIFIED, Body::empty(), keeping),
-        PreconditionOutcome::Failed => (StatusCode::PRECONDITION_FAILED, Body::empty(), "no-store"),
+        PreconditionOutcome::Failed => {
+            (StatusCode::PRECONDITION_FAILED, Body::empty(), "no-store")
+        }
     };
     let mut response = respond::typed(status, content_type(path), body);
     let headers = response.headers_mut();

@@ -8,7 +8,7 @@ use super::{
     AppState, MemberRequest, PageResult,
     activity::RecordedCall,
     docs,
-    snippets::{SnippetCall, CodeSnippets},
+    snippets::{CodeSnippets, SnippetCall},
 };
 use crate::http::openapi::ApiDescription;
 use crate::runtime::clock;

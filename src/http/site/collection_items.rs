@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 
 use super::api_client::{ApiCall, ApiRefusal, encode_segment};
 use super::back_link::MESSAGE_PARAMETERS;
-use super::collections::{self, COLLECTIONS, CollectionFormError, COLLECTION_NAMES, address, content, page_of, text};
+use super::collections::{
+    self, COLLECTION_NAMES, COLLECTIONS, CollectionFormError, address, content, page_of, text,
+};
 use super::item_summary::key_of;
-use super::{FormFields, MemberRequest, PageResult, MemberForm};
+use super::{FormFields, MemberForm, MemberRequest, PageResult};
 use crate::http::AppState;
 use crate::http::site::form::see_other;
 use crate::http::site::login;
@@ -74,13 +76,18 @@ async fn choose(member: MemberRequest) -> PageResult {
     show_choices(&member, &wish, None).await
 }
 
-async fn show_choices(member: &MemberRequest, wish: &AddItemsForm, refusal: Option<&ApiRefusal>) -> PageResult {
+async fn show_choices(
+    member: &MemberRequest,
+    wish: &AddItemsForm,
+    refusal: Option<&ApiRefusal>,
+) -> PageResult {
     let all = member.get(COLLECTION_NAMES).await?;
     let choice = |one: &Value| CollectionChoice {
         id: text(one, "id").to_owned(),
         name: text(one, "name").to_owned(),
     };
-    let choices: Vec<CollectionChoice> = all.as_array().into_iter().flatten().rev().map(choice).collect();
+    let choices: Vec<CollectionChoice> =
+        all.as_array().into_iter().flatten().rev().map(choice).collect();
     let keys = wish.uris.iter().filter_map(|uri| key_of(uri));
     let context = context! {
         collections => PageValue::from(Serde(choices)),
@@ -156,7 +163,8 @@ fn with_message_parameters(path: &str, message: &[(&str, &str)]) -> String {
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
     let (place, query) = path.split_once('?').unwrap_or((path, ""));
     let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
-    let is_kept = |pair: &&str| !pair.is_empty() && !MESSAGE_PARAMETERS.contains(&name(pair).as_str());
+    let is_kept =
+        |pair: &&str| !pair.is_empty() && !MESSAGE_PARAMETERS.contains(&name(pair).as_str());
     let said = message.iter().map(|(name, value)| format!("{name}={}", encode_segment(value)));
     let pairs = query.split('&').filter(is_kept).map(str::to_owned).chain(said);
     let fragment = if fragment.is_empty() { String::new() } else { format!("#{fragment}") };
@@ -181,7 +189,8 @@ fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
     let named = |name| form.find(name);
     let earlier = named("earlier").map(|uri| (uri, ItemMove::Earlier));
     let later = || named("later").map(|uri| (uri, ItemMove::Later));
-    let to = || named("before").map(ItemMove::Before).or_else(|| named("after").map(ItemMove::After));
+    let to =
+        || named("before").map(ItemMove::Before).or_else(|| named("after").map(ItemMove::After));
     earlier.or_else(later).or_else(|| Some((named("moved")?, to()?)))
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::api_client::{ApiCall, ApiRefusal, call_file, encode_segment};
 use super::item_summary::{ItemSummary, key_of};
-use super::{MemberRequest, PageResult, MemberForm, PageError};
+use super::{MemberForm, MemberRequest, PageError, PageResult};
 use crate::http::AppState;
 use crate::http::site::form::see_other;
 use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
@@ -105,7 +105,8 @@ async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
 /// The list; `again` is the name of a new one that could not be made, and why.
 async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -> PageResult {
     let all = load_all(member).await?;
-    let rows: Vec<CollectionRow> = all.as_array().into_iter().flatten().rev().map(CollectionRow::of).collect();
+    let rows: Vec<CollectionRow> =
+        all.as_array().into_iter().flatten().rev().map(CollectionRow::of).collect();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
         name => again.map(|(name, _)| name),
@@ -158,7 +159,11 @@ async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
 }
 
 /// The page of a collection.
-pub(super) async fn show_one(member: &MemberRequest, id: &str, against: CollectionFormError<'_>) -> PageResult {
+pub(super) async fn show_one(
+    member: &MemberRequest,
+    id: &str,
+    against: CollectionFormError<'_>,
+) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
     let found = member.get(address(id)).await?;
@@ -236,13 +241,22 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     match posted.call_and_record(ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=saved", page_of(&id)))),
         Err(refusal) => {
-            refusal_page(&posted, &id, CollectionFormError { refusal: Some(refusal), name: Some(name) }).await
+            refusal_page(
+                &posted,
+                &id,
+                CollectionFormError { refusal: Some(refusal), name: Some(name) },
+            )
+            .await
         }
     }
 }
 
 /// The page of the collection with what stands against a change, where the change was at fault.
-pub(super) async fn refusal_page(posted: &MemberForm, id: &str, against: CollectionFormError<'_>) -> PageResult {
+pub(super) async fn refusal_page(
+    posted: &MemberForm,
+    id: &str,
+    against: CollectionFormError<'_>,
+) -> PageResult {
     match against.refusal {
         Some(refusal) if !refusal.is_mistake() || refusal.status == StatusCode::NOT_FOUND => {
             Err(PageError::from(refusal))
@@ -269,7 +283,8 @@ async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
             Ok(response)
         }
         Err(refusal) => {
-            refusal_page(&posted, &id, CollectionFormError { refusal: Some(refusal), name: None }).await
+            refusal_page(&posted, &id, CollectionFormError { refusal: Some(refusal), name: None })
+                .await
         }
     }
 }

@@ -15,7 +15,9 @@ use super::{
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{CONCEPT_NAME_FOR, CONCEPT_NAMES_MAX};
-use crate::storage::search::{Coverage, SearchResults, Freshness, SearchCriteria, SortOrder, SortDate};
+use crate::storage::search::{
+    Coverage, Freshness, SearchCriteria, SearchResults, SortDate, SortOrder,
+};
 use model::item::PubStatus;
 use query::Facet;
 
@@ -42,7 +44,12 @@ impl ConceptNames {
     /// What the archive calls the code `value` of `facet`; nothing where the value is a name itself.
     ///
     /// A name says nothing of an item, so it is the same for every visitor.
-    pub(super) async fn name(&self, site: &SiteRequest, facet: Facet, value: &str) -> Option<String> {
+    pub(super) async fn name(
+        &self,
+        site: &SiteRequest,
+        facet: Facet,
+        value: &str,
+    ) -> Option<String> {
         let list = match facet {
             Facet::SubjectCode => "subject",
             Facet::ProductCode => "product",

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_form_is_handed_on_only_by_the_page_that_was_given_it() {
-        let kept = DeferredForm { action: "/collections".to_owned(), fields: "name=a%26".to_owned() };
+        let kept =
+            DeferredForm { action: "/collections".to_owned(), fields: "name=a%26".to_owned() };
         let login = |token: &str, fields: &str| {
             let pairs =
                 [("kept_token", token), ("kept_action", "/collections"), ("kept_fields", fields)];
@@ -144,7 +145,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::ORIGIN, HeaderValue::from_static("http://a.example"));
         let fields = "name=n&secret.password=p&csrf=c&b=%C3%A5+";
-        let kept = DeferredForm::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
+        let kept =
+            DeferredForm::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
         assert_eq!(kept.fields, "name=n&b=%C3%A5+");
     }
 }

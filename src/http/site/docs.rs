@@ -19,7 +19,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 
 use super::{
     AppState, PageResult, SiteRequest, language,
-    snippets::{SnippetCall, CodeSnippets, file_name, target},
+    snippets::{CodeSnippets, SnippetCall, file_name, target},
 };
 use crate::http::openapi::{SampleBody, TrialOperation};
 use crate::http::site::pages;

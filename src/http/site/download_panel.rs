@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::SiteRequest;
-use crate::access::orders::{ItemFacts, AgreementOffer, OfferState};
+use crate::access::orders::{AgreementOffer, ItemFacts, OfferState};
 use crate::http::AppState;
 use crate::http::site::pages::served_item;
 use crate::http::site::session::SiteVisitor;
@@ -104,7 +104,8 @@ impl DownloadPanel {
 }
 
 fn size_text(app: &AppState, entry: &CatalogEntry) -> Option<String> {
-    let size = served_item(&app.shared.media, &entry.key, &entry.assets).size(RenditionUsage::Hires)?;
+    let size =
+        served_item(&app.shared.media, &entry.key, &entry.assets).size(RenditionUsage::Hires)?;
     let length = AssetGroup::of_item(&entry.assets).picture(RenditionUsage::Hires)?.length;
     Some(format!("{} × {}, {}", size.width, size.height, bytes_text(length)))
 }

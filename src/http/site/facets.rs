@@ -13,8 +13,9 @@ use query::Facet;
 /// Values of a facet that are offered.
 const FACET_VALUES_MAX: usize = 8;
 /// The facets of the page, in its order, as the parameter `facets` takes them.
-pub(super) const FACET_NAMES: &str = "subject.code,place.name,person.name,product.code,copyrightholder";
-/// The facets of [`NAMES`].
+pub(super) const FACET_NAMES: &str =
+    "subject.code,place.name,person.name,product.code,copyrightholder";
+/// The facets of [`FACET_NAMES`].
 const FACET_ORDER: [Facet; 5] = [
     Facet::SubjectCode,
     Facet::PlaceName,
@@ -99,7 +100,11 @@ impl FacetList {
 
 /// The facets of a search that found `found`. Those that narrow it are first, also where nothing
 /// was found, so that each can be taken away again.
-pub(super) async fn lists(site: &SiteRequest, wanted: &SearchForm, found: &Value) -> Vec<FacetList> {
+pub(super) async fn lists(
+    site: &SiteRequest,
+    wanted: &SearchForm,
+    found: &Value,
+) -> Vec<FacetList> {
     let mut lists = Vec::new();
     for facet in FACET_ORDER {
         let name = facet.as_str();
@@ -139,7 +144,8 @@ fn values(wanted: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount>
     }
     let count = |value: &str| counts.iter().find(|(key, _)| *key == value).map_or(0, |one| one.1);
     let others = counts.iter().map(|(key, _)| *key).filter(|key| !active.contains(key));
-    let all = active.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(active.len())));
+    let all =
+        active.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(active.len())));
     all.map(|value| FacetCount { value: value.to_owned(), count: count(value) }).collect()
 }
 
@@ -192,6 +198,9 @@ mod tests {
         let found = values(&wanted, Facet::PlaceName, &counted);
         let found: Vec<_> = found.iter().map(|one| (one.value.as_str(), one.count)).collect();
         assert_eq!(found, [("Bergen", 2), ("Oslo", 3)]);
-        assert_eq!(toggle_link(&wanted, Facet::PlaceName, "Bergen"), ("/?p=FOTO".to_owned(), true));
+        assert_eq!(
+            toggle_link(&wanted, Facet::PlaceName, "Bergen"),
+            ("/?p=FOTO".to_owned(), true)
+        );
     }
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    item_summary::{media_base, own_address, rendition},
     download_panel::DownloadPanel,
+    item_summary::{media_base, own_address, rendition},
 };
 use crate::media::access;
 use crate::runtime::error::{Error, Result};
@@ -102,9 +102,10 @@ pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
     let path = MediaPath::parse(file).map_err(|_| bad())?;
     match path.target() {
         MediaTarget::Rendition(_) if path.key() == key => Ok(path),
-        MediaTarget::Rendition(_) | MediaTarget::Document(_) | MediaTarget::Item(_) | MediaTarget::Pricelist => {
-            Err(bad())
-        }
+        MediaTarget::Rendition(_)
+        | MediaTarget::Document(_)
+        | MediaTarget::Item(_)
+        | MediaTarget::Pricelist => Err(bad()),
     }
 }
 
@@ -114,7 +115,9 @@ pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
         MediaType::Image | MediaType::Stockfoto => {
             rendition(document, RenditionName::NORMAL_HIRES).is_some()
         }
-        MediaType::Video | MediaType::Graphic => !rows(key, document, DownloadRights::None).is_empty(),
+        MediaType::Video | MediaType::Graphic => {
+            !rows(key, document, DownloadRights::None).is_empty()
+        }
         MediaType::Text | MediaType::Feature => true,
         MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
     }

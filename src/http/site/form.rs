@@ -38,7 +38,8 @@ pub(crate) async fn form_body_within(
     let bytes = to_bytes(body, bytes_max).await.map_err(too_large)?;
     let text = String::from_utf8(bytes.to_vec());
     let text = text.ok().filter(|text| text.is_ascii());
-    let text = text.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "the form is not encoded"))?;
+    let text =
+        text.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "the form is not encoded"))?;
     Ok((parts.headers, text))
 }
 

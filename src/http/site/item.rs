@@ -10,12 +10,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    PageResult, MemberForm, PageError, ApiRefusal, SiteRequest,
+    ApiRefusal, MemberForm, PageError, PageResult, SiteRequest,
     api_client::ApiCall,
     back_link::BackLink,
-    collections, files,
-    item_summary::{ItemSummary, ItemPicture, key_of, media_base, own_address, rendition},
-    download_panel,
+    collections, download_panel, files,
+    item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
 };
 use crate::http::AppState;
 use crate::http::media;
@@ -65,7 +64,11 @@ struct FormOutcome {
 
 /// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. What stands
 /// in the way is said on the item's page.
-pub(super) async fn download(State(app): State<AppState>, ItemFromPath(key): ItemFromPath, posted: MemberForm) -> PageResult {
+pub(super) async fn download(
+    State(app): State<AppState>,
+    ItemFromPath(key): ItemFromPath,
+    posted: MemberForm,
+) -> PageResult {
     let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
     let agr = posted.form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
     let agr = agr.transpose()?;
@@ -78,7 +81,9 @@ pub(super) async fn download(State(app): State<AppState>, ItemFromPath(key): Ite
     match media::download(&app, &path, caller).await {
         Ok(response) => {
             let agr = agr.map(|agr| agr.to_string());
-            posted.record_call(ApiCall::get(format!("/media/{path}")).query([("agr", agr.as_deref())]));
+            posted.record_call(
+                ApiCall::get(format!("/media/{path}")).query([("agr", agr.as_deref())]),
+            );
             Ok(response)
         }
         Err(error) if error.kind() == ErrorKind::Forbidden => {
@@ -327,7 +332,11 @@ mod tests {
     fn a_lead_that_the_text_begins_with_is_not_said_twice() {
         let list = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
         let check = |description: &[&str], body: &[&str], expected: &[&str]| {
-            assert_eq!(distinct_description(list(description), &list(body)), list(expected), "{description:?}");
+            assert_eq!(
+                distinct_description(list(description), &list(body)),
+                list(expected),
+                "{description:?}"
+            );
         };
         check(&["One  two.", "Three."], &["One two. Three.", "Four."], &[]);
         check(&["One two"], &["One twofold."], &["One two"]);

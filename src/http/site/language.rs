@@ -93,7 +93,10 @@ tokio::task_local! {
 }
 
 /// Runs `answer`, whose pages are in `language`.
-pub(crate) async fn with_language<T>(language: PageLanguage, answer: impl Future<Output = T>) -> T {
+pub(crate) async fn with_language<T>(
+    language: PageLanguage,
+    answer: impl Future<Output = T>,
+) -> T {
     SPOKEN.scope(language, answer).await
 }
 

@@ -105,9 +105,14 @@ pub(crate) fn page(
 }
 
 /// The login page for somebody whose session ended while he filled in a form.
-pub(crate) fn session_ended_page(app: &AppState, headers: &HeaderMap, kept: &DeferredForm) -> Result<Response> {
+pub(crate) fn session_ended_page(
+    app: &AppState,
+    headers: &HeaderMap,
+    kept: &DeferredForm,
+) -> Result<Response> {
     let text = "Your login has ended. What you typed is kept: log in to go on.";
-    let notice = LoginNotice { error: Some(text), deferred_form: Some(kept), ..LoginNotice::default() };
+    let notice =
+        LoginNotice { error: Some(text), deferred_form: Some(kept), ..LoginNotice::default() };
     page(app, headers, &kept.action, &notice)
 }
 
@@ -123,7 +128,12 @@ pub(crate) fn reauthentication_page(
 ) -> Result<Response> {
     let text = "You logged in more than an hour ago. Enter your password again to go on.";
     let user_name = Some(visitor.account.user.user_name.as_str());
-    let notice = LoginNotice { error: Some(text), user_name, deferred_form: kept, ..LoginNotice::default() };
+    let notice = LoginNotice {
+        error: Some(text),
+        user_name,
+        deferred_form: kept,
+        ..LoginNotice::default()
+    };
     page(app, headers, path, &notice)
 }
 
@@ -167,7 +177,15 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
         let invalid = status == StatusCode::FORBIDDEN;
         let kept = kept.as_ref();
-        let notice = LoginNotice { status, error, user_name, invalid, purpose, deferred_form: kept, done: None };
+        let notice = LoginNotice {
+            status,
+            error,
+            user_name,
+            invalid,
+            purpose,
+            deferred_form: kept,
+            done: None,
+        };
         page(app, &headers, return_to, &notice)
     };
     let later = |text: &str| {
@@ -191,7 +209,9 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         Ok(LoginOutcome::Ok(entered)) => {
             let leads = LoginTarget { return_to, deferred_form: kept.as_ref(), address };
             match open_session(app, &headers, &entered, leads).await {
-                Ok(opened) => opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS), Ok),
+                Ok(opened) => {
+                    opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS), Ok)
+                }
                 Err(error) => outage_page(error, later),
             }
         }
@@ -277,7 +297,11 @@ fn without_deferred_form(form: &str) -> &str {
 }
 
 /// Where a login leads: to what was typed before, else to `return_to`.
-async fn after_login(app: &AppState, session: &RandomSecret, leads: LoginTarget<'_>) -> Result<Response> {
+async fn after_login(
+    app: &AppState,
+    session: &RandomSecret,
+    leads: LoginTarget<'_>,
+) -> Result<Response> {
     let LoginTarget { return_to, deferred_form: kept, .. } = leads;
     let Some(kept) = kept else { return Ok(see_other(return_to)) };
     match SiteVisitor::of(app, session.reveal()).await? {

@@ -29,7 +29,11 @@ async fn show(State(app): State<AppState>, Path(token): Path<String>) -> Respons
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
-async fn answer(State(app): State<AppState>, Path(token): Path<String>, request: Request) -> Response {
+async fn answer(
+    State(app): State<AppState>,
+    Path(token): Path<String>,
+    request: Request,
+) -> Response {
     let page = record_answer(&app, &token, request).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }

@@ -14,28 +14,28 @@ mod code;
 mod collection_items;
 mod collections;
 mod concepts;
+mod deferred_form;
 mod docs;
+mod download_panel;
 mod facets;
 mod files;
 pub mod form;
-mod item_summary;
 mod item;
-mod deferred_form;
+mod item_summary;
 pub(super) mod language;
 pub(crate) mod login;
 pub(crate) mod mail_consent;
+mod notification_form;
 mod notifications;
 pub(crate) mod pages;
-mod download_panel;
 pub(crate) mod passwords;
 mod query_reading;
-mod notification_form;
 mod search;
 pub(crate) mod session;
 mod snippets;
 mod studio;
-mod times;
 pub(crate) mod template_environment;
+mod times;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -249,7 +249,14 @@ impl FromRequestParts<AppState> for FreshMember {
         if !member.is_stale() {
             return Ok(Self(member));
         }
-        Err(login::reauthentication_page(app, &parts.headers, &member.visitor, &member.path_and_query, None)?.into())
+        Err(login::reauthentication_page(
+            app,
+            &parts.headers,
+            &member.visitor,
+            &member.path_and_query,
+            None,
+        )?
+        .into())
     }
 }
 
@@ -270,7 +277,8 @@ impl FromRequest<AppState> for FreshMemberForm {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        let (posted, ReceivedForm { headers, deferred_form: kept }) = MemberForm::receive(request, app).await?;
+        let (posted, ReceivedForm { headers, deferred_form: kept }) =
+            MemberForm::receive(request, app).await?;
         if !posted.is_stale() {
             return Ok(Self(posted));
         }
@@ -340,7 +348,11 @@ impl FormFields {
 }
 
 /// Language of the request, and its error page where there is one.
-pub(super) async fn localize(State(app): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn localize(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let asked = ErrorPageRequest::of(&request);
     language::with_language(asked.language(), async {
         let mut response = next.run(request).await;
@@ -378,7 +390,8 @@ impl ErrorPageRequest {
 
     async fn error_page(&self, app: &AppState, error: &Error) -> Response {
         // What is wrong may be that nobody can say who this is: the page does not wait for it.
-        let found = tokio::time::timeout(ERROR_PAGE_VISITOR, SiteVisitor::find(app, &self.headers));
+        let found =
+            tokio::time::timeout(ERROR_PAGE_VISITOR, SiteVisitor::find(app, &self.headers));
         let visitor = found.await.ok().and_then(Result::ok).flatten();
         let head = pages::head(app, visitor.as_ref(), &self.path_and_query);
         let mut response = error_page(app, error, head);

@@ -37,9 +37,9 @@ pub(super) struct NotificationForm {
     pub(super) agr: Vec<String>,
     pub(super) tr: String,
     pub(super) email: String,
-    /// An expression of [`SCHEDULES`], or [`OWN`].
+    /// An expression of [`SCHEDULES`], or [`CUSTOM_SCHEDULE`].
     pub(super) when: String,
-    /// The expression of [`OWN`].
+    /// The expression of [`CUSTOM_SCHEDULE`].
     pub(super) cron: String,
     pub(super) timezone: String,
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::api_client::{ApiCall, ApiRefusal, encode_segment};
 use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
-use super::{MemberRequest, PageResult, MemberForm, SiteRequest, times};
+use super::{MemberForm, MemberRequest, PageResult, SiteRequest, times};
 use crate::http::AppState;
 use crate::http::site::form::see_other;
 use crate::runtime::clock;
@@ -124,7 +124,11 @@ async fn list(member: MemberRequest) -> PageResult {
     member.page("notifications.html", context)
 }
 
-async fn row(member: &MemberRequest, reader: &SubscriberProfile, saved: &Value) -> Result<NotificationRow, ApiRefusal> {
+async fn row(
+    member: &MemberRequest,
+    reader: &SubscriberProfile,
+    saved: &Value,
+) -> Result<NotificationRow, ApiRefusal> {
     let fields = NotificationForm::of_saved(saved, "");
     let outcome = member.call(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
     let (dry, _) = DryRun::of(&fields, outcome)?;
@@ -182,7 +186,12 @@ fn choices(list: &[(&'static str, &'static str)]) -> PageValue {
     PageValue::from(Serde(choices.collect::<Vec<_>>()))
 }
 
-fn show_form(member: &MemberRequest, reader: &SubscriberProfile, fields: &NotificationForm, shown: NotificationFormState<'_>) -> PageResult {
+fn show_form(
+    member: &MemberRequest,
+    reader: &SubscriberProfile,
+    fields: &NotificationForm,
+    shown: NotificationFormState<'_>,
+) -> PageResult {
     let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> = errors.map(|one| (one.path, one.message)).collect();
@@ -228,12 +237,22 @@ async fn create(posted: MemberForm) -> PageResult {
 }
 
 /// The form again with what the API says against it.
-async fn show_refused_form(posted: &MemberForm, fields: &NotificationForm, id: Option<&str>, refusal: ApiRefusal) -> PageResult {
+async fn show_refused_form(
+    posted: &MemberForm,
+    fields: &NotificationForm,
+    id: Option<&str>,
+    refusal: ApiRefusal,
+) -> PageResult {
     if !refusal.is_mistake() {
         return Err(refusal.into());
     }
     let reader = SubscriberProfile::find(posted).await?;
-    show_form(posted, &reader, fields, NotificationFormState { id, refusal: Some(refusal), dry_run: None })
+    show_form(
+        posted,
+        &reader,
+        fields,
+        NotificationFormState { id, refusal: Some(refusal), dry_run: None },
+    )
 }
 
 /// The first day that has not begun where the site is.
@@ -242,8 +261,13 @@ fn tomorrow(site: &SiteRequest) -> String {
 }
 
 /// The form again with what it would have found in the last seven days. Nothing is saved.
-async fn show_dry_run(posted: &MemberForm, fields: &NotificationForm, id: Option<&str>) -> PageResult {
-    let outcome = posted.call_and_record(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
+async fn show_dry_run(
+    posted: &MemberForm,
+    fields: &NotificationForm,
+    id: Option<&str>,
+) -> PageResult {
+    let outcome =
+        posted.call_and_record(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
     let (dry, refusal) = DryRun::of(fields, outcome)?;
     let reader = SubscriberProfile::find(posted).await?;
     let dry = refusal.is_none().then_some(dry);
@@ -263,7 +287,12 @@ async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let saved = load(&member, &id).await?;
     let reader = SubscriberProfile::find(&member).await?;
     let fields = NotificationForm::of_saved(&saved, &reader.email);
-    show_form(&member, &reader, &fields, NotificationFormState { id: Some(&id), ..NotificationFormState::default() })
+    show_form(
+        &member,
+        &reader,
+        &fields,
+        NotificationFormState { id: Some(&id), ..NotificationFormState::default() },
+    )
 }
 
 /// `POST /notifications/{id}`: changes it, or tries what it would have found.

@@ -107,8 +107,18 @@ pub(crate) fn page_for(
     Ok(response)
 }
 
-pub(crate) fn served_item<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> DocumentRequest<'a> {
-    DocumentRequest { key, assets, sizes: media.settings().sizes, crop: None, layout: DocumentLayout::Full }
+pub(crate) fn served_item<'a>(
+    media: &Media,
+    key: &'a ItemKey,
+    assets: &'a [Asset],
+) -> DocumentRequest<'a> {
+    DocumentRequest {
+        key,
+        assets,
+        sizes: media.settings().sizes,
+        crop: None,
+        layout: DocumentLayout::Full,
+    }
 }
 
 /// The page of an error for an unknown visitor.

@@ -9,7 +9,7 @@ use axum::{
 };
 use minijinja::{Value, context};
 
-use crate::access::users::{OpenedLink, LinkPasswordReset, PasswordOutcome};
+use crate::access::users::{LinkPasswordReset, OpenedLink, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::protocol::edge;
 use crate::http::site::form::FormFields;
@@ -49,7 +49,8 @@ impl FormPage<'_> {
             here => self.here,
             ..self.context
         };
-        let mut page = pages::private_page(app, self.status, self.template, context, FormTargets::OwnPages)?;
+        let mut page =
+            pages::private_page(app, self.status, self.template, context, FormTargets::OwnPages)?;
         if let Some(set) = set {
             page.headers_mut().append(header::SET_COOKIE, set);
         }
@@ -59,7 +60,8 @@ impl FormPage<'_> {
 
 /// The network address of a client; that of nobody where it is not known.
 pub(crate) fn client_address(app: &AppState, request: &Request) -> IpAddr {
-    let client = edge::client_address(request, &app.shared.edge.live_settings.get().trusted_proxies);
+    let client =
+        edge::client_address(request, &app.shared.edge.live_settings.get().trusted_proxies);
     client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
@@ -111,7 +113,8 @@ pub(crate) async fn ask(State(app): State<AppState>, request: Request) -> Respon
 }
 
 async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
-    let AnonymousForm { headers, form, address, has_valid_token: is_ours } = AnonymousForm::read(app, request).await?;
+    let AnonymousForm { headers, form, address, has_valid_token: is_ours } =
+        AnonymousForm::read(app, request).await?;
     if !is_ours {
         let context = context! { error => "The form has expired. Please try again." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
@@ -179,7 +182,8 @@ pub(crate) async fn set(
 }
 
 async fn password_set_response(app: &AppState, token: &str, request: Request) -> Result<Response> {
-    let AnonymousForm { headers, form, address, has_valid_token: is_ours } = AnonymousForm::read(app, request).await?;
+    let AnonymousForm { headers, form, address, has_valid_token: is_ours } =
+        AnonymousForm::read(app, request).await?;
     let now = clock::now();
     let again = async |error: &str| match app.shared.access.users.open_link(token, now).await? {
         Some(opened) => set_page(app, &headers, &opened, Some(error)),
@@ -194,10 +198,13 @@ async fn password_set_response(app: &AppState, token: &str, request: Request) ->
     if field("repeated") != Some(password) {
         return again(PASSWORDS_DIFFER).await;
     }
-    let given = LinkPasswordReset { token, password, revokes_keys: form.is_ticked("keys"), address };
+    let given =
+        LinkPasswordReset { token, password, revokes_keys: form.is_ticked("keys"), address };
     match app.shared.access.users.set_by_link(given, now).await? {
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         PasswordOutcome::Flawed(flaw) => again(flaw.text()).await,
-        PasswordOutcome::Gone | PasswordOutcome::Wrong | PasswordOutcome::Throttled(_) => invalid_link_page(app, &headers),
+        PasswordOutcome::Gone | PasswordOutcome::Wrong | PasswordOutcome::Throttled(_) => {
+            invalid_link_page(app, &headers)
+        }
     }
 }

@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    PageResult, ApiRefusal, SiteRequest,
+    ApiRefusal, PageResult, SiteRequest,
     api_client::ApiCall,
     back_link, collections,
-    facets::{self, FacetList, FacetValue, FACET_NAMES},
+    facets::{self, FACET_NAMES, FacetList, FacetValue},
     item_summary::ItemSummary,
     query_reading::{QueryNotice, QueryReading},
     times,
@@ -174,7 +174,8 @@ impl SearchForm {
         let (p, agr) = (self.p.join(","), self.agr.join(","));
         let from = ((self.page - 1) * PAGE_ITEMS).to_string();
         let size = PAGE_ITEMS.to_string();
-        let path = format!("/content/v1/{}/search", super::api_client::encode_segment(&self.media_type));
+        let path =
+            format!("/content/v1/{}/search", super::api_client::encode_segment(&self.media_type));
         let given = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
         let pairs = [
             given("q", &q),
@@ -258,8 +259,13 @@ enum SearchOutcome<'a> {
 
 /// What the API finds. Photographs that everybody may look at are looked for in nobody's name where
 /// that is asked for.
-async fn run_search(site: &SiteRequest, wanted: &SearchForm, call: &ApiCall) -> Result<Value, ApiRefusal> {
-    let open = site.app.shared.edge.live_settings.get().open_images && wanted.media_type == "image";
+async fn run_search(
+    site: &SiteRequest,
+    wanted: &SearchForm,
+    call: &ApiCall,
+) -> Result<Value, ApiRefusal> {
+    let open =
+        site.app.shared.edge.live_settings.get().open_images && wanted.media_type == "image";
     if open && wanted.all {
         let found = site.call_anonymously(call).await?;
         site.record_call(call.clone());
@@ -285,7 +291,9 @@ async fn show(
     let more = shown < total && wanted.page < PAGES_MAX;
     let collections = match &site.visitor {
         // Without the list, everything else of the page is still there.
-        Some(_) if !hits.is_empty() => site.get(collections::COLLECTION_NAMES).await.unwrap_or_default(),
+        Some(_) if !hits.is_empty() => {
+            site.get(collections::COLLECTION_NAMES).await.unwrap_or_default()
+        }
         Some(_) | None => Value::Null,
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
@@ -335,7 +343,12 @@ mod tests {
     }
 
     fn wanted(q: &str) -> SearchForm {
-        SearchForm { q: q.to_owned(), media_type: "image".to_owned(), page: 2, ..SearchForm::default() }
+        SearchForm {
+            q: q.to_owned(),
+            media_type: "image".to_owned(),
+            page: 2,
+            ..SearchForm::default()
+        }
     }
 
     #[test]
@@ -373,7 +386,8 @@ mod tests {
 
     #[test]
     fn the_newest_of_everything_end_with_today() {
-        let everything = SearchForm { media_type: "_all".to_owned(), page: 1, ..SearchForm::default() };
+        let everything =
+            SearchForm { media_type: "_all".to_owned(), page: 1, ..SearchForm::default() };
         let check = |wanted: &SearchForm, is_bounded: bool| {
             let call = wanted.call("", "2026-11-26");
             assert_eq!(call.target.contains("tre=2026-11-26"), is_bounded, "{}", call.target);

@@ -68,7 +68,12 @@ impl SiteCookie {
     }
 
     /// The header that sets the cookie for `seconds`; without them it ends with the browser.
-    pub(crate) fn set(self, app: &AppState, value: &str, seconds: Option<u32>) -> Option<HeaderValue> {
+    pub(crate) fn set(
+        self,
+        app: &AppState,
+        value: &str,
+        seconds: Option<u32>,
+    ) -> Option<HeaderValue> {
         let secure = app.shared.site.secure_cookies;
         let age = seconds.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
         let tail = if secure { "; Secure" } else { "" };
@@ -87,7 +92,8 @@ pub(crate) fn form_token(cookie: &str) -> String {
 /// have put it there.
 pub(crate) fn deferred_form_token(cookie: &str, action: &str, fields: &str) -> String {
     let lengths = [cookie.len(), action.len()];
-    ContentHash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes()).short()
+    ContentHash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes())
+        .short()
 }
 
 /// Whether the token of a form belongs to the cookie.
@@ -146,7 +152,11 @@ impl SiteVisitor {
 
     /// The visitor as a caller of the sections.
     pub(crate) async fn principal(&self, app: &AppState) -> Result<Option<Arc<Principal>>> {
-        app.shared.access.auth.find(PresentedCredentials::Session(&self.cookie), clock::now()).await
+        app.shared
+            .access
+            .auth
+            .find(PresentedCredentials::Session(&self.cookie), clock::now())
+            .await
     }
 
     /// The session cookie's value.

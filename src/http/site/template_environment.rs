@@ -39,12 +39,16 @@ pub(crate) fn environment(
         translate_message(&messages, without_parameter(text))
     });
     let own = zone.clone();
-    environment.add_filter("when", move |time: &str| format_time(language, &own, time, TimeDisplay::Time));
-    let own = zone.clone();
-    environment.add_filter("day", move |time: &str| format_time(language, &own, time, TimeDisplay::Day));
+    environment.add_filter("when", move |time: &str| {
+        format_time(language, &own, time, TimeDisplay::Time)
+    });
     let own = zone.clone();
     environment
-        .add_filter("last_day", move |time: &str| format_time(language, &own, time, TimeDisplay::LastDay));
+        .add_filter("day", move |time: &str| format_time(language, &own, time, TimeDisplay::Day));
+    let own = zone.clone();
+    environment.add_filter("last_day", move |time: &str| {
+        format_time(language, &own, time, TimeDisplay::LastDay)
+    });
     environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
     environment.add_filter("number", move |number: i64| format_thousands(language, number));
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
@@ -180,7 +184,9 @@ mod tests {
     fn check(language: PageLanguage, template: &str, expected: &str) {
         let texts = match language {
             PageLanguage::English => HashMap::new(),
-            PageLanguage::Swedish => HashMap::from([("{} of {}".to_owned(), "{} av {}".to_owned())]),
+            PageLanguage::Swedish => {
+                HashMap::from([("{} of {}".to_owned(), "{} av {}".to_owned())])
+            }
         };
         let zone = TimeZone::get("Europe/Stockholm").unwrap();
         let mut environment = environment(language, &Arc::new(texts), &zone);

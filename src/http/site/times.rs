@@ -4,7 +4,7 @@
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
 use super::search::SearchForm;
-use crate::archive::content::{TimestampFilter, RecentSpan, parse_day};
+use crate::archive::content::{RecentSpan, TimestampFilter, parse_day};
 
 /// Whether nothing can lie within the times of a search: "the last hour" before yesterday.
 pub(super) fn times_contradict(wanted: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {

@@ -70,7 +70,12 @@ impl DiskTier {
         body
     }
 
-    pub(super) fn write(&self, class: CacheClass, key: ContentHash, body: &RenditionBody) -> io::Result<()> {
+    pub(super) fn write(
+        &self,
+        class: CacheClass,
+        key: ContentHash,
+        body: &RenditionBody,
+    ) -> io::Result<()> {
         let part = self.partition(class);
         let path = part.path(key);
         let tmp = part.dir.join(format!("tmp-{}", Uuid::now_v7()));

@@ -24,7 +24,7 @@ use crate::runtime::error::Error;
 use crate::runtime::error::Result;
 use crate::runtime::limits::SEEN_ONCE_MAX;
 use crate::runtime::telemetry;
-pub use body::{RenditionBody, BlobExtent, BodyPart};
+pub use body::{BlobExtent, BodyPart, RenditionBody};
 use disk::DiskTier;
 pub(crate) use disk::check_files;
 use model::ContentHash;

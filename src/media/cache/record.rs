@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{RenditionBody, BlobExtent, BodyPart};
+use super::{BlobExtent, BodyPart, RenditionBody};
 use crate::runtime::limits::BODY_PARTS_MAX;
 use model::ContentHash;
 
@@ -201,7 +201,11 @@ mod tests {
             bytes.prop_map(|bytes| BodyPart::Memory(bytes.into())),
             extent.prop_map(|(blob, start, length, rest)| {
                 let range = start..start + length;
-                BodyPart::Store(BlobExtent { blob: ContentHash(blob), blob_length: range.end + rest, range })
+                BodyPart::Store(BlobExtent {
+                    blob: ContentHash(blob),
+                    blob_length: range.end + rest,
+                    range,
+                })
             }),
         ]
     }

@@ -11,7 +11,7 @@
 //! Numbers are of variable length ([`jpeg::scan::pack`]). A file that is not exactly
 //! this, or of another original, is no side file: it is made again.
 
-use super::checksums::{BlockGrain, BlockChecksums};
+use super::checksums::{BlockChecksums, BlockGrain};
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::index_codec::{put_varint, take_varint};
 use model::{ContentHash, Size};
@@ -189,7 +189,9 @@ impl OriginalFacts {
         let way_in = match &self.random_access {
             RandomAccess::None(_) => 0,
             RandomAccess::Original(entrance) => entries(entrance),
-            RandomAccess::Working(working) => entries(&working.stored_index) + working.checksums.count() * 4,
+            RandomAccess::Working(working) => {
+                entries(&working.stored_index) + working.checksums.count() * 4
+            }
         };
         way_in + self.checksums.count() * 4 + 512
     }
@@ -209,7 +211,11 @@ impl RandomAccess {
                 let length = take_varint(bytes)?;
                 let sums = BlockChecksums::parse(bytes, length, grain)?;
                 let entrance = StoredIndex::parse(bytes)?;
-                Some(Self::Working(WorkingCopy { length, checksums: sums, stored_index: entrance }))
+                Some(Self::Working(WorkingCopy {
+                    length,
+                    checksums: sums,
+                    stored_index: entrance,
+                }))
             }
             _ => None,
         }
@@ -230,13 +236,18 @@ mod tests {
     use jpeg::scan::index::IndexEntry;
 
     fn all() -> Vec<OriginalFacts> {
-        let entries =
-            vec![IndexEntry { bit_position: 4000, dc: [0; 4] }, IndexEntry { bit_position: 9001, dc: [7, -3, 2, 0] }];
+        let entries = vec![
+            IndexEntry { bit_position: 4000, dc: [0; 4] },
+            IndexEntry { bit_position: 9001, dc: [7, -3, 2, 0] },
+        ];
         let index = ScanIndex { spacing: 64, entries, end: 10_000, marker: 1251 };
         let entrance = StoredIndex { components: 3, index };
         let bytes = vec![5; 40_000];
-        let working =
-            WorkingCopy { length: 40_000, checksums: BlockChecksums::of(&bytes), stored_index: entrance.clone() };
+        let working = WorkingCopy {
+            length: 40_000,
+            checksums: BlockChecksums::of(&bytes),
+            stored_index: entrance.clone(),
+        };
         let level = PreviewLevel { length: 700, crc32: u32::MAX, size: Size::new(1500, 1000) };
         let ways = [
             RandomAccess::None("process".to_owned()),

@@ -9,11 +9,11 @@
 //! Whatever is read is checked: parts against the sums of their blocks, wholes too. An original
 //! that is not what it was is [`OriginalError::Changed`], never a wrong picture.
 
+mod checksums;
 mod facts;
 mod picture;
 mod prepare;
 mod reading;
-mod checksums;
 
 use std::{ops::Range, path::Path, sync::Arc};
 
@@ -21,17 +21,17 @@ use moka::sync::Cache;
 
 use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
-use crate::storage::blobs::{BlobReader, DerivedStore, DerivedKind, BlobStore, StoreError};
+use crate::storage::blobs::{BlobReader, BlobStore, DerivedKind, DerivedStore, StoreError};
+pub use checksums::BLOCK_BYTES;
+use checksums::{BlockChecksums, BlockGrain};
 use facts::{OriginalFacts, RandomAccess};
-use imaging::{ShouldContinue, ImageFormat, ParallelMap};
-use jpeg::header::{JpegHeader, HeaderError, HeaderLimits};
+use imaging::{ImageFormat, ParallelMap, ShouldContinue};
+use jpeg::header::{HeaderError, HeaderLimits, JpegHeader};
 use jpeg::scan::Scan;
 use model::{ContentHash, Size};
-pub use picture::{JpegHead, IndexedPicture};
+pub use picture::{IndexedPicture, JpegHead};
 use prepare::PrepareRequest;
 use reading::{hash_and_sums, read_blocks, read_checked};
-pub use checksums::BLOCK_BYTES;
-use checksums::{BlockGrain, BlockChecksums};
 
 /// Why there is no way into a file that is no JPEG.
 const NO_PICTURE: &str = "it is no picture";
@@ -64,7 +64,9 @@ impl OriginalError {
     pub fn is_resource(&self) -> bool {
         match self {
             Self::Store(
-                StoreError::Io { .. } | StoreError::Unavailable { .. } | StoreError::OtherArchive { .. },
+                StoreError::Io { .. }
+                | StoreError::Unavailable { .. }
+                | StoreError::OtherArchive { .. },
             ) => true,
             Self::Store(
                 StoreError::Missing(_)
@@ -145,11 +147,18 @@ pub struct OriginalStore {
 impl OriginalStore {
     /// `preview_px` is the long side of a Preview, for which levels are made.
     #[must_use]
-    pub fn new(store: BlobStore, derived: DerivedStore, limits: HeaderLimits, preview_px: u32) -> Self {
-        let weigh =
-            |_: &ContentHash, facts: &Arc<OriginalFacts>| u32::try_from(facts.weight()).unwrap_or(u32::MAX);
+    pub fn new(
+        store: BlobStore,
+        derived: DerivedStore,
+        limits: HeaderLimits,
+        preview_px: u32,
+    ) -> Self {
+        let weigh = |_: &ContentHash, facts: &Arc<OriginalFacts>| {
+            u32::try_from(facts.weight()).unwrap_or(u32::MAX)
+        };
         let cache = || Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh);
-        let (known, makeshift) = (cache().build(), cache().time_to_live(DERIVED_RETRY_DELAY).build());
+        let (known, makeshift) =
+            (cache().build(), cache().time_to_live(DERIVED_RETRY_DELAY).build());
         Self { store, derived, limits, preview_px, known, incomplete: makeshift }
     }
 
@@ -225,7 +234,13 @@ impl OriginalStore {
     }
 
     /// What is known of a file that is no picture.
-    fn opaque(&self, source: ContentHash, length: u64, stamp: u64, sums: BlockChecksums) -> prepare::PreparedOriginal {
+    fn opaque(
+        &self,
+        source: ContentHash,
+        length: u64,
+        stamp: u64,
+        sums: BlockChecksums,
+    ) -> prepare::PreparedOriginal {
         let facts = OriginalFacts {
             source,
             length,
@@ -262,7 +277,7 @@ impl OriginalStore {
 
     /// Writes derived files, the side file last, and remembers the facts.
     ///
-    /// Where one cannot be written the original is used without it for [`DERIVED_AGAIN`].
+    /// Where one cannot be written the original is used without it for [`DERIVED_RETRY_DELAY`].
     fn store_derived(&self, mut made: prepare::PreparedOriginal) -> Arc<OriginalFacts> {
         let hash = made.facts.source;
         let side_file = made.facts.print();
@@ -278,7 +293,8 @@ impl OriginalStore {
         };
         let mut kept = true;
         if !put(DerivedKind::Working, made.working.as_deref()) && made.working.is_some() {
-            made.facts.random_access = RandomAccess::None("its working copy cannot be kept".to_owned());
+            made.facts.random_access =
+                RandomAccess::None("its working copy cannot be kept".to_owned());
             kept = false;
         }
         if !put(DerivedKind::Level, made.level.as_deref()) && made.level.is_some() {
@@ -327,7 +343,11 @@ impl OriginalStore {
     /// The facts in the side file, if it is whole, of this version and these settings.
     ///
     /// Fails when the bucket that has it does not answer.
-    fn read_facts(&self, hash: ContentHash, length: u64) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
+    fn read_facts(
+        &self,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
         let fits = |facts: &OriginalFacts| {
             facts.source == hash && facts.length == length && facts.preview_px == self.preview_px
         };
@@ -388,7 +408,9 @@ impl OriginalStore {
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
         tracing::info!(original = %hash, "derived files are made again");
         // Nobody says no here.
-        prepare::prepare(&request).map(|made| self.store_derived(made)).ok_or(OriginalError::Changed(hash))
+        prepare::prepare(&request)
+            .map(|made| self.store_derived(made))
+            .ok_or(OriginalError::Changed(hash))
     }
 
     /// Checks an original and its derived files, byte for byte.
@@ -419,12 +441,16 @@ impl OriginalStore {
             )
         };
         if let RandomAccess::Working(working) = &facts.random_access
-            && !whole(DerivedKind::Working, working.length, &|file| working.checksums.matches(0, file))?
+            && !whole(DerivedKind::Working, working.length, &|file| {
+                working.checksums.matches(0, file)
+            })?
         {
             found.push(OriginalFault::Derived(DerivedKind::Working));
         }
         if let Some(level) = &facts.level
-            && !whole(DerivedKind::Level, level.length, &|file| crc32fast::hash(file) == level.crc32)?
+            && !whole(DerivedKind::Level, level.length, &|file| {
+                crc32fast::hash(file) == level.crc32
+            })?
         {
             found.push(OriginalFault::Derived(DerivedKind::Level));
         }
@@ -520,7 +546,10 @@ impl OriginalStore {
         if sums != original.facts.checksums {
             return Err(OriginalError::Changed(hash));
         }
-        let facts = OriginalFacts { stamp: original.reader.stamp(), ..OriginalFacts::clone(&original.facts) };
+        let facts = OriginalFacts {
+            stamp: original.reader.stamp(),
+            ..OriginalFacts::clone(&original.facts)
+        };
         if facts.is_incomplete {
             self.incomplete.insert(hash, Arc::new(facts));
             return Ok(());
@@ -615,7 +644,9 @@ impl OpenOriginal {
         let hash = self.hash();
         let (scan, entrance, working) = match &self.facts.random_access {
             RandomAccess::None(_) => return Ok(None),
-            RandomAccess::Original(entrance) => (Scan::read(&head.header, &head.bytes), entrance, None),
+            RandomAccess::Original(entrance) => {
+                (Scan::read(&head.header, &head.bytes), entrance, None)
+            }
             RandomAccess::Working(working) => {
                 let damaged = || OriginalError::Derived { kind: DerivedKind::Working, hash };
                 let derived = &self.originals.derived;
@@ -629,7 +660,8 @@ impl OpenOriginal {
                     | StoreError::OtherArchive { .. }
                     | StoreError::Setting { .. } => damaged(),
                 })?;
-                let start = working.stored_index.index.entries.first().map_or(0, |e| e.bit_position / 8);
+                let start =
+                    working.stored_index.index.entries.first().map_or(0, |e| e.bit_position / 8);
                 let head = read_checked(&reader, &working.checksums, 0..start.min(working.length));
                 let head = head.ok().flatten().ok_or_else(damaged)?;
                 let end = usize::try_from(working.length).unwrap_or(usize::MAX);

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::checksums::BlockChecksums;
 use super::facts::StoredIndex;
 use super::reading::{read_checked, read_many};
-use super::checksums::BlockChecksums;
 use super::{OpenOriginal, OriginalError};
 use crate::storage::blobs::{BlobReader, DerivedKind, StoreError};
 use jpeg::header::JpegHeader;

@@ -1,10 +1,10 @@
 //! Making an original's derived files: index, working copy, level.
 
-use super::facts::{StoredIndex, OriginalFacts, PreviewLevel, RandomAccess, WorkingCopy};
 use super::checksums::BlockChecksums;
-use imaging::{ShouldContinue, ParallelMap, decode_bands};
-use jpeg::codec::{self, ChromaSubsampling, EncodeOptions, Pixels, DecodeScale, ColourSpace};
-use jpeg::header::{JpegHeader, HeaderLimits, CodingProcess};
+use super::facts::{OriginalFacts, PreviewLevel, RandomAccess, StoredIndex, WorkingCopy};
+use imaging::{ParallelMap, ShouldContinue, decode_bands};
+use jpeg::codec::{self, ChromaSubsampling, ColourSpace, DecodeScale, EncodeOptions, Pixels};
+use jpeg::header::{CodingProcess, HeaderLimits, JpegHeader};
 use jpeg::rewrite::colour_segments;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
@@ -68,7 +68,8 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
         Ok(way) => Ok(way),
         Err(ScanError::Process | ScanError::Scans) if can_be_rewritten(header) => {
             codec::to_baseline(bytes).map_err(|cause| cause.to_string()).and_then(|copy| {
-                let header = JpegHeader::parse(&copy, request.limits).map_err(|e| e.to_string())?;
+                let header =
+                    JpegHeader::parse(&copy, request.limits).map_err(|e| e.to_string())?;
                 let way = build_index(&header, &copy).map_err(|e| e.to_string())?;
                 working = Some((copy, header));
                 Ok(way)
@@ -87,8 +88,10 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
         }
         Err(_) => (None, None),
     };
-    let entrance =
-        |(scan, index): (Scan, ScanIndex)| StoredIndex { components: scan.components.len(), index };
+    let entrance = |(scan, index): (Scan, ScanIndex)| StoredIndex {
+        components: scan.components.len(),
+        index,
+    };
     let way_in = match (way_in, &working) {
         (Err(reason), _) => RandomAccess::None(reason),
         (Ok(way), None) => RandomAccess::Original(entrance(way)),
@@ -133,7 +136,9 @@ fn can_be_rewritten(header: &JpegHeader) -> bool {
         | CodingProcess::Progressive
         | CodingProcess::ArithmeticSequential
         | CodingProcess::ArithmeticProgressive => true,
-        CodingProcess::Lossless | CodingProcess::ArithmeticLossless | CodingProcess::Hierarchical => false,
+        CodingProcess::Lossless
+        | CodingProcess::ArithmeticLossless
+        | CodingProcess::Hierarchical => false,
     };
     huffman_or_arithmetic && header.precision == 8
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::checksums::{BlockGrain, BlockChecksums};
+use super::checksums::{BlockChecksums, BlockGrain};
 use crate::storage::blobs::{BlobReader, StoreError};
 use model::ContentHash;
 

@@ -30,7 +30,12 @@ impl RawSettings {
         self.0.get(name).cloned().unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default))
     }
 
-    fn set(&mut self, name: String, value: String, origin: SettingOrigin) -> Result<(), ConfigError> {
+    fn set(
+        &mut self,
+        name: String,
+        value: String,
+        origin: SettingOrigin,
+    ) -> Result<(), ConfigError> {
         if !NAMES.contains(&name.as_str()) {
             let place = origin.as_str();
             return Err(ConfigError(format!(
@@ -65,10 +70,17 @@ pub fn load(sources: &SettingSources) -> Result<(Config, RawSettings), ConfigErr
 }
 
 /// The error for a value that does not parse or is out of bounds; `quoted` is what it repeats of it.
-pub(super) fn bad_value(name: &str, quoted: &str, origin: &SettingOrigin, expected: &str) -> ConfigError {
+pub(super) fn bad_value(
+    name: &str,
+    quoted: &str,
+    origin: &SettingOrigin,
+    expected: &str,
+) -> ConfigError {
     let place = match origin {
         SettingOrigin::Environment => variable(name),
-        SettingOrigin::Default | SettingOrigin::File | SettingOrigin::Flag => origin.as_str().to_owned(),
+        SettingOrigin::Default | SettingOrigin::File | SettingOrigin::Flag => {
+            origin.as_str().to_owned()
+        }
     };
     ConfigError(format!("bad value {quoted} for {name} ({place}): {expected}"))
 }

@@ -18,12 +18,14 @@ use std::{
 };
 
 pub use load::{SettingSources, find_program, load};
-pub use originals_location::{AddressStyle, BucketCredentials, ServiceEndpoints, OriginalsLocation, ScrubPeriod};
-pub use reload::{SettingChanges, RELOADABLE};
+pub use originals_location::{
+    AddressStyle, BucketCredentials, OriginalsLocation, ScrubPeriod, ServiceEndpoints,
+};
+pub use reload::{RELOADABLE, SettingChanges};
 pub use role::NodeRole;
 pub use secret::SecretSource;
 pub use value::{
-    NetworkList, AdminAddress, BaseUrl, DatabaseUrl, FieldName, HiddenText, MailTls, Network,
+    AdminAddress, BaseUrl, DatabaseUrl, FieldName, HiddenText, MailTls, Network, NetworkList,
     PdfActiveContent, SettingValue, TimeZoneName,
 };
 use value::{AnyValue, SettingBounds};

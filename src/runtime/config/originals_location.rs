@@ -180,7 +180,9 @@ impl ScrubPeriod {
     pub fn of(self, place: &OriginalsLocation) -> Option<Duration> {
         let days = match (self, place) {
             (Self::Days(days), _) => days,
-            (Self::Auto, OriginalsLocation::Data | OriginalsLocation::Folder(_)) => Self::FOLDER_DAYS,
+            (Self::Auto, OriginalsLocation::Data | OriginalsLocation::Folder(_)) => {
+                Self::FOLDER_DAYS
+            }
             (Self::Auto, OriginalsLocation::Bucket { .. }) => 0.0,
         };
         (days > 0.0).then(|| Duration::from_secs_f32(days * 86_400.0))
@@ -216,8 +218,12 @@ mod tests {
         {
             assert_eq!(OriginalsLocation::parse(text).unwrap().print(), text);
         }
-        assert_eq!(OriginalsLocation::parse("s3://pictures/a/").unwrap().print(), "s3://pictures/a");
-        let bucket = OriginalsLocation::Bucket { bucket: "pictures".to_owned(), prefix: "a".to_owned() };
+        assert_eq!(
+            OriginalsLocation::parse("s3://pictures/a/").unwrap().print(),
+            "s3://pictures/a"
+        );
+        let bucket =
+            OriginalsLocation::Bucket { bucket: "pictures".to_owned(), prefix: "a".to_owned() };
         assert_eq!(OriginalsLocation::parse("s3://pictures/a"), Ok(bucket));
     }
 

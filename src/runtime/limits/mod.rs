@@ -238,7 +238,7 @@ pub const CLOCK_TRUST: std::time::Duration = std::time::Duration::from_secs(3600
 /// Time between two looks at the clock, and the longest time for which a restart does not know that
 /// it jumped.
 pub const CLOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(2);
-/// Time between two notes of a clock that goes on as it should: less than [`CLOCK_STRANGE`] by far.
+/// Time between two notes of a clock that goes on as it should: less than [`CLOCK_SUSPECT_DRIFT`] by far.
 pub const CLOCK_SAVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1800);
 /// Difference between the clock at a start and the last note of it from which on it is doubted. A
 /// service is rarely down for longer; clocks that lost their battery are off by more.

@@ -143,7 +143,11 @@ impl ProgramRunner {
         ];
         run(&ProgramRun {
             program: &self.own,
-            arguments: words.map(Into::into).into_iter().chain(["--".into(), file.into()]).collect(),
+            arguments: words
+                .map(Into::into)
+                .into_iter()
+                .chain(["--".into(), file.into()])
+                .collect(),
             time: self.limits.time,
             output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
         })

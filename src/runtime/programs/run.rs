@@ -46,11 +46,18 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
     if output.len() as u64 > request.output_bytes_max {
         return Err(ProgramError::TooLarge(request.output_bytes_max));
     }
-    if status.success() { Ok(output) } else { Err(ProgramError::Failed(failure_message(status, &message))) }
+    if status.success() {
+        Ok(output)
+    } else {
+        Err(ProgramError::Failed(failure_message(status, &message)))
+    }
 }
 
 /// Reads what the program writes until it ends both.
-fn collect_output(child: &mut Child, request: &ProgramRun<'_>) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
+fn collect_output(
+    child: &mut Child,
+    request: &ProgramRun<'_>,
+) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
     let (done, finished) = mpsc::channel();
     let output = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let message = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);

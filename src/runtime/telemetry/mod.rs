@@ -247,7 +247,10 @@ fn describe() {
     gauge!(SCRUB_ENDED_SECONDS, "End of the last whole pass of the scrub, seconds since 1970");
     counter!(BUCKET_REQUESTS, "Requests to the bucket of originals, by method and outcome");
     counter!(BUCKET_BYTES, "Bytes of bodies to and from the bucket of originals, by direction");
-    gauge!(BUCKET_CIRCUIT_OPEN, "1 while the bucket of originals is left alone because it only failed");
+    gauge!(
+        BUCKET_CIRCUIT_OPEN,
+        "1 while the bucket of originals is left alone because it only failed"
+    );
     counter!(RENDER_PATHS_ABANDONED, "Direct ways that could not be gone to their end");
     counter!(RENDERS, "Renders by outcome");
     counter!(RENDERS_STALLED, "Renders that waited while others kept all cores busy");
@@ -264,6 +267,14 @@ fn describe() {
     gauge!(SEARCH_INDEX_BEHIND, "Rows of the item log that the search index does not hold yet");
     gauge!(SEARCH_INDEX_BUILT_ITEMS, "Items that a build of the search index has done");
     counter!(SEARCH_INDEX_REPAIRS, "Times that the search index was built or compared, by kind");
+    describe_deliveries_and_nodes();
+    describe_notifications();
+}
+
+fn describe_deliveries_and_nodes() {
+    use metrics::{
+        describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
+    };
     counter!(LOGINS, "Logins by password, by outcome");
     counter!(DELIVERIES, "Tries to deliver, by method and outcome");
     histogram!(DELIVERY_SECONDS, "Seconds of one try to deliver, by method");
@@ -283,7 +294,6 @@ fn describe() {
     gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has done that work, by lease");
     counter!(DATABASE_ERRORS, "Calls of the database that the engine could not do, by kind");
     histogram!(DATABASE_WAIT_SECONDS, "Seconds that a call of the database waited for a thread");
-    describe_notifications();
 }
 
 fn describe_notifications() {

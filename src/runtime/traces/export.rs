@@ -23,7 +23,8 @@ use tokio::{
 use super::TraceSetup;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
-    TRACES_ANSWER_BYTES_MAX, TRACES_BATCH_SPANS, TRACES_SEND_INTERVAL, TRACES_LAST_TIME, TRACES_SEND_TIME,
+    TRACES_ANSWER_BYTES_MAX, TRACES_BATCH_SPANS, TRACES_LAST_TIME, TRACES_SEND_INTERVAL,
+    TRACES_SEND_TIME,
 };
 use crate::runtime::telemetry;
 
@@ -35,7 +36,10 @@ pub struct TraceExporter {
 }
 
 impl TraceExporter {
-    pub(super) fn new(setup: TraceSetup<'_>, waiting: mpsc::Receiver<Vec<SpanData>>) -> Result<Self> {
+    pub(super) fn new(
+        setup: TraceSetup<'_>,
+        waiting: mpsc::Receiver<Vec<SpanData>>,
+    ) -> Result<Self> {
         let wrong = |cause: String| {
             let message = format!("telemetry.otlp_url: {cause}");
             Error::invalid("body", "telemetry.otlp_url", "format", message)

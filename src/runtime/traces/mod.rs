@@ -30,8 +30,8 @@ use uuid::Uuid;
 pub use export::TraceExporter;
 
 use crate::runtime::error::Result;
-use crate::runtime::limits::TRACES_WAITING_MAX;
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::TRACES_WAITING_MAX;
 use crate::runtime::telemetry;
 use context::TraceParent;
 
@@ -118,7 +118,8 @@ impl RequestTracer {
     pub fn begin(&self, caller: Option<&str>) -> Option<RequestTrace> {
         let new_span = || SpanId::from(Uuid::new_v4().as_u64_pair().1);
         if let Some(parent) = caller.and_then(TraceParent::parse) {
-            let trace = RequestTrace { id: parent.trace, span: new_span(), parent: Some(parent.span) };
+            let trace =
+                RequestTrace { id: parent.trace, span: new_span(), parent: Some(parent.span) };
             return parent.sampled.then_some(trace);
         }
         let id = || TraceId::from(Uuid::new_v4().as_u128());

@@ -7,7 +7,7 @@
 //! queue, which `app` drains into the table in batches. Every event is a log line as well.
 //!
 //! The caller is kept in the task: what is handed to another thread takes its event along, or
-//! everything that is known ([`carry`]).
+//! everything that is known ([`capture_context`]).
 
 mod event;
 mod throttled;
@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-pub use event::{AuditAction, Actor, CredentialKind, AuditEvent, ObjectKind, AuditOutcome};
+pub use event::{Actor, AuditAction, AuditEvent, AuditOutcome, CredentialKind, ObjectKind};
 
 use crate::runtime::limits::{AUDIT_BATCH_EVENTS, AUDIT_QUEUE_MAX};
 use crate::runtime::telemetry;
@@ -129,7 +129,10 @@ impl AuditLog {
         Self::over(None, None)
     }
 
-    fn over(queue: Option<mpsc::Sender<AuditEvent>>, pending: Option<mpsc::Receiver<AuditEvent>>) -> Self {
+    fn over(
+        queue: Option<mpsc::Sender<AuditEvent>>,
+        pending: Option<mpsc::Receiver<AuditEvent>>,
+    ) -> Self {
         let (pending, lost) = (Mutex::new(pending), AtomicU64::new(0));
         Self { inner: Arc::new(AuditInner { queue, pending, throttled: Mutex::default(), lost }) }
     }
@@ -366,7 +369,8 @@ mod tests {
     async fn what_is_known_of_a_request_goes_to_another_thread() {
         let work = async {
             let carried = capture_context();
-            let thread = std::thread::spawn(|| carried.run(|| event(AuditAction::ItemStored).actor));
+            let thread =
+                std::thread::spawn(|| carried.run(|| event(AuditAction::ItemStored).actor));
             thread.join().unwrap()
         };
         let (actor, _) = scope(AuditLog::lines_only(), address(), work).await;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, net::IpAddr};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::event::{AuditAction, Actor, AuditEvent, AuditOutcome};
+use super::event::{Actor, AuditAction, AuditEvent, AuditOutcome};
 use crate::runtime::limits::{AUDIT_THROTTLED_KEYS_MAX, AUDIT_THROTTLED_WINDOW_S};
 use model::network;
 

@@ -76,7 +76,13 @@ struct OpenCircuit {
 
 impl BreakerState {
     /// A request that began then has failed now: `true` when the bucket is left alone from now on.
-    fn record_failure(&mut self, began: Duration, now: Duration, fault: BucketFault, why: &str) -> bool {
+    fn record_failure(
+        &mut self,
+        began: Duration,
+        now: Duration,
+        fault: BucketFault,
+        why: &str,
+    ) -> bool {
         if let Some(left_alone) = &mut self.open_circuit {
             why.clone_into(&mut left_alone.why);
             return false;
@@ -87,7 +93,8 @@ impl BreakerState {
         }
         let joined = self.failing.filter(|known| began <= known.last + FAILING_MAX);
         let known = joined.unwrap_or(FailureStreak { since: began, last: now, count: 0 });
-        let failing = FailureStreak { since: known.since.min(began), last: now, count: known.count + 1 };
+        let failing =
+            FailureStreak { since: known.since.min(began), last: now, count: known.count + 1 };
         self.failing = Some(failing);
         let open =
             failing.count >= FAILURES_MIN && now.saturating_sub(failing.since) >= FAILING_MAX;
@@ -112,7 +119,9 @@ impl BreakerState {
 
     /// Whether a request that is to be made now is the one that finds out.
     fn take_probe(&mut self) -> bool {
-        self.open_circuit.as_mut().is_some_and(|left_alone| mem::take(&mut left_alone.is_probe_due))
+        self.open_circuit
+            .as_mut()
+            .is_some_and(|left_alone| mem::take(&mut left_alone.is_probe_due))
     }
 
     /// A good answer came: since when the bucket was left alone, if it was.
@@ -127,7 +136,13 @@ impl CircuitBreaker {
     /// For the bucket that messages call `place`, of which nothing is known.
     pub(super) fn new(place: String) -> Self {
         let (opened, leaving) = (Notify::new(), Notify::new());
-        Self { place, watch: Stopwatch::start(), state: Mutex::default(), circuit_opened: opened, abort: leaving }
+        Self {
+            place,
+            watch: Stopwatch::start(),
+            state: Mutex::default(),
+            circuit_opened: opened,
+            abort: leaving,
+        }
     }
 
     /// The time at which a request begins, for [`CircuitBreaker::failed`].
@@ -278,7 +293,10 @@ mod tests {
         );
         assert!(!state.record_failure(at(10_700), at(20_700), BucketFault::NoAnswer, "it hangs"));
         assert!(state.record_failure(at(20_800), at(30_800), BucketFault::NoAnswer, "it hangs"));
-        assert!(!state.record_failure(at(31_000), at(32_000), BucketFault::Refused, "it refuses"), "only once");
+        assert!(
+            !state.record_failure(at(31_000), at(32_000), BucketFault::Refused, "it refuses"),
+            "only once"
+        );
         assert_eq!(state.open_circuit.as_ref().map(|open| open.why.as_str()), Some("it refuses"));
         assert_eq!(state.record_success(at(40_000)), Some(at(10_700)));
         assert_eq!(state.record_success(at(41_000)), None);

@@ -83,7 +83,12 @@ impl DerivedStore {
     }
 
     /// Writes a file; one that is there is replaced.
-    pub fn write(&self, kind: DerivedKind, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn write(
+        &self,
+        kind: DerivedKind,
+        hash: ContentHash,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
         let (bucket, near) = match &self.place {
             DerivedLocation::Folder(files) => return files.write(kind, hash, bytes),
             DerivedLocation::Bucket(bucket, near) => (bucket, near),
@@ -137,12 +142,19 @@ impl DerivedStore {
     pub fn length(&self, kind: DerivedKind, hash: ContentHash) -> Result<Option<u64>, StoreError> {
         match &self.place {
             DerivedLocation::Folder(files) => files.length(kind, hash),
-            DerivedLocation::Bucket(bucket, _) => bucket.length(&bucket.key(kind.as_str(), hash), hash),
+            DerivedLocation::Bucket(bucket, _) => {
+                bucket.length(&bucket.key(kind.as_str(), hash), hash)
+            }
         }
     }
 
     /// Opens a file of `length` bytes for reading parts of it.
-    pub fn reader(&self, kind: DerivedKind, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
+    pub fn reader(
+        &self,
+        kind: DerivedKind,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<BlobReader, StoreError> {
         match &self.place {
             DerivedLocation::Folder(files) => files.reader(kind, hash, length),
             DerivedLocation::Bucket(bucket, _) => {
@@ -204,7 +216,12 @@ impl DerivedFolder {
         self.dir.join(kind.as_str()).join(&name[..2]).join(&name[2..])
     }
 
-    pub(super) fn write(&self, kind: DerivedKind, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn write(
+        &self,
+        kind: DerivedKind,
+        hash: ContentHash,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
         let path = self.path(kind, hash);
         let tmp = self.dir.join(kind.as_str()).join(format!("tmp-{}", Uuid::now_v7()));
         let written = fs::File::create_new(&tmp).and_then(|mut file| {
@@ -239,7 +256,11 @@ impl DerivedFolder {
         }
     }
 
-    pub(super) fn length(&self, kind: DerivedKind, hash: ContentHash) -> Result<Option<u64>, StoreError> {
+    pub(super) fn length(
+        &self,
+        kind: DerivedKind,
+        hash: ContentHash,
+    ) -> Result<Option<u64>, StoreError> {
         let path = self.path(kind, hash);
         match fs::metadata(&path) {
             Ok(facts) => Ok(Some(facts.len())),

@@ -33,7 +33,7 @@ use object_store::{
     path::Path,
 };
 
-use super::circuit_breaker::{CircuitBreaker, BucketFault};
+use super::circuit_breaker::{BucketFault, CircuitBreaker};
 use super::s3;
 
 /// Rest after a round in which no address answered; it doubles with each.

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 
 use super::bucket::Bucket;
 use super::folder::{BlobFolder, failed};
-use super::{StoreLocation, BlobStore, StoreError};
+use super::{BlobStore, StoreError, StoreLocation};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::modes;
 
@@ -126,7 +126,7 @@ impl BlobStore {
         Err(StoreError::OtherArchive { place: self.name(), why })
     }
 
-    /// Fails with [`StoreError::Foreign`] where the store does not belong to the archive that is
+    /// Fails with [`StoreError::OtherArchive`] where the store does not belong to the archive that is
     /// expected.
     pub(super) fn check_owner(&self) -> Result<(), StoreError> {
         self.check_claim()?;

@@ -5,17 +5,17 @@
 //! writing the same bytes twice is one blob. A folder lies behind it, or a bucket of S3. All calls
 //! block, on the disk or on the network.
 
-mod circuit_breaker;
 mod bucket;
+mod circuit_breaker;
 mod copy;
 mod credentials;
 mod derived;
 mod endpoints;
 mod folder;
 mod mark;
-mod side_file_cache;
 mod originals;
 mod s3;
+mod side_file_cache;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -32,7 +32,7 @@ pub use bucket::StartPolicy;
 use bucket::{Bucket, BucketObject};
 pub use copy::CopyOutcome;
 pub use credentials::CredentialSource;
-pub use derived::{DerivedStore, DerivedKind};
+pub use derived::{DerivedKind, DerivedStore};
 use folder::BlobFolder;
 pub use mark::StoreMark;
 use mark::StoreOwner;
@@ -102,7 +102,9 @@ impl StoreError {
             Self::Missing(_) | Self::Length { .. } | Self::Corrupted(_) | Self::Io { .. } => {
                 Ok(self)
             }
-            Self::Unavailable { .. } | Self::OtherArchive { .. } | Self::Setting { .. } => Err(self),
+            Self::Unavailable { .. } | Self::OtherArchive { .. } | Self::Setting { .. } => {
+                Err(self)
+            }
         }
     }
 }
@@ -143,7 +145,7 @@ impl BlobStore {
 
     /// Opens a bucket; what is to go into it is made in the folder `scratch`.
     ///
-    /// Fails with [`StoreError::ChannelSetting`] when it does not answer or refuses.
+    /// Fails with [`StoreError::Setting`] when it does not answer or refuses.
     pub fn in_bucket(
         settings: &BucketSettings,
         scratch: &Path,
@@ -162,14 +164,16 @@ impl BlobStore {
     pub fn derived(&self, dir: &Path, copies_bytes: u64) -> Result<DerivedStore, StoreError> {
         match &self.place {
             StoreLocation::Folder(_) => DerivedStore::open(dir),
-            StoreLocation::Bucket(blobs) => DerivedStore::in_bucket(blobs.bucket.clone(), dir, copies_bytes),
+            StoreLocation::Bucket(blobs) => {
+                DerivedStore::in_bucket(blobs.bucket.clone(), dir, copies_bytes)
+            }
         }
     }
 
     /// Proves that it can be written, which an open folder has shown: in a bucket a small object is
     /// written, read and removed.
     ///
-    /// Fails with [`StoreError::ChannelSetting`] when the bucket refuses, and with [`StoreError::Away`] when
+    /// Fails with [`StoreError::Setting`] when the bucket refuses, and with [`StoreError::Unavailable`] when
     /// it does not answer in time.
     pub fn check_writable(&self) -> Result<(), StoreError> {
         match &self.place {
@@ -303,7 +307,12 @@ impl BlobStore {
     ///
     /// When this returns the blob is on disk; [`BlobStore::flush`] does the same for its name. Fails
     /// when this store cannot be written, or the other one is a bucket that does not answer.
-    pub fn copy_from(&self, from: &Self, hash: ContentHash, length: u64) -> Result<CopyOutcome, StoreError> {
+    pub fn copy_from(
+        &self,
+        from: &Self,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
         match &self.place {
             StoreLocation::Folder(folder) => folder.copy_from(from, hash, length),
@@ -313,7 +322,12 @@ impl BlobStore {
 
     /// The same where one that is there is not what it should be: it stays as it is until the
     /// other store's was found whole, which then takes its place.
-    pub fn replace(&self, from: &Self, hash: ContentHash, length: u64) -> Result<CopyOutcome, StoreError> {
+    pub fn replace(
+        &self,
+        from: &Self,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<CopyOutcome, StoreError> {
         self.check_owner()?;
         match &self.place {
             StoreLocation::Folder(folder) => folder.replace(from, hash, length),
@@ -441,7 +455,9 @@ impl BlobReader {
     /// Reads several ranges, at a time where that is faster.
     pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
         match &self.source {
-            BlobSource::File(file) => ranges.iter().map(|range| self.read_file(file, range)).collect(),
+            BlobSource::File(file) => {
+                ranges.iter().map(|range| self.read_file(file, range)).collect()
+            }
             BlobSource::Object(object) => object.read_many(ranges),
         }
     }

@@ -13,7 +13,7 @@ use object_store::path::Path as Key;
 
 use super::bucket::Bucket;
 use super::folder::{BlobFolder, failed, for_each_chunk};
-use super::{BlobReader, BlobStore, StoreError, CopyOutcome};
+use super::{BlobReader, BlobStore, CopyOutcome, StoreError};
 use model::ContentHash;
 
 /// What keys of blobs begin with, behind the prefix.

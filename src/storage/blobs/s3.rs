@@ -31,7 +31,7 @@ use rustls::{
 
 use super::{
     StoreError,
-    circuit_breaker::{CircuitBreaker, BucketFault},
+    circuit_breaker::{BucketFault, CircuitBreaker},
     credentials::CredentialSource,
     endpoints::FailoverStore,
 };
@@ -131,8 +131,12 @@ impl BucketSettings {
         }
         let breaker = Arc::clone(breaker);
         let is_one_of_many = self.endpoints.len() > 1;
-        let connector =
-            BucketConnector { client: self.client()?, answer: self.answer, breaker, is_one_of_many };
+        let connector = BucketConnector {
+            client: self.client()?,
+            answer: self.answer,
+            breaker,
+            is_one_of_many,
+        };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
             .with_client_options(ClientOptions::new().with_allow_http(self.plain_http))

@@ -13,11 +13,12 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as Key};
 
-use super::circuit_breaker::CircuitBreaker;
 use super::bucket::{Bucket, ObjectClients};
+use super::circuit_breaker::CircuitBreaker;
 use super::credentials::CredentialSource;
 use super::{
-    BlobReader, BucketSettings, DerivedStore, DerivedKind, StartPolicy, StoreLocation, BlobStore, StoreError, CopyOutcome,
+    BlobReader, BlobStore, BucketSettings, CopyOutcome, DerivedKind, DerivedStore, StartPolicy,
+    StoreError, StoreLocation,
 };
 use model::ContentHash;
 

@@ -64,7 +64,8 @@ impl Drop for PartUpload<'_> {
         for part in self.under_way.drain(..) {
             drop(part.wait());
         }
-        let taken_back = self.bucket.request_through_open_circuit(async move { parts.abort().await }).wait();
+        let taken_back =
+            self.bucket.request_through_open_circuit(async move { parts.abort().await }).wait();
         if taken_back.is_err() {
             tracing::warn!("an upload in parts could not be taken back; see docs/s3.md");
         }

@@ -11,11 +11,13 @@ use std::sync::Arc;
 use super::engine::WriteMode;
 use super::error::DbError;
 use super::handle::Db;
+use super::statements::archive_migration::{ITEM_LOG, ITEMS, MigratedTable, RowBatch, TABLES};
 use super::statements::check::NamedOriginal;
-use super::statements::archive_migration::{ITEM_LOG, ITEMS, RowBatch, TABLES, MigratedTable};
 use super::transactions::ReadTx;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{MIGRATION_ROUNDS_MAX, MIGRATION_BATCH_ROWS, MIGRATION_LOCK_ATTEMPTS_MAX};
+use crate::runtime::limits::{
+    MIGRATION_BATCH_ROWS, MIGRATION_LOCK_ATTEMPTS_MAX, MIGRATION_ROUNDS_MAX,
+};
 
 /// What is heard of rows that go over: the table, and how many rows of it went now.
 pub type ReportRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
@@ -151,7 +153,9 @@ impl ArchiveMigration {
         let mut tries = 1;
         let moved = loop {
             match self.copy_rest(carried, carry, switch.filter(|_| !has_moved)) {
-                Err(DbError::Engine(cause)) if cause.is_busy() && tries < MIGRATION_LOCK_ATTEMPTS_MAX => {
+                Err(DbError::Engine(cause))
+                    if cause.is_busy() && tries < MIGRATION_LOCK_ATTEMPTS_MAX =>
+                {
                     tries += 1;
                     tracing::warn!("the old database was busy for long, once more: {cause}");
                 }
@@ -197,7 +201,12 @@ impl ArchiveMigration {
         Ok(moved)
     }
 
-    fn copy_remaining(&self, here: &ReadTx<'_>, carried: i64, carry: &CopyOriginals) -> Result<MigratedRows, DbError> {
+    fn copy_remaining(
+        &self,
+        here: &ReadTx<'_>,
+        carried: i64,
+        carry: &CopyOriginals,
+    ) -> Result<MigratedRows, DbError> {
         self.follow(&ITEM_LOG, &|table, after| here.next_batch(table, after))?;
         self.follow(&ITEMS, &|table, after| here.next_batch(table, after))?;
         self.remove_replaced(here)?;
@@ -419,8 +428,10 @@ mod tests {
             assert!(!to.is_being_filled().unwrap(), "{words}");
         };
         let (life, now) = (Uuid::new_v4(), clock::now());
-        to.write_blocking(move |tx| tx.begin_incarnation(&NewNode::bare(life, "node-1"), &[], now))
-            .unwrap();
+        to.write_blocking(move |tx| {
+            tx.begin_incarnation(&NewNode::bare(life, "node-1"), &[], now)
+        })
+        .unwrap();
         refuses("node-1");
         to.write_blocking(move |tx| tx.end_incarnation(life, now)).unwrap();
         to.write_blocking(|tx| tx.run_sql("INSERT INTO state (name, value) VALUES ('a', 'b')"))

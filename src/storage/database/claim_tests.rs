@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ClaimTx, ClaimedBy, Db, DbError, NewMessage, NewNode, MessageOutcome, WriteTx};
-use model::account::{MessageTransport, OutboxMessage, MessageContent, MessageState, UserId};
+use super::{ClaimTx, ClaimedBy, Db, DbError, MessageOutcome, NewMessage, NewNode, WriteTx};
+use model::account::{MessageContent, MessageState, MessageTransport, OutboxMessage, UserId};
 
 const SCENE: &str = "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
          service_account, created_ms) VALUES (1, 'a', '[]', FALSE, FALSE, TRUE, FALSE, 0)";
@@ -62,7 +62,8 @@ fn prepared(messages: usize) -> (Db, tempfile::TempDir) {
 }
 
 fn claim(db: &Db, limit: usize, life: u128) -> Vec<OutboxMessage> {
-    db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, limit, by(life))).unwrap()
+    db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, limit, by(life)))
+        .unwrap()
 }
 
 fn in_state(db: &Db, state: MessageState) -> usize {
@@ -187,7 +188,9 @@ fn a_life_that_ends_while_it_claims_leaves_nothing_under_way() {
     let other = Db::scratch(dir.path()).unwrap();
     let claiming = open_claim(&db, 4, 1);
     let ending = thread::spawn(move || {
-        other.write_blocking(|tx| tx.end_expired_incarnation(Uuid::from_u128(1), 0, now())).unwrap()
+        other
+            .write_blocking(|tx| tx.end_expired_incarnation(Uuid::from_u128(1), 0, now()))
+            .unwrap()
     });
     assert_eq!(claiming.end().len(), 4);
     assert!(ending.join().unwrap());
@@ -272,7 +275,9 @@ fn what_a_dropped_message_was_is_what_it_is_after_the_claim() {
     });
     assert_eq!(claiming.end().len(), 2);
     assert_eq!(dropping.join().unwrap(), (0, 1));
-    let end = |id| db.write_blocking(move |tx| tx.end_message(id, &MessageOutcome::Done, by(1))).unwrap();
+    let end = |id| {
+        db.write_blocking(move |tx| tx.end_message(id, &MessageOutcome::Done, by(1))).unwrap()
+    };
     assert_eq!((end(first), end(second)), (false, true));
 }
 
@@ -285,8 +290,11 @@ fn messages_of_a_claim_without_an_answer_are_freed_and_those_that_are_sent_are_n
     let other = Db::scratch(dir.path()).unwrap();
     let lost = open_claim(&db, 2, 1);
     let freeing = thread::spawn(move || {
-        let free = move |tx: &ClaimTx<'_>| tx.release_lost_messages(MessageTransport::Mail, &[sent], by(1));
-        let of_others = |tx: &ClaimTx<'_>| tx.release_lost_messages(MessageTransport::Apple, &[], by(1));
+        let free = move |tx: &ClaimTx<'_>| {
+            tx.release_lost_messages(MessageTransport::Mail, &[sent], by(1))
+        };
+        let of_others =
+            |tx: &ClaimTx<'_>| tx.release_lost_messages(MessageTransport::Apple, &[], by(1));
         (other.claim_blocking(of_others).unwrap(), other.claim_blocking(free).unwrap())
     });
     assert_eq!(lost.end().len(), 2);

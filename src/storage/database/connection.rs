@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::engine::{DatabaseEngine, EngineConnection, EngineTransaction, ConnectionPurpose, Read, Work, WriteMode};
+use super::engine::{
+    ConnectionPurpose, DatabaseEngine, EngineConnection, EngineTransaction, Read, Work, WriteMode,
+};
 use super::error::DbError;
 use super::transactions::{ClaimTx, WriteTx};
 use crate::storage::audit::AuditEvent;
@@ -11,7 +13,10 @@ use crate::storage::audit::AuditEvent;
 pub(super) struct DatabaseConnection(Box<dyn EngineConnection>);
 
 impl DatabaseConnection {
-    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>, purpose: ConnectionPurpose) -> Result<Self, DbError> {
+    pub(super) fn open(
+        engine: &Arc<dyn DatabaseEngine>,
+        purpose: ConnectionPurpose,
+    ) -> Result<Self, DbError> {
         Arc::clone(engine).open(purpose).map(Self)
     }
 

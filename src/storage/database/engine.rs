@@ -26,7 +26,10 @@ pub(super) enum ConnectionPurpose {
 /// A database: where it is, and how connections to it are opened.
 pub(super) trait DatabaseEngine: Send + Sync {
     /// Opens a connection. One to a server is made when it is first used, and again when it broke.
-    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> Result<Box<dyn EngineConnection>, DbError>;
+    fn open(
+        self: Arc<Self>,
+        purpose: ConnectionPurpose,
+    ) -> Result<Box<dyn EngineConnection>, DbError>;
 
     /// Whether the database is another program's, perhaps on another machine. Claims run beside writes there, on
     /// a connection of their own.
@@ -49,7 +52,7 @@ pub(super) type Work<'w> =
 /// How a transaction writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteMode {
-    /// Fails with [`DbError::MigrationReport`] where the archive lives elsewhere.
+    /// Fails with [`DbError::Moved`] where the archive lives elsewhere.
     Normal,
     /// Also where the archive lives elsewhere.
     EvenMoved,
@@ -290,7 +293,8 @@ pub(super) trait EngineTransaction {
 /// Reads a row.
 pub(super) type ReadRow<'r> = &'r mut dyn FnMut(&dyn ResultRow) -> Result<(), DbError>;
 /// Reads a row, and says whether the next one is wanted.
-pub(super) type VisitRow<'r> = &'r mut dyn FnMut(&dyn ResultRow) -> Result<ControlFlow<()>, DbError>;
+pub(super) type VisitRow<'r> =
+    &'r mut dyn FnMut(&dyn ResultRow) -> Result<ControlFlow<()>, DbError>;
 
 impl dyn EngineTransaction + '_ {
     /// Reads the first row that is found.

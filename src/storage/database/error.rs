@@ -156,9 +156,12 @@ impl From<DbError> for Error {
             DbError::Overloaded => {
                 Self::overloaded("database_queue", "The service is busy").with_source(cause)
             }
-            DbError::Closed => Self::new(ErrorKind::Unavailable, "The service is busy").with_source(cause),
+            DbError::Closed => {
+                Self::new(ErrorKind::Unavailable, "The service is busy").with_source(cause)
+            }
             DbError::Engine(engine) if engine.is_resource() => {
-                Self::new(ErrorKind::Unavailable, "The database cannot be used now").with_source(cause)
+                Self::new(ErrorKind::Unavailable, "The database cannot be used now")
+                    .with_source(cause)
             }
             DbError::InUse(words) | DbError::File(words) => {
                 Self::new(ErrorKind::Unavailable, words.clone())
@@ -174,11 +177,13 @@ impl From<DbError> for Error {
             ),
             // Another version works on it, or is about to.
             DbError::Schema(_) => {
-                Self::new(ErrorKind::Unavailable, "The database cannot be used now").with_source(cause)
+                Self::new(ErrorKind::Unavailable, "The database cannot be used now")
+                    .with_source(cause)
             }
             // Which key is missing is for the operator's eyes.
             DbError::Secret(_) => {
-                Self::new(ErrorKind::Unavailable, "A stored secret cannot be read now").with_source(cause)
+                Self::new(ErrorKind::Unavailable, "A stored secret cannot be read now")
+                    .with_source(cause)
             }
             DbError::Engine(_) | DbError::Damaged { .. } => Self::internal(cause),
         }

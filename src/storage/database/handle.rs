@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 
 use super::engine::WriteMode;
 use super::error::DbError;
-use super::log_follower::{SnapshotReader, LogFollower, CommitWatcher};
 use super::lock::DirectoryLock;
+use super::log_follower::{CommitWatcher, LogFollower, SnapshotReader};
 use super::migrations::{self, LATEST, SchemaStatus};
 use super::postgres;
 use super::sqlite::{self, DatabaseFile};
@@ -55,7 +55,7 @@ impl Db {
     /// Opens `wirephoto.db` in `dir`, makes it when missing and brings its schema up to date.
     ///
     /// An older schema is brought up to date by whoever is alone with the directory: what runs
-    /// there was made for the older one. Fails with [`DbError::SchemaDescription`] when a later version of the
+    /// there was made for the older one. Fails with [`DbError::Schema`] when a later version of the
     /// product made the schema, and leaves the database as it is; with [`DbError::InUse`] when
     /// somebody else works on the directory who must be alone, or must not be there.
     pub fn open(dir: &Path) -> Result<Self, DbError> {
@@ -79,8 +79,10 @@ impl Db {
                 first
             }
         };
-        let threads =
-            DatabaseThreads::start(Arc::new(DatabaseFile { path, only_reads: false }), Some(lock))?;
+        let threads = DatabaseThreads::start(
+            Arc::new(DatabaseFile { path, only_reads: false }),
+            Some(lock),
+        )?;
         drop((looked, first));
         Ok(Self::from_threads(threads, false, upgraded))
     }
@@ -88,7 +90,7 @@ impl Db {
     /// Opens the database in `dir` for a process that only reads: every write through this handle fails
     /// with [`DbError::ReadsOnly`] before it reaches the engine.
     ///
-    /// Fails with [`DbError::SchemaDescription`] when the schema is not of this version of the product: who only reads
+    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product: who only reads
     /// brings nothing up to date.
     pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE_FILE_NAME);
@@ -111,11 +113,11 @@ impl Db {
         Ok(Self::from_threads(threads, true, None))
     }
 
-    /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, makes its tables
+    /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE_FILE_NAME`, makes its tables
     /// when they are missing and brings its schema up to date; `password` counts where it is not
     /// empty.
     ///
-    /// Fails with [`DbError::PostalAddress`] when `url` is none; with [`DbError::SchemaDescription`] when a later
+    /// Fails with [`DbError::Address`] when `url` is none; with [`DbError::Schema`] when a later
     /// version of the product made the schema, or when it is no database for this; with
     /// [`DbError::InUse`] when the schema is an older one and nodes live on it. To see that takes seconds
     /// where nodes were killed.
@@ -130,7 +132,7 @@ impl Db {
     /// no writes: every write through this handle fails with [`DbError::ReadsOnly`] before it reaches the
     /// engine.
     ///
-    /// Fails with [`DbError::SchemaDescription`] when the schema is not of this version of the product.
+    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product.
     pub fn connect_to_read(url: &str, password: &SecretSource) -> Result<Self, DbError> {
         let server = postgres::PostgresServer::parse(url)?.with_password(password);
         let server = Arc::new(server.for_reading());
@@ -139,7 +141,11 @@ impl Db {
         Ok(Self::from_threads(threads, true, None))
     }
 
-    pub(super) fn from_threads(threads: DatabaseThreads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
+    pub(super) fn from_threads(
+        threads: DatabaseThreads,
+        only_reads: bool,
+        upgraded: Option<(i64, i64)>,
+    ) -> Self {
         let (keys, written) = (Keyring::default(), Arc::default());
         Self { threads, only_reads, keys, upgraded, written }
     }
@@ -354,7 +360,8 @@ impl Db {
             return Err(DbError::ReadsOnly);
         }
         let keys = self.keys.clone();
-        let event = audit::event(AuditAction::SecretsEncrypted).with_detail(format!("with key {with}"));
+        let event =
+            audit::event(AuditAction::SecretsEncrypted).with_detail(format!("with key {with}"));
         let sealed = self.threads.write(WriteMode::Overwriting, move |tx| {
             let count = tx.with_keys(&keys).seal_all(before, with)?;
             // A rotation is an event of its command.

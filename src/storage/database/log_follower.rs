@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::account_change::AccountChange;
 use super::connection::DatabaseConnection;
-use super::engine::{DatabaseEngine, EngineTransaction, ConnectionPurpose, ResultRow, params};
+use super::engine::{ConnectionPurpose, DatabaseEngine, EngineTransaction, ResultRow, params};
 use super::error::DbError;
 use super::transactions::ReadTx;
 use crate::runtime::limits::LOG_ROWS_MAX;
@@ -32,7 +32,10 @@ pub struct CommitWatcher {
 
 impl CommitWatcher {
     pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
-        Ok(Self { connection: DatabaseConnection::open(engine, ConnectionPurpose::Follow)?, data_version: -1 })
+        Ok(Self {
+            connection: DatabaseConnection::open(engine, ConnectionPurpose::Follow)?,
+            data_version: -1,
+        })
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
@@ -195,7 +198,10 @@ mod tests {
         // Their numbers are given again.
         item(2, "d");
         let items = vec!["text/d".parse().unwrap()];
-        assert_eq!(follower.changes().unwrap(), FollowedChanges { items, ..FollowedChanges::default() });
+        assert_eq!(
+            follower.changes().unwrap(),
+            FollowedChanges { items, ..FollowedChanges::default() }
+        );
         assert_eq!(follower.seq(), 2);
         // What changed in accounts.
         account(2, "user");

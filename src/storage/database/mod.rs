@@ -12,17 +12,17 @@
 //! [`LogFollower`] notices.
 
 mod account_change;
+mod archive_migration;
 #[cfg(test)]
 mod claim_tests;
 mod connection;
 mod engine;
 mod error;
 mod facts;
-mod log_follower;
 mod handle;
 mod lock;
+mod log_follower;
 mod migrations;
-mod archive_migration;
 mod postgres;
 #[cfg(test)]
 mod scratch;
@@ -33,40 +33,44 @@ mod transactions;
 mod written_items;
 
 pub use account_change::AccountChange;
+pub use archive_migration::{ArchiveMigration, CopyOriginals, MigratedRows, ReportRows};
 pub use error::{DbError, EngineError};
 pub use facts::{DatabaseFacts, DatabaseFlaw};
-pub use log_follower::{FollowedChanges, SnapshotReader, LogFollower, CommitWatcher};
 pub use handle::{DATABASE_FILE_NAME, Db};
 pub use lock::DirectoryLock;
-pub use archive_migration::{CopyOriginals, ReportRows, MigratedRows, ArchiveMigration};
+pub use log_follower::{CommitWatcher, FollowedChanges, LogFollower, SnapshotReader};
 pub use sqlite::DatabaseSnapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
 pub use statements::check::{DatabaseInspection, NamedOriginal};
 pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
-pub use statements::deliveries::{DeliveriesOf, EnqueueOutcome, NewDelivery, DeliveryOutcome, DeliveryBacklog, ClaimTerms};
+pub use statements::deliveries::{
+    ClaimTerms, DeliveriesOf, DeliveryBacklog, DeliveryOutcome, EnqueueOutcome, NewDelivery,
+};
 pub use statements::failed_logins::{FailedLogins, WindowStart};
-pub use statements::grants::{AuthorizationCode, TokenFamily, NewCode, NewConsent, NewFamily, RefreshToken};
+pub use statements::grants::{
+    AuthorizationCode, NewCode, NewConsent, NewFamily, RefreshToken, TokenFamily,
+};
 pub use statements::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUserRow, PutOutcome,
 };
-pub use statements::items::{NewItem, StoredItem, ItemWriteOutcome};
+pub use statements::items::{ItemWriteOutcome, NewItem, StoredItem};
 pub use statements::logins::{
-    LoginBrowser, ListedApplication, ListedSession, LoginCount, UsedCredential, session_name,
+    ListedApplication, ListedSession, LoginBrowser, LoginCount, UsedCredential, session_name,
 };
 pub use statements::nodes::{IncarnationStart, NewNode, NodeRow};
 pub use statements::notifications::{NewNotification, NotificationWatcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, UsageReport};
-pub use statements::outbox::{ClaimedBy, NewMessage, OutboxCount, MessageOutcome};
+pub use statements::outbox::{ClaimedBy, MessageOutcome, NewMessage, OutboxCount};
 pub use statements::password_links::{PasswordLink, PendingUser};
 pub use statements::purges::{PendingPurge, PurgeBacklog};
-pub use statements::queues::{StreamRow, LogRow, QueuedItem};
+pub use statements::queues::{LogRow, QueuedItem, StreamRow};
 pub use statements::recipients::MailRecipient;
 pub use statements::removal::RemovedUser;
 pub use statements::search::{IndexChange, IndexedVersion, LogPosition, VersionPage};
 pub use statements::secrets::SealedCount;
-pub use statements::sessions::{ListedSigningKey, LoginOrigin, BrowserSession, SigningKey};
+pub use statements::sessions::{BrowserSession, ListedSigningKey, LoginOrigin, SigningKey};
 pub use statements::tokens::AccessToken;
 pub use statements::users::{NewMember, UserRequestLimits};
 pub use transactions::{ClaimTx, ReadTx, WriteTx};

@@ -21,7 +21,11 @@ pub(in crate::storage::database) fn scratch_server(
     let name = ContentHash::of(dir.as_os_str().as_encoded_bytes()).to_string();
     let name = format!("test_{}", &name[..16]);
     let whole = Arc::new(postgres::PostgresServer::parse(&url)?);
-    postgres::run(&whole, ConnectionPurpose::Write, &format!("CREATE SCHEMA IF NOT EXISTS {name}"))?;
+    postgres::run(
+        &whole,
+        ConnectionPurpose::Write,
+        &format!("CREATE SCHEMA IF NOT EXISTS {name}"),
+    )?;
     let mark = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{mark}options=-c%20search_path%3D{name}");
     Ok(Some(Arc::new(postgres::PostgresServer::parse(&url)?.looked_at_each_time())))

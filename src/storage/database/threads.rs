@@ -12,13 +12,13 @@ use std::{
 };
 
 use super::connection::DatabaseConnection;
-use super::engine::{DatabaseEngine, ConnectionPurpose, Read, WriteMode};
+use super::engine::{ConnectionPurpose, DatabaseEngine, Read, WriteMode};
 use super::error::DbError;
 use super::lock::DirectoryLock;
 use super::transactions::WriteTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{
-    DB_URGENT_WRITES_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX,
+    DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, DB_URGENT_WRITES_MAX, SEARCH_QUEUE_MAX,
 };
 use crate::runtime::telemetry;
 
@@ -88,7 +88,10 @@ impl Drop for ThreadsShared {
 impl DatabaseThreads {
     /// Opens the connections; the threads end with the last handle, and so does the hold on the
     /// data directory.
-    pub(super) fn start(engine: Arc<dyn DatabaseEngine>, lock: Option<DirectoryLock>) -> Result<Self, DbError> {
+    pub(super) fn start(
+        engine: Arc<dyn DatabaseEngine>,
+        lock: Option<DirectoryLock>,
+    ) -> Result<Self, DbError> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
         let (reads, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
         threads.extend(readers(&engine, "db-read", DB_READERS, waiting)?);

@@ -8,10 +8,12 @@ use jiff::tz::TimeZone;
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::INDEX_BUILD_ITEMS;
-use crate::storage::database::{Db, DbError, SnapshotReader, IndexedVersion, LogPosition};
+use crate::storage::database::{Db, DbError, IndexedVersion, LogPosition, SnapshotReader};
 use model::item::Document;
 use query::IndexedDocument;
-use search_index::{ANALYSIS, VersionAdder, SearchIndex, ItemVersion, CommitPosition, IndexWriter};
+use search_index::{
+    ANALYSIS, CommitPosition, IndexWriter, ItemVersion, SearchIndex, VersionAdder,
+};
 
 /// Pages of items that are read ahead of the one that is being indexed.
 const PAGES_AHEAD: usize = 2;
@@ -180,7 +182,11 @@ pub(super) fn add(
     })
 }
 
-fn add_each(adder: &mut VersionAdder<'_>, versions: &[IndexedVersion], zone: &TimeZone) -> Result<()> {
+fn add_each(
+    adder: &mut VersionAdder<'_>,
+    versions: &[IndexedVersion],
+    zone: &TimeZone,
+) -> Result<()> {
     for version in versions {
         let document = match Document::from_stored(&version.document) {
             Ok(document) => document,

@@ -8,8 +8,8 @@ use super::shared::log_position;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use crate::storage::database::{Db, DbError, SnapshotReader, DatabaseFlaw, LogPosition, ReadTx};
-use search_index::{ANALYSIS, SearchIndex, IndexError, IndexSnapshot, stamp};
+use crate::storage::database::{DatabaseFlaw, Db, DbError, LogPosition, ReadTx, SnapshotReader};
+use search_index::{ANALYSIS, IndexError, IndexSnapshot, SearchIndex, stamp};
 
 type DbResult<T> = std::result::Result<T, DbError>;
 
@@ -25,7 +25,10 @@ pub(super) struct IndexDifference {
 }
 
 /// Compares `snapshot` with the items as they are at the end of the item log. Memory: 24 bytes a version.
-pub(super) fn compare(feed: &mut SnapshotReader, snapshot: &IndexSnapshot) -> DbResult<IndexDifference> {
+pub(super) fn compare(
+    feed: &mut SnapshotReader,
+    snapshot: &IndexSnapshot,
+) -> DbResult<IndexDifference> {
     let versions: HashMap<u32, u64> = snapshot.versions().collect();
     feed.read(move |tx| differences(tx, versions))
 }

@@ -24,8 +24,8 @@ use crate::runtime::compute::lower_priority;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{INDEX_CHANGES_MAX, INDEX_POLL_INTERVAL, INDEX_RETRY_DELAY};
 use crate::runtime::telemetry;
-use crate::storage::database::{SnapshotReader, IndexChange, IndexedVersion, LogPosition};
-use search_index::{ANALYSIS, SearchIndex, CommitPosition, IndexWriter};
+use crate::storage::database::{IndexChange, IndexedVersion, LogPosition, SnapshotReader};
+use search_index::{ANALYSIS, CommitPosition, IndexWriter, SearchIndex};
 
 /// Seconds between two lines of the log about a build.
 const LOG_EVERY_S: u64 = 10;
@@ -184,7 +184,12 @@ impl IndexerWorker {
     }
 
     /// Brings a whole index up to date and has searches use it in the place of the one before.
-    fn activate(&mut self, path: PathBuf, index: SearchIndex, position: &CommitPosition) -> Result<()> {
+    fn activate(
+        &mut self,
+        path: PathBuf,
+        index: SearchIndex,
+        position: &CommitPosition,
+    ) -> Result<()> {
         let writer = Some(index.writer().map_err(Error::internal)?);
         let (row, archive) = (log_position(Some(position)), position.archive.clone());
         let mut open = OpenIndex { path, index, writer, position: row, archive };
@@ -297,7 +302,8 @@ impl IndexerWorker {
 
     /// One round: what ended beside, what was written, what else changed.
     fn step(&mut self) -> Result<()> {
-        if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY_DELAY) {
+        if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY_DELAY)
+        {
             return Ok(());
         }
         if !self.searched_existing {
@@ -326,7 +332,8 @@ impl IndexerWorker {
     /// Puts the index that was built in the place of the old one.
     fn activate_build(&mut self) -> Result<()> {
         let path = self.folder()?.publish().map_err(Error::internal)?;
-        let index = SearchIndex::open(&path, self.settings.memory_bytes).map_err(Error::internal)?;
+        let index =
+            SearchIndex::open(&path, self.settings.memory_bytes).map_err(Error::internal)?;
         let Some(position) = index.snapshot().position().cloned() else {
             return self.start_build("it was not built to its end");
         };
@@ -348,7 +355,9 @@ impl IndexerWorker {
         let damaged = match checking.join() {
             Ok(Ok(damaged)) => damaged,
             // Files of segments that were merged meanwhile are gone; a folder that is gone is another thing.
-            Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(OpenIndex::is_there) => Vec::new(),
+            Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(OpenIndex::is_there) => {
+                Vec::new()
+            }
             Ok(Err(_)) | Err(_) => vec!["its folder".to_owned()],
         };
         if damaged.is_empty() || self.open.is_none() {

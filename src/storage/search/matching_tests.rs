@@ -10,7 +10,7 @@ use super::{Coverage, SearchCriteria};
 use model::ItemKey;
 use model::account::AgreementId;
 use model::item::PubStatus;
-use query::matching::{InterestCoverage, Interest, MatchSubject, InterestMatcher};
+use query::matching::{Interest, InterestCoverage, InterestMatcher, MatchSubject};
 use query::{Facet, parse};
 
 /// What an ask searches for only, as written: when and for whom it is there is not asked, and notifications

@@ -29,7 +29,7 @@ use query::{Facet, Query};
 use shared::{FillOutcome, SearchShared, unavailable};
 
 pub use consistency::{check_index, replace_index};
-pub use search_index::{Coverage, SortOrder, SortDate};
+pub use search_index::{Coverage, SortDate, SortOrder};
 
 /// What is searched for.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub struct SeenVersions {
 pub enum Freshness {
     /// It waits for a moment, then answers with what there is.
     Preferred,
-    /// It waits for a moment, then fails with [`Kind::Unavailable`](crate::runtime::error::Kind::Unavailable).
+    /// It waits for a moment, then fails with [`Kind::Unavailable`](crate::runtime::error::ErrorKind::Unavailable).
     Required,
 }
 
@@ -145,7 +145,7 @@ pub struct SearchEngine {
 
 impl SearchEngine {
     /// Opens the index of this process in the background, and builds it where there is none that can be
-    /// used. Searches fail with [`Kind::Unavailable`](crate::runtime::error::Kind::Unavailable) until it is whole.
+    /// used. Searches fail with [`Kind::Unavailable`](crate::runtime::error::ErrorKind::Unavailable) until it is whole.
     ///
     /// Fails when the folder cannot be used.
     pub fn start(db: Db, settings: IndexSettings) -> Result<Self> {

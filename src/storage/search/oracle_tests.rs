@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
 
 use super::tests::Scene;
-use super::{SearchHit, SearchCriteria};
+use super::{SearchCriteria, SearchHit};
 use crate::storage::database::NewItem;
 
 /// A version as it is written.

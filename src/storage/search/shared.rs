@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::pool::{PoolOutcome, SearchPool};
-use super::{SearchResults, Freshness, SearchHit, SearchCriteria, SeenVersions, IndexStatus};
+use super::{Freshness, IndexStatus, SearchCriteria, SearchHit, SearchResults, SeenVersions};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
@@ -17,7 +17,10 @@ use crate::runtime::limits::{
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, LogPosition, ReadTx};
 use query::Facet;
-use search_index::{SearchFilter, SearchIndex, IndexError, ResultPage, OrderPosition, CommitPosition, IndexSnapshot};
+use search_index::{
+    CommitPosition, IndexError, IndexSnapshot, OrderPosition, ResultPage, SearchFilter,
+    SearchIndex,
+};
 
 /// Versions that were replaced or withdrawn behind a row of the item log.
 type Replaced = Arc<Vec<u32>>;
@@ -65,13 +68,17 @@ pub(super) enum FillOutcome<T, F> {
 
 /// An error that passes once the index is whole.
 pub(super) fn unavailable(message: &str) -> Error {
-    Error::new(ErrorKind::Unavailable, message).with_code("search_index").retry_after(SEARCH_RETRY_S)
+    Error::new(ErrorKind::Unavailable, message)
+        .with_code("search_index")
+        .retry_after(SEARCH_RETRY_S)
 }
 
 /// The row of the item log up to which a commit of the index holds everything.
 pub(super) fn log_position(position: Option<&CommitPosition>) -> LogPosition {
-    let of =
-        |position: &CommitPosition| LogPosition { row: position.row, digest: position.digest.clone() };
+    let of = |position: &CommitPosition| LogPosition {
+        row: position.row,
+        digest: position.digest.clone(),
+    };
     position.map(of).unwrap_or_default()
 }
 
@@ -97,8 +104,10 @@ impl SearchShared {
             return Ok(index.clone());
         }
         Err(match &*self.standing.borrow() {
-            IndexStatus::Disabled => Error::new(ErrorKind::Unavailable, "This node does not search")
-                .with_code("search_disabled"),
+            IndexStatus::Disabled => {
+                Error::new(ErrorKind::Unavailable, "This node does not search")
+                    .with_code("search_disabled")
+            }
             IndexStatus::Building { done, count } if *count > 0 => {
                 unavailable(&format!("The search index is being built: {done} of {count} items"))
             }
@@ -144,7 +153,11 @@ impl SearchShared {
     }
 
     /// Makes `request` ready, as of `now`.
-    pub(super) async fn prepare(&self, request: SearchCriteria, now: Timestamp) -> Result<PreparedSearch> {
+    pub(super) async fn prepare(
+        &self,
+        request: SearchCriteria,
+        now: Timestamp,
+    ) -> Result<PreparedSearch> {
         let after = match request.after {
             Some(key) => self.db.read(move |tx| tx.order_position_of(&key)).await?,
             None => None,
@@ -233,7 +246,9 @@ impl SearchShared {
                 let is_over = || watch.elapsed() > SEARCH_TIME_MAX;
                 match evaluate(snapshot, request, &replaced, &is_over) {
                     Ok(found) => found,
-                    Err(cause) => return Ok(FillOutcome::Answered(Err(self.service_error(cause)))),
+                    Err(cause) => {
+                        return Ok(FillOutcome::Answered(Err(self.service_error(cause))));
+                    }
                 }
             }
         };

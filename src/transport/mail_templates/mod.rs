@@ -6,8 +6,8 @@
 //! that end in `.html` escape, those that end in `.txt` have nothing to escape. Who gets a mail, and
 //! how it travels, is left to others.
 
-mod line;
 mod account_mail;
+mod line;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -17,8 +17,8 @@ use std::path::Path;
 
 use minijinja::{Environment, context, value::Serde};
 
-pub use self::line::line;
 pub use self::account_mail::{AccountMail, AccountMailContent, PasswordLine};
+pub use self::line::line;
 use self::view::MailView;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits;
@@ -38,7 +38,7 @@ pub struct NotificationMail {
     /// What it is sent for.
     pub occasion: MailOccasion,
     /// The items, in the order of the mail; of a digest at most
-    /// [`LETTER_ENTRIES_MAX`](limits::LETTER_ENTRIES_MAX) are shown, of an item's mail one.
+    /// [`LETTER_ENTRIES_MAX`](limits::MAIL_DIGEST_ITEMS_MAX) are shown, of an item's mail one.
     pub entries: Vec<MailEntry>,
     /// Items that matched but are not among the entries.
     pub more: usize,

@@ -1,6 +1,6 @@
 //! What mails say, of ordinary items and of hostile ones.
 
-use super::{MailEntry, NotificationMail, MailTemplates, MailOccasion, MailThumbnail, MailTexts};
+use super::{MailEntry, MailOccasion, MailTemplates, MailTexts, MailThumbnail, NotificationMail};
 use crate::runtime::limits;
 
 fn entry(number: usize) -> MailEntry {
@@ -229,7 +229,8 @@ fn an_operators_template_takes_the_place_of_ours() {
         .unwrap();
     std::fs::write(folder.path().join("README"), "ours").unwrap();
     let letters = MailTemplates::compile(Some(folder.path())).unwrap();
-    let written = letters.render_notification(&letter(MailOccasion::Item, vec![entry(1)])).unwrap();
+    let written =
+        letters.render_notification(&letter(MailOccasion::Item, vec![entry(1)])).unwrap();
     assert_eq!(written.subject, "Ny bild: 1");
     assert!(written.html.contains("<title>Ny bild: 1</title>"));
 }

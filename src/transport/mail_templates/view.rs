@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{MailEntry, NotificationMail, MailOccasion, MailThumbnail, line::line};
+use super::{MailEntry, MailOccasion, MailThumbnail, NotificationMail, line::line};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits;
 

@@ -75,7 +75,8 @@ impl ProviderTokens {
         let text = self.signer.sign(now);
         let text = text.map_err(|_| PushError::later("the provider token cannot be signed"))?;
         let is_early = current.as_ref().is_some_and(|before| is_young(before, now));
-        let bearer = ProviderToken { text: text.clone(), issued: now, is_early, is_refused: false };
+        let bearer =
+            ProviderToken { text: text.clone(), issued: now, is_early, is_refused: false };
         *current = Some(bearer);
         Ok(text)
     }
@@ -124,7 +125,8 @@ impl ApnsClient {
         let time = now();
         let bearer = self.bearers.current_token(time)?;
         let authorization = secret(&format!("bearer {bearer}"))?;
-        let expiration = time.as_second().saturating_add_unsigned(limits::PUSH_RETENTION.as_secs());
+        let expiration =
+            time.as_second().saturating_add_unsigned(limits::PUSH_RETENTION.as_secs());
         let mut request = self
             .client
             .post(url)

@@ -138,7 +138,7 @@ impl FcmClient {
 
     /// Asks for an access token.
     ///
-    /// Every failure is [`PushError::Later`]: the message is fine, and an operator can give the
+    /// Every failure is [`PushError::Retry`]: the message is fine, and an operator can give the
     /// account its rights back.
     async fn request_token(&self, now: fn() -> Timestamp) -> Result<FcmAccessToken, PushError> {
         let issued = now();
@@ -150,7 +150,8 @@ impl FcmClient {
             .post(self.account.token_url.clone())
             .header("content-type", "application/x-www-form-urlencoded")
             .body(format!("{FORM}{assertion}"));
-        let answer = client::send_request(request, &place_of(&self.account.token_url), now).await?;
+        let answer =
+            client::send_request(request, &place_of(&self.account.token_url), now).await?;
         let refused = |said: &str| {
             let said = answer.describe(said, &[&assertion]);
             PushError::Retry { said: format!("access token: {said}"), after: answer.after }

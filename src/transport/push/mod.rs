@@ -107,7 +107,7 @@ impl Push {
     /// signed or dated.
     ///
     /// The error says what is to become of device and message. A message that failed with
-    /// [`PushError::Later`] may have arrived; its `id` tells the app.
+    /// [`PushError::Retry`] may have arrived; its `id` tells the app.
     pub async fn send(
         &self,
         message: &PushMessage,

@@ -44,7 +44,7 @@ pub(super) fn data(message: &PushMessage, image: Option<&str>) -> Map<String, Va
 ///
 /// `write` makes JSON of texts, each as a JSON string and the title and the body once. First the
 /// body gives way, then the picture; without room for title and address the message is
-/// [`PushError::Never`].
+/// [`PushError::Permanent`].
 pub(super) fn fit_payload(
     message: &PushMessage,
     write: impl Fn(FittedTexts<'_>) -> Value,

@@ -9,7 +9,7 @@ use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 
 use super::{
-    apns::{ApnsClient, ProviderTokens, ApnsSigner},
+    apns::{ApnsClient, ApnsSigner, ProviderTokens},
     client::{self, HttpVersions},
     fcm::{FcmClient, ServiceAccount},
 };
@@ -98,7 +98,10 @@ fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
     Ok(account)
 }
 
-fn apns(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<ApnsClient>> {
+fn apns(
+    settings: &config::Push,
+    trusted: &[CertificateDer<'static>],
+) -> Result<Option<ApnsClient>> {
     let others = [
         ("apns_key_id", &settings.apns_key_id),
         ("apns_team_id", &settings.apns_team_id),

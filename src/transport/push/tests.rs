@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    PushMessage, Push, PushError,
-    apns::{self, ProviderTokens, ApnsSigner},
+    Push, PushError, PushMessage,
+    apns::{self, ApnsSigner, ProviderTokens},
     client::{PushReply, parse_after},
     fcm,
     payload::{FittedTexts, fit_payload, shorten},
@@ -197,7 +197,8 @@ fn answer(status: u16, body: Value) -> PushReply {
 #[test]
 fn what_apple_answers_decides_over_device_and_message() {
     let check = |status, reason: &str, expected| {
-        let judged = apns::result_of_answer(&answer(status, json!({ "reason": reason })), "abcdef");
+        let judged =
+            apns::result_of_answer(&answer(status, json!({ "reason": reason })), "abcdef");
         assert_eq!(fate(&judged), expected, "{status} {reason}");
     };
     check(200, "", Fate::Sent);
@@ -276,7 +277,8 @@ fn what_google_answers_decides_over_device_and_message() {
 #[test]
 fn an_error_tells_neither_the_device_nor_the_access_token() {
     let error = json!({ "status": "NOT_FOUND", "message": "tok3n\r\nof  acc3ss is\0gone" });
-    let judged = fcm::result_of_answer(&answer(404, json!({ "error": error })), &["tok3n", "acc3ss"]);
+    let judged =
+        fcm::result_of_answer(&answer(404, json!({ "error": error })), &["tok3n", "acc3ss"]);
     let said = judged.unwrap_err().to_string();
     assert_eq!(said, "push.example:443 answered 404: NOT_FOUND *** of *** is gone");
     let judged = apns::result_of_answer(&answer(400, json!({ "reason": "Bad00fc" })), "00fc");
@@ -514,7 +516,10 @@ fn a_device_without_a_service_gets_nothing() {
     let push = Push::of(&load(&tempfile::tempdir().unwrap(), &[], &[])).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let sent = runtime.block_on(push.send(&message("t", "b"), noon)).unwrap_err();
-    assert_eq!(sent, PushError::Permanent { said: "no service for ios devices is set".to_owned() });
+    assert_eq!(
+        sent,
+        PushError::Permanent { said: "no service for ios devices is set".to_owned() }
+    );
     assert_eq!(Uuid::parse_str(ID).unwrap(), message("t", "b").id);
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::mp4::boxes::{BoxKind, BoxIterator};
+use crate::mp4::boxes::{BoxIterator, BoxKind};
 
 /// Bytes of an audio sample entry before its boxes.
 const AUDIO_ENTRY_BYTES: usize = 28;

@@ -1,6 +1,6 @@
 //! Fragments of a movie: how many samples they add to a track, and how long these last.
 
-use crate::mp4::boxes::{BoxIterator, BoxFields, find};
+use crate::mp4::boxes::{BoxFields, BoxIterator, find};
 use crate::mp4::error::VideoError;
 use crate::mp4::movie::{MovieIndex, Track, milliseconds};
 
@@ -72,7 +72,11 @@ pub(super) fn add_fragment(moof: &[u8], movie: &mut MovieIndex) -> Result<(), Vi
 /// The length of this fragment's samples where a run does not say, in the track's units.
 ///
 /// ISO/IEC 14496-12 §8.8.7: optional fields in the order of their flags.
-fn sample_duration(mut fields: BoxFields<'_>, flags: u32, track: &Track) -> Result<u32, VideoError> {
+fn sample_duration(
+    mut fields: BoxFields<'_>,
+    flags: u32,
+    track: &Track,
+) -> Result<u32, VideoError> {
     if flags & 0x8 == 0 {
         return Ok(track.sample_duration);
     }

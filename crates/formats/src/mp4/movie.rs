@@ -1,9 +1,9 @@
 //! The index of a movie: its tracks, their lengths and sizes.
 
 use crate::mp4::VideoLimits;
-use crate::mp4::boxes::{BoxKind, BoxIterator, BoxFields, find, load};
+use crate::mp4::boxes::{BoxFields, BoxIterator, BoxKind, find, load};
 use crate::mp4::codec::{audio_codec, video_codec};
-use crate::mp4::display::{VideoGeometry, DisplayMatrix};
+use crate::mp4::display::{DisplayMatrix, VideoGeometry};
 use crate::mp4::error::VideoError;
 use crate::mp4::fragments::SampleClock;
 
@@ -82,7 +82,9 @@ impl MovieIndex {
             let all = self.fragments_duration;
             all.and_then(|all| milliseconds(all, self.timescale)).or(header.max(clocks))
         } else {
-            header.or_else(|| tracks().filter_map(|track| self.track_duration_ms(track)).max()).or(clocks)
+            header
+                .or_else(|| tracks().filter_map(|track| self.track_duration_ms(track)).max())
+                .or(clocks)
         };
         let (ms, max) = (found.unwrap_or(0), limits.duration_ms);
         if ms > max { Err(VideoError::Duration { ms, max }) } else { Ok(ms) }

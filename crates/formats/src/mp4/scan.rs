@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::mp4::VideoLimits;
-use crate::mp4::boxes::{BoxKind, BoxHeader};
+use crate::mp4::boxes::{BoxHeader, BoxKind};
 use crate::mp4::error::VideoError;
 
 /// What a file may start with. QuickTime files older than 2001 have no `ftyp`.

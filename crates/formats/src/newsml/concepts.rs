@@ -83,7 +83,10 @@ impl PositionAsserts {
 }
 
 /// Writes every list of [`SUBJECTS`] and gives the positions of the places.
-pub(super) fn write_subjects(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<PositionAsserts> {
+pub(super) fn write_subjects(
+    xml: &mut XmlWriter<'_>,
+    item: &mut ItemSource<'_>,
+) -> io::Result<PositionAsserts> {
     let mut asserts = PositionAsserts::default();
     for (name, kind) in SUBJECTS {
         let list = ConceptList { name, element: "subject", kind: Some(kind) };
@@ -225,7 +228,10 @@ fn count(entries: &[&Map<String, Value>]) -> HashMap<ConceptIdentity, usize> {
 
 /// The position of a place. None if it is no pair of plain decimals, or if an assertion could not
 /// tell the place from another of the document.
-fn position(entry: &Map<String, Value>, named: &HashMap<ConceptIdentity, usize>) -> Option<PlacePosition> {
+fn position(
+    entry: &Map<String, Value>,
+    named: &HashMap<ConceptIdentity, usize>,
+) -> Option<PlacePosition> {
     let geometry = entry.get("geometry_geojson")?.as_object()?;
     let [Value::Number(longitude), Value::Number(latitude)] =
         geometry.get("coordinates")?.as_array()?.as_slice()

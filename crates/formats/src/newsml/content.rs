@@ -1,8 +1,8 @@
 //! `contentSet`: the bodies of a text and the renditions of a picture.
 
 use super::extension::ExtensionProperties;
-use super::item::ItemSource;
 use super::item::ItemKind;
+use super::item::ItemSource;
 use super::lexical;
 use super::xhtml;
 use super::xml::XmlWriter;
@@ -60,7 +60,11 @@ pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
 }
 
 /// Writes the content set, nothing if there is no content.
-pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>, bodies: &ContentSet<'_>) -> io::Result<()> {
+pub(super) fn write(
+    xml: &mut XmlWriter<'_>,
+    item: &ItemSource<'_>,
+    bodies: &ContentSet<'_>,
+) -> io::Result<()> {
     let plain = bodies.text.or(bodies.sports);
     if bodies.html.is_empty() && plain.is_none() && bodies.renditions.is_empty() {
         return Ok(());

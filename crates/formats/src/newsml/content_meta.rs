@@ -1,11 +1,11 @@
 //! `contentMeta`: what the content is about.
 
 use super::concepts;
-use super::concepts::PositionAsserts;
 use super::concepts::ConceptList;
+use super::concepts::PositionAsserts;
 use super::item;
-use super::item::ItemSource;
 use super::item::ItemKind;
+use super::item::ItemSource;
 use super::lexical;
 use super::xml::XmlWriter;
 use serde_json::Map;
@@ -13,7 +13,10 @@ use serde_json::Value;
 use std::io;
 
 /// Writes the content metadata in the schema's order and gives the assertions that follow it.
-pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<PositionAsserts> {
+pub(super) fn write(
+    xml: &mut XmlWriter<'_>,
+    item: &mut ItemSource<'_>,
+) -> io::Result<PositionAsserts> {
     xml.open("contentMeta", [])?;
     administrative(xml, item)?;
     if let Some(tag) = item.valid_text("language", lexical::is_language) {

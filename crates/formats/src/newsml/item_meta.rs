@@ -2,15 +2,19 @@
 
 use super::codes;
 use super::item;
-use super::item::ItemSource;
 use super::item::ItemKind;
+use super::item::ItemSource;
 use super::lexical;
 use super::xml::XmlWriter;
 use serde_json::Value;
 use std::io;
 
 /// Writes the management metadata, in the schema's order.
-pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>, sender: &str) -> io::Result<()> {
+pub(super) fn write(
+    xml: &mut XmlWriter<'_>,
+    item: &mut ItemSource<'_>,
+    sender: &str,
+) -> io::Result<()> {
     xml.open("itemMeta", [])?;
     let class = class(item);
     xml.empty("itemClass", [("qcode", class.as_deref())])?;

@@ -40,7 +40,8 @@ pub(super) fn write(
     xml.empty("signal", [("qcode", Some("nmsig:atomic"))])?;
     xml.close("header")?;
     xml.open("itemSet", [])?;
-    let package = NewsPackage { main, entries: &entries, sender: &sender, version_time: versioned };
+    let package =
+        NewsPackage { main, entries: &entries, sender: &sender, version_time: versioned };
     package.write(&mut xml)?;
     for entry in &entries {
         ItemSource::new(entry.members, sent).write(&mut xml, &sender)?;

@@ -41,7 +41,9 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
 }
 
 /// The address of the rights, and the language and text of a rights expression.
-fn rights_expression<'a>(item: &mut ItemSource<'a>) -> (Option<&'a str>, Option<(&'a str, &'a str)>) {
+fn rights_expression<'a>(
+    item: &mut ItemSource<'a>,
+) -> (Option<&'a str>, Option<(&'a str, &'a str)>) {
     let Some(value) = item.members.get("rightsinfo") else { return (None, None) };
     let Some(members) = value.as_object() else {
         item.about_content.add("rightsinfo", value);

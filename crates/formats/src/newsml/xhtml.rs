@@ -1,8 +1,8 @@
 //! An HTML body as well-formed XHTML.
 
 use super::super::html;
-use super::super::html::HtmlEvent;
 use super::super::html::ElementRole;
+use super::super::html::HtmlEvent;
 use super::xml::XmlWriter;
 use std::io;
 

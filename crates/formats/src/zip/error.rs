@@ -10,7 +10,7 @@ pub enum ArchiveError {
     /// There is nothing to put into it; some readers take an empty archive for a damaged one.
     #[error("the archive has no entries")]
     Empty,
-    /// There are more than [`Archive::ENTRIES_MAX`](super::Archive::ENTRIES_MAX).
+    /// There are more than [`Archive::ENTRIES_MAX`](super::ArchiveLayout::ENTRIES_MAX).
     #[error("the archive has {count} entries, at most {max} are allowed")]
     TooManyEntries {
         /// How many there are.

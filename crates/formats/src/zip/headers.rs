@@ -90,7 +90,10 @@ impl RecordNumbers {
             return;
         }
         put16(out, 1);
-        put16(out, u16::try_from(8 * self.zip64_fields.len()).expect("at most three long numbers"));
+        put16(
+            out,
+            u16::try_from(8 * self.zip64_fields.len()).expect("at most three long numbers"),
+        );
         for &number in &self.zip64_fields {
             put64(out, number);
         }
@@ -151,7 +154,9 @@ pub(super) struct CentralDirectory {
 
 impl CentralDirectory {
     fn is_zip64(self) -> bool {
-        self.entries >= ZIP64_ENTRIES_MIN || self.offset >= ZIP64_SIZE_MIN || self.size_bytes >= ZIP64_SIZE_MIN
+        self.entries >= ZIP64_ENTRIES_MIN
+            || self.offset >= ZIP64_SIZE_MIN
+            || self.size_bytes >= ZIP64_SIZE_MIN
     }
 
     /// Bytes of all records after the directory.

@@ -4,7 +4,7 @@ use std::{collections::HashSet, ops::Range};
 
 use crate::limits::ARCHIVE_ENTRIES_MAX;
 use crate::zip::headers::{CentralDirectory, local_bytes, put_local, put_record, record_bytes};
-use crate::zip::{ArchiveError, ArchiveEntry};
+use crate::zip::{ArchiveEntry, ArchiveError};
 
 /// Records of the directory that go into one piece: some ten kilobytes.
 const RECORDS_PER_PIECE: usize = 128;
@@ -69,7 +69,8 @@ impl ArchiveLayout {
             return Err(ArchiveError::TooManyEntries { count, max });
         }
         let mut seen = HashSet::with_capacity(count);
-        let mut is_new = |entry: &ArchiveEntry| seen.insert(entry.name.as_str().to_ascii_lowercase());
+        let mut is_new =
+            |entry: &ArchiveEntry| seen.insert(entry.name.as_str().to_ascii_lowercase());
         if let Some(entry) = entries.iter().find(|entry| !is_new(entry)) {
             return Err(ArchiveError::Duplicate { name: entry.name.clone() });
         }

@@ -2,7 +2,7 @@
 
 use miniz_oxide::deflate::compress_to_vec;
 
-use crate::zip::{DosTime, ArchiveEntry, EntryName, CompressionMethod};
+use crate::zip::{ArchiveEntry, CompressionMethod, DosTime, EntryName};
 
 /// The usual trade of zip programs between time and size.
 const LEVEL: u8 = 6;

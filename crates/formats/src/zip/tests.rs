@@ -10,9 +10,10 @@ use jiff::civil::{DateTime, date};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::zip::headers::{ZIP64_SIZE_MIN, ZIP64_ENTRIES_MIN};
+use crate::zip::headers::{ZIP64_ENTRIES_MIN, ZIP64_SIZE_MIN};
 use crate::zip::{
-    ArchiveLayout, ArchiveError, DosTime, ArchiveEntry, EntryName, EntryNameError, CompressionMethod, ArchivePiece, deflate, pack,
+    ArchiveEntry, ArchiveError, ArchiveLayout, ArchivePiece, CompressionMethod, DosTime,
+    EntryName, EntryNameError, deflate, pack,
 };
 
 /// Bytes of the three end records with and without the long ones.
@@ -134,7 +135,10 @@ fn err_entries_that_make_no_archive() {
     assert_eq!(twice, Err(ArchiveError::Duplicate { name: name("A.txt") }));
     let max = ArchiveLayout::ENTRIES_MAX;
     let many = (0..=max).map(|number| stored(&format!("{number}"), 1)).collect();
-    assert_eq!(ArchiveLayout::new(many), Err(ArchiveError::TooManyEntries { count: max + 1, max }));
+    assert_eq!(
+        ArchiveLayout::new(many),
+        Err(ArchiveError::TooManyEntries { count: max + 1, max })
+    );
     let longest = i64::MAX.cast_unsigned();
     assert_eq!(ArchiveLayout::new(vec![stored("a", longest)]), Err(ArchiveError::TooLong));
     let long = ArchiveLayout::new(vec![stored("a", u64::MAX), stored("b", u64::MAX)]);
@@ -202,7 +206,8 @@ fn lengths_from_32_bits_on_stand_in_long_fields() {
 fn an_archive_beyond_4_gib_is_read_by_another_program() {
     let sizes = [ZIP64_SIZE_MIN, 7, ZIP64_SIZE_MIN - 1, 9];
     let entries = ["a", "b", "c", "d"].into_iter().zip(sizes);
-    let archive = ArchiveLayout::new(entries.map(|(name, size)| stored(name, size)).collect()).unwrap();
+    let archive =
+        ArchiveLayout::new(entries.map(|(name, size)| stored(name, size)).collect()).unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     write_sparse(&archive, file.as_file_mut());
     let b = 51 + ZIP64_SIZE_MIN;

@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
-use ::jpeg::codec::{self, ChromaSubsampling, DecodeOutput, EncodeOptions, Pixels, DecodeScale, ColourSpace};
-use ::jpeg::header::{JpegHeader, HeaderLimits};
+use ::jpeg::codec::{
+    self, ChromaSubsampling, ColourSpace, DecodeOutput, DecodeScale, EncodeOptions, Pixels,
+};
+use ::jpeg::header::{HeaderLimits, JpegHeader};
 use ::jpeg::repair;
 use ::jpeg::rewrite::rewrite_metadata;
 
-use crate::format::{ImageAttachments, ImageCodec, ImageDecoder, DecodableFile, UnencodedPicture};
-use crate::{RasterError, OutputSampling, colour};
+use crate::format::{DecodableFile, ImageAttachments, ImageCodec, ImageDecoder, UnencodedPicture};
+use crate::{OutputSampling, RasterError, colour};
 
 /// JPEG (ITU-T T.81).
 pub static CODEC: ImageCodec = ImageCodec {

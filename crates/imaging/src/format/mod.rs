@@ -8,7 +8,7 @@ mod jpeg;
 
 use std::{borrow::Cow, cmp::Ordering, fmt, hash};
 
-use ::jpeg::codec::{DecodeOutput, PictureHeader, Pixels, DecodeScale};
+use ::jpeg::codec::{DecodeOutput, DecodeScale, PictureHeader, Pixels};
 use metadata::EmbeddedMetadata;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
@@ -132,7 +132,11 @@ impl ImageFormat {
     }
 
     /// Decodes a file that [`ImageFormat::open`] gave.
-    pub fn decode(self, file: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError> {
+    pub fn decode(
+        self,
+        file: &[u8],
+        scale: DecodeScale,
+    ) -> Result<DecodeOutput<Pixels>, RasterError> {
         (self.decoder()?.decode)(file, scale)
     }
 
@@ -152,7 +156,11 @@ impl ImageFormat {
     /// original.
     ///
     /// Fails with [`RasterError::Unsupported`] for a picture that is longer than the format's files.
-    pub fn encode(self, picture: UnencodedPicture<'_>, icc: Option<&[u8]>) -> Result<Vec<u8>, RasterError> {
+    pub fn encode(
+        self,
+        picture: UnencodedPicture<'_>,
+        icc: Option<&[u8]>,
+    ) -> Result<Vec<u8>, RasterError> {
         let size = picture.pixels.size;
         if size.width.max(size.height) > self.0.side_px_max {
             let (name, most) = (self.0.name, self.0.side_px_max);

@@ -34,7 +34,11 @@ fn picture(size: Size, channels: usize) -> UnencodedPicture<'static> {
             sampling: OutputSampling::Keep,
             colour: OutputColour::Keep,
         },
-        original: PictureHeader { size, space: ColourSpace::Cmyk, chroma: ChromaSubsampling::Full },
+        original: PictureHeader {
+            size,
+            space: ColourSpace::Cmyk,
+            chroma: ChromaSubsampling::Full,
+        },
         is_quarter_turned: false,
         inks_inverted: false,
     }
@@ -88,9 +92,11 @@ fn a_picture_longer_than_a_format_holds_is_refused() {
 
 #[test]
 fn a_jpeg_gets_its_metadata() {
-    let jpeg = ::jpeg::samples::pictures::photograph(Size::new(32, 16), ChromaSubsampling::Quarter);
+    let jpeg =
+        ::jpeg::samples::pictures::photograph(Size::new(32, 16), ChromaSubsampling::Quarter);
     let caption = Caption { headline: "Harbour".to_owned(), ..Caption::default() };
-    let blocks = metadata::build_embedded(&caption, &[], WriteOptions { orientation: 1, gps: false });
+    let blocks =
+        metadata::build_embedded(&caption, &[], WriteOptions { orientation: 1, gps: false });
     let file = ImageFormat::JPEG.embed(&jpeg, &blocks, None).unwrap();
     let header = ::jpeg::header::JpegHeader::parse(&file, &::jpeg::samples::LIMITS).unwrap();
     assert_eq!(metadata::read(&header, &file).caption.headline, "Harbour");

@@ -8,10 +8,10 @@ use std::sync::{Arc, PoisonError};
 
 use super::{CACHED_BITMAPS_MAX, CACHED_PIXELS_MAX, Watermark};
 use crate::Orientation;
-use crate::blend::{MarkBitmap, chroma_components, luma, blend_chroma_sample, composite};
+use crate::blend::{MarkBitmap, blend_chroma_sample, chroma_components, composite, luma};
 use geometry::{Rect, Size};
 use jpeg::codec::{ChromaSubsampling, Pixels};
-use jpeg::scan::region::{SampleGrid, RegionSamples};
+use jpeg::scan::region::{RegionSamples, SampleGrid};
 
 /// What distinguishes prepared layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,11 @@ impl PlacedMark {
 
 /// Calls `paint` for each row of `rect` on `grid`: its number in the rectangle, its samples on the
 /// grid, and how many of the rectangle's come before them.
-fn for_each_row(grid: &mut SampleGrid, rect: Rect, mut paint: impl FnMut(usize, &mut [u8], usize)) {
+fn for_each_row(
+    grid: &mut SampleGrid,
+    rect: Rect,
+    mut paint: impl FnMut(usize, &mut [u8], usize),
+) {
     let (left, top) = (rect.x.max(grid.origin.0), rect.y.max(grid.origin.1));
     let width = grid.stride;
     let right = (rect.x + rect.width).min(grid.origin.0 + u32::try_from(width).unwrap_or(0));

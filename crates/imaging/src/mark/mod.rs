@@ -6,7 +6,7 @@
 
 mod grids;
 
-use crate::blend::{MarkPosition, MarkBitmap};
+use crate::blend::{MarkBitmap, MarkPosition};
 use crate::resize::resize;
 use geometry::{Rect, Size};
 use image::{GrayImage, ImageFormat, ImageReader, Limits, Luma};
@@ -113,7 +113,7 @@ enum Artwork {
     Picture(Pixels),
 }
 
-/// What the letters of a line cover at the font size [`MEASURE`].
+/// What the letters of a line cover at the font size [`MEASURE_FONT_SIZE`].
 #[derive(Clone, Copy)]
 struct LineBounds {
     left: f32,
@@ -165,7 +165,15 @@ impl Watermark {
             MarkKind::Png(file) => Artwork::Picture(read_png(&file)?),
         };
         let (kept, layers) = (Mutex::default(), Mutex::default());
-        Ok(Watermark { artwork, width_fraction, margin_fraction, opacity, id, bitmaps: kept, layers })
+        Ok(Watermark {
+            artwork,
+            width_fraction,
+            margin_fraction,
+            opacity,
+            id,
+            bitmaps: kept,
+            layers,
+        })
     }
 
     /// A hash of everything that changes the mark's pixels, for cache keys: 32 hex digits.

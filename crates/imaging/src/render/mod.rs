@@ -5,17 +5,20 @@
 //! decodes what it throws away, in whatever order it comes with the mark.
 
 use crate::bands::decode_bands;
-use crate::blend::{SampleModel, MarkPosition, blend_pixels, blend_planes};
+use crate::blend::{MarkPosition, SampleModel, blend_pixels, blend_planes};
 use crate::format::{DecodableFile, UnencodedPicture};
 use crate::mark::Watermark;
 use crate::resize::{crop_pixels, decode_scale, resize};
 use crate::steps::{check_crop, cover, fit};
 use crate::{
-    BandDecoder, OutputColour, ImageFormat, RenderJob, Orientation, RasterError, RenderOutput, ReversedAxes, OutputSampling,
-    RenderStage, RenderStep, RenderPath, colour, interest,
+    BandDecoder, ImageFormat, Orientation, OutputColour, OutputSampling, RasterError, RenderJob,
+    RenderOutput, RenderPath, RenderStage, RenderStep, ReversedAxes, colour, interest,
 };
 use geometry::{Rect, Size};
-use jpeg::codec::{self, ChromaSubsampling, CodecError, DecodeOutput, PictureHeader, Pixels, Planes, DecodeScale, ColourSpace};
+use jpeg::codec::{
+    self, ChromaSubsampling, CodecError, ColourSpace, DecodeOutput, DecodeScale, PictureHeader,
+    Pixels, Planes,
+};
 use jpeg::scan::ByteRanges;
 use std::borrow::Cow;
 
@@ -24,7 +27,7 @@ use std::borrow::Cow;
 /// `stage` is told when a stage begins or goes on to its next step, in whatever order and as often
 /// as the job needs; once it says no, the render ends as [`RasterError::Abandoned`]. A single step
 /// (decoding a whole picture, say) is not interrupted, but for decoding in bands, which asks
-/// [`BandDecoder::go_on`](crate::BandDecoder::go_on) before each of them.
+/// [`BandDecoder::go_on`](crate::BandDecoder::should_continue) before each of them.
 ///
 /// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice;
 /// for progressive originals another two bytes for each sample of each component.
@@ -216,7 +219,8 @@ impl<'a> RenderState<'a> {
         if self.header.size != self.job.source.stored {
             self.render_path = RenderPath::Level;
         } else if let Some(bands) = self.job.source.bands {
-            let BandDecoder { scan, index, colour, parallel_map: spread, should_continue: go_on } = bands;
+            let BandDecoder { scan, index, colour, parallel_map: spread, should_continue: go_on } =
+                bands;
             let bytes = ByteRanges::whole(&self.file).with_cancellation(go_on);
             if let Ok(decoded) = decode_bands(scan, index, colour, &bytes, scale, spread) {
                 self.render_path = RenderPath::Bands;
@@ -275,13 +279,20 @@ impl<'a> RenderState<'a> {
         let stored = orientation.to_stored(self.region, size);
         let samplings = match job.output.sampling {
             OutputSampling::Keep => true,
-            OutputSampling::S420 => chroma == ChromaSubsampling::Quarter || space == ColourSpace::Grey,
+            OutputSampling::S420 => {
+                chroma == ChromaSubsampling::Quarter || space == ColourSpace::Grey
+            }
         };
-        let known = matches!(space, ColourSpace::Grey | ColourSpace::YCbCr) && chroma != ChromaSubsampling::Other;
+        let known = matches!(space, ColourSpace::Grey | ColourSpace::YCbCr)
+            && chroma != ChromaSubsampling::Other;
         let stays = self.base.is_none()
             && job.output.colour == OutputColour::Keep
             && job.output.format == ImageFormat::JPEG;
-        if !(samplings && known && stays && is_on_chroma_grid(stored, orientation.reversed_axes(), chroma)) {
+        if !(samplings
+            && known
+            && stays
+            && is_on_chroma_grid(stored, orientation.reversed_axes(), chroma))
+        {
             return Ok(None);
         }
         self.begin(RenderStage::Decode)?;

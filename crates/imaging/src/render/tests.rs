@@ -156,7 +156,11 @@ fn every_orientation_comes_out_upright() {
             | Orientation::Transverse => orientation,
         };
         let stored = back.orient(upright.clone());
-        let encoding = EncodeOptions { quality: 100, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full };
+        let encoding = EncodeOptions {
+            quality: 100,
+            space: ColourSpace::YCbCr,
+            chroma: ChromaSubsampling::Full,
+        };
         let jpeg = encode(&stored, encoding).unwrap();
         let crop = Rect { x: 50, y: 7, width: 31, height: 40 };
         for steps in [vec![], vec![RenderStep::Crop(crop)]] {
@@ -164,8 +168,11 @@ fn every_orientation_comes_out_upright() {
             job.source.orientation = orientation;
             for colour in [OutputColour::Keep, OutputColour::Srgb] {
                 job.output.colour = colour;
-                let expected =
-                    if steps.is_empty() { upright.clone() } else { crop_pixels(upright.clone(), crop) };
+                let expected = if steps.is_empty() {
+                    upright.clone()
+                } else {
+                    crop_pixels(upright.clone(), crop)
+                };
                 let found = psnr(&pixels(&run(&job).file), &expected);
                 assert!(found > 38.0, "{orientation:?} {steps:?} {colour:?}: {found:.1} dB");
             }
@@ -175,7 +182,12 @@ fn every_orientation_comes_out_upright() {
 
 #[test]
 fn a_quarter_turn_turns_the_sampling() {
-    let jpeg = pictures::jpeg(Size { width: 64, height: 48 }, ColourSpace::YCbCr, ChromaSubsampling::Half, 1);
+    let jpeg = pictures::jpeg(
+        Size { width: 64, height: 48 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Half,
+        1,
+    );
     for colour in [OutputColour::Keep, OutputColour::Srgb] {
         let mut job = job(&jpeg, &[]);
         job.source.orientation = Orientation::Quarter;
@@ -216,14 +228,18 @@ fn grey_and_inks_stay_what_they_are() {
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(size, space, chroma, 3);
         let expected = if space == ColourSpace::Rgb { ColourSpace::YCbCr } else { space };
-        for steps in [vec![RenderStep::Watermark], vec![RenderStep::Fit { long_px: 30 }, RenderStep::Watermark]] {
+        for steps in [
+            vec![RenderStep::Watermark],
+            vec![RenderStep::Fit { long_px: 30 }, RenderStep::Watermark],
+        ] {
             let mut job = job(&jpeg, &steps);
             let rendered = run(&job);
             assert_eq!(read_header(&rendered.file).unwrap().space, expected);
             let adobe = rendered.file.windows(5).any(|part| part == b"Adobe");
             assert_eq!(adobe, space.channels() == 4);
             job.output.colour = OutputColour::Srgb;
-            let expected = if space == ColourSpace::Grey { ColourSpace::Grey } else { ColourSpace::YCbCr };
+            let expected =
+                if space == ColourSpace::Grey { ColourSpace::Grey } else { ColourSpace::YCbCr };
             assert_eq!(read_header(&run(&job).file).unwrap().space, expected);
         }
     }
@@ -234,7 +250,8 @@ fn inks_without_adobes_marker_come_out_in_its_convention() {
     let size = Size { width: 64, height: 48 };
     let jpeg = pictures::jpeg(size, ColourSpace::Cmyk, ChromaSubsampling::Full, 3);
     let header = jpeg::header::JpegHeader::parse(&jpeg, &samples::LIMITS).unwrap();
-    let plain = header.segments.iter().find(|segment| segment.marker == 0xEE).unwrap().byte_range();
+    let plain =
+        header.segments.iter().find(|segment| segment.marker == 0xEE).unwrap().byte_range();
     let bare = [&jpeg[..plain.start], &jpeg[plain.end..]].concat();
     assert!(!source(&bare).adobe);
     let found = pixels(&run(&job(&bare, &[])).file);
@@ -244,7 +261,12 @@ fn inks_without_adobes_marker_come_out_in_its_convention() {
 #[test]
 fn a_profile_stays_only_with_its_pixels() {
     let adobe = moxcms::ColorProfile::new_adobe_rgb().encode().unwrap();
-    let jpeg = pictures::jpeg(Size { width: 64, height: 48 }, ColourSpace::YCbCr, ChromaSubsampling::Full, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 64, height: 48 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Full,
+        3,
+    );
     let mut job = job(&jpeg, &[]);
     assert!(!run(&job).keeps_profile);
     job.source.icc = Some(&adobe);
@@ -254,7 +276,12 @@ fn a_profile_stays_only_with_its_pixels() {
     let converted = run(&job);
     assert!(!converted.keeps_profile);
     assert!(psnr(&pixels(&kept.file), &pixels(&converted.file)) < 40.0);
-    let grey = pictures::jpeg(Size { width: 64, height: 48 }, ColourSpace::Grey, ChromaSubsampling::Full, 3);
+    let grey = pictures::jpeg(
+        Size { width: 64, height: 48 },
+        ColourSpace::Grey,
+        ChromaSubsampling::Full,
+        3,
+    );
     let mut job = RenderJob { source: source(&grey), ..job };
     job.source.icc = Some(&adobe);
     job.output.colour = OutputColour::Keep;
@@ -269,7 +296,11 @@ fn a_small_rendition_looks_like_the_original() {
         .map(|level| u8::try_from(level).unwrap())
         .collect();
     let original = Pixels { size, channels: 3, data: smooth };
-    let encoding = EncodeOptions { quality: 95, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Quarter };
+    let encoding = EncodeOptions {
+        quality: 95,
+        space: ColourSpace::YCbCr,
+        chroma: ChromaSubsampling::Quarter,
+    };
     let jpeg = encode(&original, encoding).unwrap();
     for long_px in [599, 300, 150, 74, 40] {
         let steps = [RenderStep::Fit { long_px }];
@@ -308,7 +339,12 @@ fn tiny_pictures_survive_every_chain() {
 
 #[test]
 fn damage_is_told_and_gives_the_same_bytes() {
-    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 160, height: 120 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Quarter,
+        3,
+    );
     let half = &jpeg[..jpeg.len() / 2];
     for steps in chains().into_iter().chain([vec![RenderStep::Fit { long_px: 20 }]]) {
         let job = job(half, &steps);
@@ -321,7 +357,12 @@ fn damage_is_told_and_gives_the_same_bytes() {
 
 #[test]
 fn stray_bytes_in_the_headers_are_forgiven() {
-    let jpeg = pictures::jpeg(Size { width: 40, height: 30 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 40, height: 30 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Quarter,
+        3,
+    );
     let mut dirty = jpeg[..2].to_vec();
     dirty.extend_from_slice(&[7, 7, 7]);
     dirty.extend_from_slice(&jpeg[2..]);
@@ -333,7 +374,12 @@ fn stray_bytes_in_the_headers_are_forgiven() {
 
 #[test]
 fn what_cannot_be_rendered_is_an_error() {
-    let jpeg = pictures::jpeg(Size { width: 40, height: 30 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 40, height: 30 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Quarter,
+        3,
+    );
     let fails = |job: &RenderJob<'_>| render(job, &marker(), &|_| true).unwrap_err();
     let crop = Rect { x: 30, y: 0, width: 11, height: 1 };
     let outside = StepError::Outside { crop, image: Size { width: 40, height: 30 } };
@@ -352,7 +398,12 @@ fn what_cannot_be_rendered_is_an_error() {
 
 #[test]
 fn a_fractional_sampling_is_unsupported() {
-    let jpeg = pictures::jpeg(Size { width: 48, height: 48 }, ColourSpace::YCbCr, ChromaSubsampling::Full, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 48, height: 48 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Full,
+        3,
+    );
     let mut odd = jpeg;
     let frame = odd.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
     odd[frame + 11] = 0x31;
@@ -363,7 +414,12 @@ fn a_fractional_sampling_is_unsupported() {
 
 #[test]
 fn a_render_stops_when_nobody_waits() {
-    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 160, height: 120 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Quarter,
+        3,
+    );
     let steps = [RenderStep::Fit { long_px: 40 }, RenderStep::Watermark];
     for colour in [OutputColour::Keep, OutputColour::Srgb] {
         let mut job = job(&jpeg, &steps);
@@ -399,7 +455,12 @@ fn course(job: &RenderJob<'_>) -> (Vec<RenderStage>, RenderPath) {
 #[test]
 fn a_render_says_its_stages_and_its_way() {
     use RenderStage::{Blend, Decode, Encode};
-    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 160, height: 120 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Quarter,
+        3,
+    );
     let crop = |x, y, width, height| RenderStep::Crop(Rect { x, y, width, height });
     let (even, odd) = (|| crop(16, 32, 48, 48), || crop(13, 31, 48, 48));
     let small = || RenderStep::Fit { long_px: 40 };
@@ -418,14 +479,22 @@ fn a_render_says_its_stages_and_its_way() {
         check(&[odd()], &plain, RenderPath::Whole);
         check(&[odd(), RenderStep::Watermark], &marked, RenderPath::Whole);
         check(&[odd(), small()], &plain, RenderPath::Whole);
-        check(&[RenderStep::Watermark, small()], &[Decode, Blend, Decode, Encode], RenderPath::Whole);
+        check(
+            &[RenderStep::Watermark, small()],
+            &[Decode, Blend, Decode, Encode],
+            RenderPath::Whole,
+        );
     }
 }
 
 #[test]
 fn threads_do_not_change_a_byte() {
-    let jpeg =
-        pictures::jpeg(Size { width: 1900, height: 1700 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 1900, height: 1700 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Quarter,
+        3,
+    );
     let indexed = IndexedJpeg::open(jpeg.clone(), &samples::LIMITS).unwrap();
     let steps = [RenderStep::Fit { long_px: 400 }, RenderStep::Watermark];
     let on = |threads: usize| {
@@ -449,7 +518,13 @@ fn threads_do_not_change_a_byte() {
         let mut job = job(&jpeg, &steps);
         job.limits.pixels_max = 10_000_000;
         let (scan, index, colour) = (&indexed.scan, &indexed.index, indexed.colour.as_slice());
-        job.source.bands = Some(BandDecoder { scan, index, colour, parallel_map: &spread, should_continue: &|| true });
+        job.source.bands = Some(BandDecoder {
+            scan,
+            index,
+            colour,
+            parallel_map: &spread,
+            should_continue: &|| true,
+        });
         run(&job)
     };
     let one = on(1);

@@ -103,7 +103,9 @@ impl ChromaSubsampling {
     #[must_use]
     pub fn transposed(self) -> ChromaSubsampling {
         match self {
-            ChromaSubsampling::Full | ChromaSubsampling::Quarter | ChromaSubsampling::Other => self,
+            ChromaSubsampling::Full | ChromaSubsampling::Quarter | ChromaSubsampling::Other => {
+                self
+            }
             ChromaSubsampling::Half => ChromaSubsampling::HalfDown,
             ChromaSubsampling::HalfDown => ChromaSubsampling::Half,
             ChromaSubsampling::QuarterAcross => ChromaSubsampling::QuarterDown,
@@ -407,7 +409,9 @@ pub fn decode_planes(jpeg: &[u8]) -> Result<DecodeOutput<Planes>, CodecError> {
     let mut decompressor = decompressor()?;
     let header = decompressor.read_header(jpeg).map_err(|error| fatal(&error))?;
     let PictureHeader { size, space, chroma } = header_of(&header)?;
-    if !matches!(space, ColourSpace::Grey | ColourSpace::YCbCr) || chroma == ChromaSubsampling::Other {
+    if !matches!(space, ColourSpace::Grey | ColourSpace::YCbCr)
+        || chroma == ChromaSubsampling::Other
+    {
         return Err(CodecError::Unsupported(
             "this JPEG has no planes of known sampling".to_owned(),
         ));

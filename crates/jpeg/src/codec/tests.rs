@@ -49,7 +49,12 @@ fn planes_are_encoded_as_they_were_decoded() {
 
 #[test]
 fn a_truncated_scan_is_a_warning_and_always_the_same_picture() {
-    let jpeg = pictures::jpeg(Size { width: 90, height: 70 }, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let jpeg = pictures::jpeg(
+        Size { width: 90, height: 70 },
+        ColourSpace::YCbCr,
+        ChromaSubsampling::Quarter,
+        3,
+    );
     let half = &jpeg[..jpeg.len() / 2];
     let first = decode(half, DecodeScale::FULL).unwrap();
     assert!(first.warning.is_some());
@@ -77,7 +82,12 @@ fn scaled_decoding_gives_the_promised_size() {
 
 #[test]
 fn too_many_scans_are_refused() {
-    let jpeg = pictures::jpeg(Size { width: 16, height: 16 }, ColourSpace::Grey, ChromaSubsampling::Full, 5);
+    let jpeg = pictures::jpeg(
+        Size { width: 16, height: 16 },
+        ColourSpace::Grey,
+        ChromaSubsampling::Full,
+        5,
+    );
     let progressive = as_progressive(&jpeg);
     let scan = progressive.windows(2).rposition(|pair| pair == [0xFF, 0xDA]).unwrap();
     let end = progressive.len() - 2;

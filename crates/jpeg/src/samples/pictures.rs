@@ -1,6 +1,6 @@
 //! Pictures for tests, made from numbers.
 
-use crate::codec::{ChromaSubsampling, EncodeOptions, Pixels, ColourSpace, encode};
+use crate::codec::{ChromaSubsampling, ColourSpace, EncodeOptions, Pixels, encode};
 use geometry::Size;
 
 /// Every colour space, and every sampling of YCbCr.
@@ -41,7 +41,8 @@ pub fn pixels(size: Size, channels: usize, seed: u32) -> Pixels {
 /// A baseline file of such a picture.
 pub fn jpeg(size: Size, space: ColourSpace, chroma: ChromaSubsampling, seed: u32) -> Vec<u8> {
     let pixels = pixels(size, space.channels(), seed);
-    encode(&pixels, EncodeOptions { quality: 88, space, chroma }).expect("made numbers are in range")
+    encode(&pixels, EncodeOptions { quality: 88, space, chroma })
+        .expect("made numbers are in range")
 }
 
 /// A wave of `x` over `period`, 0 to 127.

@@ -52,13 +52,17 @@ pub fn split(scan: &Scan) -> Vec<Range<u32>> {
 }
 
 /// The byte range of the file that [`band`] reads for `rows`.
-pub fn byte_range(scan: &Scan, index: &ScanIndex, rows: &Range<u32>) -> Result<Range<u64>, ScanError> {
+pub fn byte_range(
+    scan: &Scan,
+    index: &ScanIndex,
+    rows: &Range<u32>,
+) -> Result<Range<u64>, ScanError> {
     index.byte_range(rows.start * scan.across..rows.end * scan.across)
 }
 
 /// Writes the rows of MCUs `rows`, one of the ranges of [`split`], as a file of its own.
 ///
-/// `colour` holds the segments that [`cut`](super::cut::cut) takes.
+/// `colour` holds the segments that [`cut`](super::crop::crop) takes.
 pub fn band(
     scan: &Scan,
     index: &ScanIndex,

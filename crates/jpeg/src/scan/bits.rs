@@ -65,7 +65,8 @@ impl UnstuffedData {
                 }
             }
             at = found + 2;
-            self.runs.push(ByteRun { data_offset: short(self.bytes.len()), file_offset: short(at) });
+            self.runs
+                .push(ByteRun { data_offset: short(self.bytes.len()), file_offset: short(at) });
         }
         self.bytes.extend_from_slice(stuffed.get(at..).unwrap_or_default());
         self.length = self.bytes.len();
@@ -94,7 +95,7 @@ impl UnstuffedData {
         (self.origin + u64::from(there) + u64::from(byte - here)) * 8 + position % 8
     }
 
-    /// The bit at `place` in the file; the opposite of [`UnstuffedData::to_file`].
+    /// The bit at `place` in the file; the opposite of [`UnstuffedData::to_file_position`].
     pub fn from_file_position(&self, place: u64) -> Result<u64, ScanError> {
         let there = (place / 8).checked_sub(self.origin).ok_or(ScanError::Bytes)?;
         let there = u32::try_from(there).map_err(|_| ScanError::Bytes)?;

@@ -7,11 +7,11 @@
 use std::ops::Range;
 
 use crate::rewrite::segment;
-use crate::scan::bits::{UnstuffedData, EntropyWriter};
+use crate::scan::bits::{EntropyWriter, UnstuffedData};
+use crate::scan::cursor::{BlockCoder, BlockSpan, ScanCursor};
 use crate::scan::index::ScanIndex;
 use crate::scan::region::{join_ranges, rows};
-use crate::scan::tables::{AC, HuffmanCodes, DC, HuffmanSpec};
-use crate::scan::cursor::{BlockCoder, BlockSpan, ScanCursor};
+use crate::scan::tables::{AC, DC, HuffmanCodes, HuffmanSpec};
 use crate::scan::{ByteRanges, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 
@@ -46,8 +46,12 @@ fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     })
 }
 
-/// The byte ranges of the file that [`cut`] reads for `rect`, in rising order.
-pub fn byte_ranges(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
+/// The byte ranges of the file that [`crop`] reads for `rect`, in rising order.
+pub fn byte_ranges(
+    scan: &Scan,
+    index: &ScanIndex,
+    rect: Rect,
+) -> Result<Vec<Range<u64>>, ScanError> {
     let mcus = mcus(scan, rect)?;
     let ranges = rows(scan, &mcus).map(|mcus| index.byte_range(mcus));
     ranges.collect::<Result<Vec<_>, _>>().map(join_ranges)
@@ -56,12 +60,12 @@ pub fn byte_ranges(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Ran
 /// Cuts out `rect`, whose corner lies on the grid of MCUs, as a file of its own.
 ///
 /// `colour` holds complete JFIF and Adobe segments for the new file
-/// ([`colour_segments`](crate::rewrite::colour_segments)); `bytes` holds the ranges that [`needs`]
+/// ([`colour_segments`](crate::rewrite::colour_segments)); `bytes` holds the ranges that [`byte_ranges`]
 /// gives.
 ///
 /// # Errors
 ///
-/// [`ScanError::ExternalProbe`] when `rect` is empty, leaves the picture or is off the grid;
+/// [`ScanError::Outside`] when `rect` is empty, leaves the picture or is off the grid;
 /// [`ScanError::Tables`] when the tables of the file have no room for a code that is needed.
 pub fn crop(
     scan: &Scan,

@@ -1,9 +1,9 @@
 //! Reading a scan block by block from where an index says.
 
-use crate::scan::bits::{EntropyReader, UnstuffedData, EntropyWriter};
+use crate::scan::bits::{EntropyReader, EntropyWriter, UnstuffedData};
 use crate::scan::index::IndexEntry;
 use crate::scan::region::CoefficientStrip;
-use crate::scan::tables::{HuffmanCodes, END, CodeLookup, HuffmanDecoder};
+use crate::scan::tables::{CodeLookup, END, HuffmanCodes, HuffmanDecoder};
 use crate::scan::{COMPONENTS_MAX, Scan, ScanError, ZIGZAG};
 
 /// The greatest size of an AC coefficient that is written.
@@ -60,7 +60,12 @@ impl<'a> ScanCursor<'a> {
         let position = data.from_file_position(entry.bit_position)?;
         let plan = |component: &usize| {
             let (dc, ac) = scan.tables_of(*component)?;
-            Ok(ComponentPlan { component: *component, dc, ac, steps: &scan.components[*component].steps })
+            Ok(ComponentPlan {
+                component: *component,
+                dc,
+                ac,
+                steps: &scan.components[*component].steps,
+            })
         };
         let interval = scan.interval;
         Ok(Self {
@@ -201,7 +206,10 @@ impl<'a> ScanCursor<'a> {
     }
 
     /// Skips an MCU and reports where each of its blocks stands.
-    pub(super) fn report_blocks(&mut self, found: &mut impl FnMut(BlockSpan)) -> Result<(), ScanError> {
+    pub(super) fn report_blocks(
+        &mut self,
+        found: &mut impl FnMut(BlockSpan),
+    ) -> Result<(), ScanError> {
         let damaged = self.damaged();
         for plan in &self.plans {
             let start = self.reader.position();
@@ -290,7 +298,11 @@ fn skip_ac(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder) -> Option<()>
 /// Reads the AC codes of a block; at least 26 bits are held. Gives bits that are set if a
 /// coefficient is out of range.
 #[inline(always)]
-fn decode_ac(reader: &mut EntropyReader<'_>, plan: &ComponentPlan<'_>, block: &mut Block) -> Option<u32> {
+fn decode_ac(
+    reader: &mut EntropyReader<'_>,
+    plan: &ComponentPlan<'_>,
+    block: &mut Block,
+) -> Option<u32> {
     let (mut at, mut wild) = (1usize, 0);
     loop {
         let step = plan.ac.find(reader.buffer)?;
@@ -391,7 +403,11 @@ fn bits_of(value: i32, size: u32) -> u64 {
 
 impl BlockCoder {
     /// Writes a DC difference.
-    pub(super) fn write_dc(&self, writer: &mut EntropyWriter, difference: i32) -> Result<(), ScanError> {
+    pub(super) fn write_dc(
+        &self,
+        writer: &mut EntropyWriter,
+        difference: i32,
+    ) -> Result<(), ScanError> {
         let size = size_of(difference);
         let symbol = u8::try_from(size).map_err(|_| ScanError::Range)?;
         let (code, length) = self.dc.code_of(symbol);
@@ -407,7 +423,11 @@ impl BlockCoder {
     /// A table that was optimised for one picture may have no code for a coefficient. Then a ±1
     /// is put into the zeros before it so that both halves have codes, or the coefficient becomes
     /// smaller, or falls away: what changes is the least that the table can say.
-    pub(super) fn write_ac(&self, writer: &mut EntropyWriter, block: &Block) -> Result<(), ScanError> {
+    pub(super) fn write_ac(
+        &self,
+        writer: &mut EntropyWriter,
+        block: &Block,
+    ) -> Result<(), ScanError> {
         let mut rest = non_zero(block) & !1;
         // Zigzag position behind the last coefficient that was written.
         let mut next = 1;

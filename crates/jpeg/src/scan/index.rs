@@ -30,14 +30,14 @@ pub struct IndexEntry {
 
 /// The random-access index of a scan.
 ///
-/// It belongs to one file: check a loaded one with [`ScanIndex::fits`].
+/// It belongs to one file: check a loaded one with [`ScanIndex::matches_scan`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanIndex {
     /// Number of MCUs from one entry to the next.
     pub spacing: u32,
     /// The entries: of MCU 0, `every`, twice `every` …
     pub entries: Vec<IndexEntry>,
-    /// The place behind the last MCU, as in [`IndexEntry::place`].
+    /// The place behind the last MCU, as in [`IndexEntry::bit_position`].
     pub end: u64,
     /// Offset of the marker that ends the scan's data.
     pub marker: u64,
@@ -156,5 +156,8 @@ fn first(scan: &Scan) -> IndexEntry {
 /// MCUs between entries, so that all of them stay a small part of a scan of `bytes` bytes.
 fn spacing(mcus: u32, bytes: u64) -> u32 {
     let wanted = u64::from(mcus) * ENTRY_BYTES * SHARE / bytes.max(1);
-    u32::try_from(wanted).unwrap_or(SPACING_MAX).clamp(SPACING_MIN, SPACING_MAX).next_power_of_two()
+    u32::try_from(wanted)
+        .unwrap_or(SPACING_MAX)
+        .clamp(SPACING_MIN, SPACING_MAX)
+        .next_power_of_two()
 }

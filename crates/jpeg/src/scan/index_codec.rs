@@ -69,7 +69,7 @@ impl ScanIndex {
     }
 
     /// Takes an index from the front of `bytes`; `None` for anything that [`ScanIndex::pack`] did not
-    /// write. Whether it belongs to a scan is for [`ScanIndex::fits`] to say.
+    /// write. Whether it belongs to a scan is for [`ScanIndex::matches_scan`] to say.
     #[must_use]
     pub fn unpack(components: usize, bytes: &mut &[u8]) -> Option<Self> {
         let every = u32::try_from(take_varint(bytes)?).ok().filter(|every| *every > 0)?;
@@ -83,8 +83,10 @@ impl ScanIndex {
         let mut entries = Vec::with_capacity(usize::try_from(count).ok()?);
         let mut last = IndexEntry::default();
         for _ in 0..count {
-            let mut entry =
-                IndexEntry { bit_position: last.bit_position.checked_add(take_varint(bytes)?)?, dc: last.dc };
+            let mut entry = IndexEntry {
+                bit_position: last.bit_position.checked_add(take_varint(bytes)?)?,
+                dc: last.dc,
+            };
             for dc in entry.dc.iter_mut().take(components) {
                 let value = i32::from(*dc).checked_add(zigzag_decode(take_varint(bytes)?)?)?;
                 *dc = i16::try_from(value).ok()?;

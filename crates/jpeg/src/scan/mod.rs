@@ -26,12 +26,12 @@
 //!
 //! [`index`] walks the scan once and notes, every few MCUs, the bit at which an MCU begins and the
 //! DC predictors there. With that, [`region`] decodes a rectangle without what lies around it,
-//! [`cut`] takes one out with its coefficients as they are, [`patch`] changes blocks and leaves
+//! [`crop`] takes one out with its coefficients as they are, [`patch`] changes blocks and leaves
 //! all others, bit for bit, and [`bands`] hands libjpeg-turbo parts of the picture to scale down
-//! on all cores. [`pack`] saves and loads an index.
+//! on all cores. [`index_codec`] saves and loads an index.
 //!
 //! [`Scan`] is what the headers say. [`tables`] holds the Huffman tables, [`bits`] reads and
-//! writes bits, [`walk`] reads block after block. Each operation has a function `needs` that says
+//! writes bits, [`cursor`] reads block after block. Each operation has a function `needs` that says
 //! which byte ranges of the file it reads, and reads no others.
 //!
 //! A scan that breaks a rule is refused with a [`ScanError`]; [`crate::codec`] can then decode the
@@ -40,12 +40,12 @@
 pub mod bands;
 pub mod bits;
 pub mod crop;
+pub mod cursor;
 pub mod index;
 pub mod index_codec;
 pub mod patch;
 pub mod region;
 pub mod tables;
-pub mod cursor;
 
 #[cfg(test)]
 pub(crate) mod test_scans;
@@ -57,9 +57,9 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::codec::{ChromaSubsampling, ColourSpace};
-use crate::header::{ColourModel, JpegHeader, CodingProcess};
+use crate::header::{CodingProcess, ColourModel, JpegHeader};
 use geometry::{Rect, Size};
-use tables::{AC, DC, HuffmanSpec, HuffmanDecoder};
+use tables::{AC, DC, HuffmanDecoder, HuffmanSpec};
 
 /// Start of a Huffman table segment.
 const DHT: u8 = 0xC4;
@@ -121,7 +121,7 @@ pub enum ScanError {
     /// The file has 4 GiB or more.
     #[error("the file is too long to be indexed")]
     Length,
-    /// The caller cancelled the work ([`ByteRanges::watched`]).
+    /// The caller cancelled the work ([`ByteRanges::with_cancellation`]).
     #[error("the work was stopped")]
     Stopped,
 }
@@ -271,7 +271,10 @@ impl Scan {
     }
 
     /// The DC and AC table of a component.
-    fn tables_of(&self, component: usize) -> Result<(&HuffmanDecoder, &HuffmanDecoder), ScanError> {
+    fn tables_of(
+        &self,
+        component: usize,
+    ) -> Result<(&HuffmanDecoder, &HuffmanDecoder), ScanError> {
         let (dc, ac) = self.components[component].table_numbers;
         let find = |class: usize, number: usize| self.tables[class][number].as_ref();
         find(DC, dc).zip(find(AC, ac)).ok_or(ScanError::Tables)
@@ -438,7 +441,10 @@ fn steps(quant: &[u16; 64]) -> Box<[u32; 128]> {
 }
 
 /// Space and sampling of a picture whose components can be handled one by one.
-fn planes(header: &JpegHeader, components: &[ScanComponent]) -> Option<(ColourSpace, ChromaSubsampling)> {
+fn planes(
+    header: &JpegHeader,
+    components: &[ScanComponent],
+) -> Option<(ColourSpace, ChromaSubsampling)> {
     match (header.colour(), components) {
         (Some(ColourModel::Gray), _) => Some((ColourSpace::Grey, ChromaSubsampling::Full)),
         (Some(ColourModel::YCbCr), [luma, blue, red]) => {
@@ -485,7 +491,7 @@ impl<'a> ByteRanges<'a> {
     }
 
     /// Makes work with these bytes cancellable: `go_on` is asked before each row of MCUs and each
-    /// band, and the work ends with [`ScanError::ScrubStop`] once it answers `false`.
+    /// band, and the work ends with [`ScanError::Stopped`] once it answers `false`.
     #[must_use]
     pub fn with_cancellation(self, go_on: ShouldContinue<'a>) -> Self {
         Self { should_continue: Some(go_on), ..self }
@@ -493,7 +499,11 @@ impl<'a> ByteRanges<'a> {
 
     /// Whether the work with these bytes goes on.
     fn check_continue(&self) -> Result<(), ScanError> {
-        if self.should_continue.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(ScanError::Stopped) }
+        if self.should_continue.is_none_or(|go_on| go_on()) {
+            Ok(())
+        } else {
+            Err(ScanError::Stopped)
+        }
     }
 
     /// Adds the bytes at offset `start`; pieces are added in rising order and do not overlap.

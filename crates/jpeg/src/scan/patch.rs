@@ -17,9 +17,9 @@ use std::ops::Range;
 use crate::dct::{Dct, Divisors};
 use crate::scan::bits::UnstuffedData;
 use crate::scan::crop::{ScanRecoder, huffman_segments};
-use crate::scan::index::ScanIndex;
-use crate::scan::region::{SampleGrid, RegionSamples, CoefficientStrip};
 use crate::scan::cursor::{BlockSpan, ScanCursor};
+use crate::scan::index::ScanIndex;
+use crate::scan::region::{CoefficientStrip, RegionSamples, SampleGrid};
 use crate::scan::{
     ByteRanges, COMPONENTS_MAX, McuRect, Scan, ScanComponent, ScanError, ZIGZAG, to_usize,
 };
@@ -66,15 +66,15 @@ pub fn byte_range(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u6
 ///
 /// `paint` gets the samples of one row of MCUs after the other and changes them inside `rect`
 /// only; blocks outside it are not coded again, whatever it does to them. `bytes` holds what
-/// [`needs`] said.
+/// [`byte_range`] said.
 ///
 /// Outside the touched blocks all coefficients stay. A coefficient for which the tables of the
 /// file have neither a code nor room for one becomes the nearest value that has a code.
 ///
 /// # Errors
 ///
-/// [`ScanError::ExternalProbe`] when `rect` is empty or leaves the picture; the other errors mean that
-/// the file is damaged or the bytes are not those that [`needs`] gives.
+/// [`ScanError::Outside`] when `rect` is empty or leaves the picture; the other errors mean that
+/// the file is damaged or the bytes are not those that [`byte_range`] gives.
 pub fn patch(
     scan: &Scan,
     index: &ScanIndex,
@@ -120,7 +120,12 @@ pub fn patch(
     let mut middle = Vec::new();
     rewrite.recoder.writer.finish_into(&mut middle);
     let tables = huffman_segments(scan)?;
-    Ok(PatchedScan { tables, prefix: scan.start..data.to_file_position(start) / 8, middle, suffix })
+    Ok(PatchedScan {
+        tables,
+        prefix: scan.start..data.to_file_position(start) / 8,
+        middle,
+        suffix,
+    })
 }
 
 fn divisors(component: &ScanComponent) -> Divisors {

@@ -11,8 +11,8 @@ use std::ops::Range;
 use crate::codec::{PlaneLayout, Planes};
 use crate::dct::Dct;
 use crate::scan::bits::UnstuffedData;
-use crate::scan::index::ScanIndex;
 use crate::scan::cursor::Block;
+use crate::scan::index::ScanIndex;
 use crate::scan::{ByteRanges, McuRect, Scan, ScanError, to_usize};
 use geometry::{Rect, Size};
 
@@ -41,7 +41,11 @@ pub struct RegionSamples {
 
 /// The byte ranges of the file that [`decode`] reads for `rect`, in pixels as stored; in rising
 /// order.
-pub fn byte_ranges(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Vec<Range<u64>>, ScanError> {
+pub fn byte_ranges(
+    scan: &Scan,
+    index: &ScanIndex,
+    rect: Rect,
+) -> Result<Vec<Range<u64>>, ScanError> {
     rows(scan, &scan.mcus_of(rect)?)
         .map(|mcus| index.byte_range(mcus))
         .collect::<Result<Vec<_>, _>>()
@@ -70,12 +74,12 @@ pub(super) fn join_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 /// Decodes `rect`, in pixels as stored, with what interpolation needs around it.
 ///
-/// `bytes` holds the ranges that [`needs`] gives. Takes memory for the samples and for the
+/// `bytes` holds the ranges that [`byte_ranges`] gives. Takes memory for the samples and for the
 /// coefficients of one row of MCUs.
 ///
 /// # Errors
 ///
-/// [`ScanError::ExternalProbe`] when `rect` is empty or leaves the picture.
+/// [`ScanError::Outside`] when `rect` is empty or leaves the picture.
 pub fn decode(
     scan: &Scan,
     index: &ScanIndex,
@@ -249,7 +253,7 @@ impl RegionSamples {
     ///
     /// # Errors
     ///
-    /// [`ScanError::OutputSampling`] when the picture has no planes ([`Scan::planes`]).
+    /// [`ScanError::Sampling`] when the picture has no planes ([`Scan::planes`]).
     pub fn planes(
         &self,
         scan: &Scan,
@@ -262,8 +266,10 @@ impl RegionSamples {
         let mut data = vec![0; Planes::sample_count(&layout)];
         for ((plane, grid), component) in layout.iter().zip(&self.grids).zip(&scan.components) {
             let out = &mut data[plane.start..plane.start + plane.width * plane.height];
-            let across = UpsamplingAxis::new(rect.x, rect.width, component.cell.0, plane.width, from.0);
-            let down = UpsamplingAxis::new(rect.y, rect.height, component.cell.1, plane.height, from.1);
+            let across =
+                UpsamplingAxis::new(rect.x, rect.width, component.cell.0, plane.width, from.0);
+            let down =
+                UpsamplingAxis::new(rect.y, rect.height, component.cell.1, plane.height, from.1);
             grid.resample(*plane, &across, &down, out);
         }
         Ok(Planes { size, space, chroma, data })
@@ -306,7 +312,13 @@ impl UpsamplingAxis {
 
 impl SampleGrid {
     /// Copies or interpolates the samples of a plane.
-    fn resample(&self, plane: PlaneLayout, across: &UpsamplingAxis, down: &UpsamplingAxis, out: &mut [u8]) {
+    fn resample(
+        &self,
+        plane: PlaneLayout,
+        across: &UpsamplingAxis,
+        down: &UpsamplingAxis,
+        out: &mut [u8],
+    ) {
         let columns = clamped(across.first, plane.width + 1, self.origin.0, self.size.width);
         let rows = clamped(down.first, plane.height + 1, self.origin.1, self.size.height);
         let row = |y: usize| &self.data[rows[y] * self.stride..][..self.stride];

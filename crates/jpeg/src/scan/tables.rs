@@ -298,7 +298,8 @@ mod tests {
     #[test]
     fn a_full_table_cannot_be_completed() {
         // Codes of 1 to 15 bits and one of 16: only the code of all ones is left.
-        let full = HuffmanSpec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
+        let full =
+            HuffmanSpec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
         assert!(HuffmanDecoder::new(&full, AC).is_ok());
         assert_eq!(full.completed(AC), None);
     }
@@ -310,7 +311,11 @@ mod tests {
             for (length, count) in counts {
                 spec.counts[length - 1] = *count;
             }
-            assert_eq!(HuffmanDecoder::new(&spec, AC).err(), Some(ScanError::Tables), "{counts:?}");
+            assert_eq!(
+                HuffmanDecoder::new(&spec, AC).err(),
+                Some(ScanError::Tables),
+                "{counts:?}"
+            );
         };
         check(&[(1, 2)], &[0, 1]);
         check(&[(1, 3)], &[0, 1, 2]);
@@ -321,7 +326,8 @@ mod tests {
 
     #[test]
     fn long_codes_are_found() {
-        let spec = HuffmanSpec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
+        let spec =
+            HuffmanSpec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
         let table = HuffmanDecoder::new(&spec, AC).expect("table");
         for length in 1..=16u32 {
             let ones = (1u64 << (length - 1)) - 1;

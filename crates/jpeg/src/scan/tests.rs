@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use super::bands::{are_exact, band, split};
 use super::crop::{crop, is_on_grid, surrounding_rect};
 use super::patch::patch;
-use super::region::{CountedFrom, RegionSamples, decode as decode_region, byte_ranges};
+use super::region::{CountedFrom, RegionSamples, byte_ranges, decode as decode_region};
 use super::*;
 use crate::IndexedJpeg;
 use crate::codec::tests::{as_optimised, as_progressive};
-use crate::codec::{Pixels, Planes, DecodeScale, decode, decode_planes, to_baseline};
+use crate::codec::{DecodeScale, Pixels, Planes, decode, decode_planes, to_baseline};
 use crate::dct::Dct;
 use crate::samples::LIMITS;
 use crate::samples::pictures::{self, KINDS};
@@ -56,7 +56,10 @@ fn crop_of(pixels: &Pixels, region: Rect) -> Vec<u8> {
 }
 
 /// Only what was asked for is given.
-fn only(indexed: &IndexedJpeg, ranges: impl IntoIterator<Item = Range<u64>>) -> ByteRanges<'static> {
+fn only(
+    indexed: &IndexedJpeg,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+) -> ByteRanges<'static> {
     let mut bytes = ByteRanges::default();
     for range in ranges {
         let at = |offset: u64| usize::try_from(offset).unwrap();
@@ -224,7 +227,8 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     }
     assert!(changed > 0);
     // Tables made for few blocks cannot say everything.
-    let complete = |spec: &Option<HuffmanSpec>| spec.as_ref().is_none_or(|s| s.completed(AC).is_some());
+    let complete =
+        |spec: &Option<HuffmanSpec>| spec.as_ref().is_none_or(|s| s.completed(AC).is_some());
     if indexed.scan.specs[AC].iter().all(complete) {
         check_painted(indexed, &patched, rect);
     }

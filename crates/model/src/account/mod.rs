@@ -18,17 +18,20 @@ mod user;
 
 pub use agreement::{Agreement, AgreementType, Approver, PrepaidDownloads, Product};
 pub use channel::{Channel, ChannelId, ChannelIdError, ChannelMethod, ChannelSettings};
-pub use client::{OAuthClient, GrantType};
+pub use client::{GrantType, OAuthClient};
 pub use delivery::{Delivery, DeliveryState, shorten_reason};
 pub use device::{Device, DeviceKind};
 pub use ids::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
 pub use money::{Money, MoneyError};
 pub use notification::{
-    MessageTransport, OutboxMessage, MessageContent, MessageState, Notification, NotificationKind, SavedQuery, NotificationMethod,
+    MessageContent, MessageState, MessageTransport, Notification, NotificationKind,
+    NotificationMethod, OutboxMessage, SavedQuery,
 };
-pub use order::{License, Order, OrderAgreement, OrderStatus, LicensePeriod};
-pub use organization::{PostalAddress, OrganizationAddresses, Organization};
+pub use order::{License, LicensePeriod, Order, OrderAgreement, OrderStatus};
+pub use organization::{Organization, OrganizationAddresses, PostalAddress};
 pub use password_link::PasswordLinkKind;
 pub use permission::Permission;
 pub use scope::{Scope, ScopeError, ScopeSet};
-pub use user::{AccessLevels, Account, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, ROLE_PROVIDER, User};
+pub use user::{
+    AccessLevels, Account, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, ROLE_PROVIDER, User,
+};

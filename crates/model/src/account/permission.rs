@@ -92,7 +92,14 @@ const fn row(
     enforced: &'static [Scope],
     text: &'static str,
 ) -> PermissionRow {
-    PermissionRow { permission, contract, enforced, claims: None, holder: PermissionHolder::Everybody, text }
+    PermissionRow {
+        permission,
+        contract,
+        enforced,
+        claims: None,
+        holder: PermissionHolder::Everybody,
+        text,
+    }
 }
 
 const ROLES: &[Scope] = &[Scope::Roles];
@@ -390,7 +397,9 @@ mod tests {
             assert!(!opened(&admin, enforced, false).contains(&Permission::Commissioned));
             assert!(!opened(&admin, enforced, true).contains(&Permission::EveryItem));
             let provider = User { roles: vec![ROLE_PROVIDER.to_owned()], ..user(false) };
-            let opens = |one: Permission| one.is_granted(ScopeSet::from_scopes(ROLES), enforced, &provider);
+            let opens = |one: Permission| {
+                one.is_granted(ScopeSet::from_scopes(ROLES), enforced, &provider)
+            };
             assert!(opens(Permission::EveryItem) && opens(Permission::Ingest));
         }
     }

@@ -189,7 +189,14 @@ mod tests {
     #[test]
     fn a_key_carries_everything_but_admin() {
         let key = ScopeSet::for_api_key();
-        assert!(!key.contains(Scope::Admin) && key.contains(Scope::Roles) && key.contains(Scope::Collection));
-        assert!(key.is_subset(ScopeSet::from_scopes(&Scope::ALL)) && !ScopeSet::from_scopes(&Scope::ALL).is_subset(key));
+        assert!(
+            !key.contains(Scope::Admin)
+                && key.contains(Scope::Roles)
+                && key.contains(Scope::Collection)
+        );
+        assert!(
+            key.is_subset(ScopeSet::from_scopes(&Scope::ALL))
+                && !ScopeSet::from_scopes(&Scope::ALL).is_subset(key)
+        );
     }
 }

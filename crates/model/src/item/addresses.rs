@@ -150,7 +150,8 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
                 let named = uri.and_then(|uri| ItemUri::parse(uri).ok());
                 // What lies deeper was not looked up.
                 let is_near = depth < ASSOCIATION_DEPTH_MAX;
-                let held = named.as_ref().filter(|_| is_near).map(|named| (self.presence)(&named.key));
+                let held =
+                    named.as_ref().filter(|_| is_near).map(|named| (self.presence)(&named.key));
                 let held = held.unwrap_or(ItemPresence::Absent);
                 if let Some(named) = named.filter(|_| held != ItemPresence::Absent) {
                     one.insert("uri".to_owned(), Value::String(self.uri(&named)));

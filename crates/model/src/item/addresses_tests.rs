@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Rect, RenditionExtension, RenditionName, Size, RenditionUsage, RenditionVariant};
+use crate::{Rect, RenditionExtension, RenditionName, RenditionUsage, RenditionVariant, Size};
 
 const BASE: &str = "https://cdn.example/pictures";
 

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AssociationKey, ContentHash, RenditionExtension, RenditionName, Size, RenditionUsage, RenditionVariant};
+use crate::{
+    AssociationKey, ContentHash, RenditionExtension, RenditionName, RenditionUsage,
+    RenditionVariant, Size,
+};
 
 /// One file of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,7 +202,9 @@ impl<'a> AssetGroup<'a> {
     /// Thumbnail, stands in for it where less than a Hires is asked for.
     #[must_use]
     pub fn picture(self, usage: RenditionUsage) -> Option<&'a PictureFile> {
-        let largest = || self.named(RenditionUsage::Preview).or_else(|| self.named(RenditionUsage::Thumbnail));
+        let largest = || {
+            self.named(RenditionUsage::Preview).or_else(|| self.named(RenditionUsage::Thumbnail))
+        };
         let own = self.named(usage);
         match usage {
             RenditionUsage::Hires => own,
@@ -248,7 +253,8 @@ mod tests {
         let graphic = AssetFile::Graphic(GraphicFile { name, blob, length: 7, format, points });
         let shown = Size { width: 640, height: 360 };
         let (duration_ms, bitrate) = (8_000, 775_000);
-        let video = AssetFile::Video(VideoFile { name, blob, length: 9, shown, duration_ms, bitrate });
+        let video =
+            AssetFile::Video(VideoFile { name, blob, length: 9, shown, duration_ms, bitrate });
         for file in [graphic, video] {
             let asset = Asset { association: association.clone(), made: true, file };
             let text = serde_json::to_string(&asset).unwrap();

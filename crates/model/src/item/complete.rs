@@ -33,7 +33,10 @@ impl Document {
             self.set_default("originaltransmissionreference", || json!(key.id.as_str()));
             if let Some(reference) = self.text("originaltransmissionreference").map(str::to_owned)
             {
-                self.set_default("altids", || json!({ "originaltransmissionreference": reference }));
+                self.set_default(
+                    "altids",
+                    || json!({ "originaltransmissionreference": reference }),
+                );
             }
         }
         match key.media_type {

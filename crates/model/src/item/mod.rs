@@ -23,8 +23,8 @@ use crate::{AssociationKey, ItemKey, MediaType};
 pub use addresses::ItemPresence;
 pub use asset::{Asset, AssetFile, AssetGroup, GraphicFile, PictureFile, VideoFile};
 pub use layout::DocumentLayout;
-pub use renditions::{MediaLinks, RenditionSizes, RenditionScaling, DocumentRequest};
-pub use schema::{SchemaViolation, SCHEMA};
+pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
+pub use schema::{SCHEMA, SchemaViolation};
 
 /// Publication status of an item (Spec §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,10 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::addresses::{AddressRewriter, ItemPresence};
-use super::{Asset, AssetFile, Document, AssetGroup, GraphicFile, DocumentLayout, PictureFile, VideoFile};
+use super::{
+    Asset, AssetFile, AssetGroup, Document, DocumentLayout, GraphicFile, PictureFile, VideoFile,
+};
 use crate::{
-    AssociationKey, CropError, ItemKey, MediaType, Rect, RenditionExtension, RenditionName, Size,
-    RenditionUsage, RenditionVariant, scale_crop,
+    AssociationKey, CropError, ItemKey, MediaType, Rect, RenditionExtension, RenditionName,
+    RenditionUsage, RenditionVariant, Size, scale_crop,
 };
 
 /// Sizes of the renditions, from the settings.
@@ -41,17 +43,22 @@ impl RenditionSizes {
     #[must_use]
     pub fn scaling(self, name: RenditionName) -> Option<RenditionScaling> {
         match (name.variant, name.usage) {
-            (RenditionVariant::Normal | RenditionVariant::Watermark, RenditionUsage::Hires) => Some(RenditionScaling::Full),
+            (RenditionVariant::Normal | RenditionVariant::Watermark, RenditionUsage::Hires) => {
+                Some(RenditionScaling::Full)
+            }
             (RenditionVariant::Normal | RenditionVariant::Watermark, RenditionUsage::Preview) => {
                 Some(RenditionScaling::Fit(self.preview_px))
             }
-            (RenditionVariant::Normal | RenditionVariant::Watermark, RenditionUsage::Thumbnail) => {
-                Some(RenditionScaling::Fit(self.thumbnail_px))
-            }
+            (
+                RenditionVariant::Normal | RenditionVariant::Watermark,
+                RenditionUsage::Thumbnail,
+            ) => Some(RenditionScaling::Fit(self.thumbnail_px)),
             (RenditionVariant::Cropped, RenditionUsage::Thumbnail) => {
                 Some(RenditionScaling::Square(self.cropped_thumbnail_px))
             }
-            (RenditionVariant::Web, RenditionUsage::Preview) => Some(RenditionScaling::Fit(self.web_preview_px)),
+            (RenditionVariant::Web, RenditionUsage::Preview) => {
+                Some(RenditionScaling::Fit(self.web_preview_px))
+            }
             (
                 RenditionVariant::Normal
                 | RenditionVariant::Watermark
@@ -59,7 +66,11 @@ impl RenditionSizes {
                 | RenditionVariant::BlackAndWhite
                 | RenditionVariant::Framegrab
                 | RenditionVariant::Web,
-                RenditionUsage::Hires | RenditionUsage::Preview | RenditionUsage::Thumbnail | RenditionUsage::Hidef | RenditionUsage::Lores,
+                RenditionUsage::Hires
+                | RenditionUsage::Preview
+                | RenditionUsage::Thumbnail
+                | RenditionUsage::Hidef
+                | RenditionUsage::Lores,
             ) => None,
         }
     }
@@ -80,7 +91,11 @@ impl RenditionSizes {
 
     /// The picture that the JPEG rendition `name` is made from, and how it is scaled.
     #[must_use]
-    pub fn source(self, files: AssetGroup<'_>, name: RenditionName) -> Option<(&PictureFile, RenditionScaling)> {
+    pub fn source(
+        self,
+        files: AssetGroup<'_>,
+        name: RenditionName,
+    ) -> Option<(&PictureFile, RenditionScaling)> {
         let scaling = self.scaling(name)?;
         let picture = match scaling {
             RenditionScaling::Full | RenditionScaling::Fit(_) => files.picture(name.usage)?,
@@ -206,7 +221,8 @@ impl DocumentRequest<'_> {
     /// The size of the Normal rendition `usage`, uncropped and upright.
     #[must_use]
     pub fn size(&self, usage: RenditionUsage) -> Option<Size> {
-        self.sizes.rendition_size(self.files(), RenditionName::new(RenditionVariant::Normal, usage))
+        self.sizes
+            .rendition_size(self.files(), RenditionName::new(RenditionVariant::Normal, usage))
     }
 
     /// The document with our addresses.

@@ -37,8 +37,9 @@ impl SchemaViolation {
         let kind = error.kind();
         let rule = kind.keyword();
         if let ValidationErrorKind::AdditionalProperties { unexpected } = kind {
-            let unknown =
-                |name: &String| Self::new(&child_pointer(&at, name), rule, format!("'{name}' is unknown"));
+            let unknown = |name: &String| {
+                Self::new(&child_pointer(&at, name), rule, format!("'{name}' is unknown"))
+            };
             return unexpected.iter().take(VIOLATIONS_MAX).map(unknown).collect();
         }
         let mut message = error.to_string();
@@ -85,7 +86,8 @@ pub(super) fn check(document: &Value) -> Result<(), Vec<SchemaViolation>> {
         return Ok(());
     }
     let errors = validator().iter_errors(document).take(VIOLATIONS_MAX);
-    let mut problems: Vec<SchemaViolation> = errors.flat_map(|error| SchemaViolation::of(&error)).collect();
+    let mut problems: Vec<SchemaViolation> =
+        errors.flat_map(|error| SchemaViolation::of(&error)).collect();
     problems.truncate(VIOLATIONS_MAX);
     Err(problems)
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::{VIOLATIONS_MAX, SchemaViolation, child_pointer};
+use super::schema::{SchemaViolation, VIOLATIONS_MAX, child_pointer};
 
 /// Properties that hold one address.
 const SINGLE: [&str; 4] = ["uri", "href", "linkedrights", "replacedby"];
@@ -22,7 +22,7 @@ pub(super) fn is_web(address: &str) -> bool {
 }
 
 /// The addresses of `document` that are no web addresses, with their places; at most
-/// [`PROBLEMS_MAX`].
+/// [`VIOLATIONS_MAX`].
 pub(super) fn find_violations(document: &Map<String, Value>) -> Vec<SchemaViolation> {
     let mut found = Vec::new();
     collect_violations(document, "", &mut found);

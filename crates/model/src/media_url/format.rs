@@ -5,7 +5,7 @@
 use std::{fmt, str::FromStr};
 
 use crate::ItemKey;
-use crate::media_url::{DocumentExtension, MediaPath, PictureOperation, PathError, MediaTarget};
+use crate::media_url::{DocumentExtension, MediaPath, MediaTarget, PathError, PictureOperation};
 
 /// An item that stands in for all; its id is as short as ids are, so that whatever a format adds to
 /// it is seen.
@@ -64,10 +64,12 @@ impl MediaFormat {
         }
         let has_crop = match path.target() {
             MediaTarget::Item(_) | MediaTarget::Pricelist => return Err(FormatError::NoFile),
-            MediaTarget::Rendition(file) => file.operations().iter().any(|operation| match operation {
-                PictureOperation::Crop(_) => true,
-                PictureOperation::Watermark => false,
-            }),
+            MediaTarget::Rendition(file) => {
+                file.operations().iter().any(|operation| match operation {
+                    PictureOperation::Crop(_) => true,
+                    PictureOperation::Watermark => false,
+                })
+            }
             MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
                 return Err(FormatError::Zip);
             }

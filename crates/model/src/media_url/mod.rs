@@ -29,8 +29,8 @@ use std::fmt;
 
 pub use crate::media_url::error::PathError;
 pub use crate::media_url::extension::{DocumentExtension, FileExtension};
-pub use crate::media_url::format::{MediaFormat, FormatError};
-pub use crate::media_url::operation::{PictureOperation, OperationList};
+pub use crate::media_url::format::{FormatError, MediaFormat};
+pub use crate::media_url::operation::{OperationList, PictureOperation};
 pub use crate::{AssociationKey, AssociationKeyError, RenditionExtension};
 use crate::{CropSpec, ItemKey, RenditionName};
 
@@ -162,12 +162,14 @@ impl MediaPath {
 
     /// The same path with one more operation, behind those that it has.
     ///
-    /// Fails with [`PathError::RepeatedOperation`], [`PathError::OperationNotTaken`] (anything but
+    /// Fails with [`PathError::RepeatedOperation`], [`PathError::OperationNotAllowed`] (anything but
     /// a `.jpg`, and a crop of a `.json` and of the item itself) or [`PathError::MissingExtension`].
     pub fn with_operation(mut self, operation: PictureOperation) -> Result<Self, PathError> {
         match &mut self.target {
             MediaTarget::Item(crop) => match operation {
-                PictureOperation::Crop(_) if crop.is_some() => return Err(operation.repeated_error()),
+                PictureOperation::Crop(_) if crop.is_some() => {
+                    return Err(operation.repeated_error());
+                }
                 PictureOperation::Crop(spec) => *crop = Some(spec),
                 PictureOperation::Watermark => return Err(missing_extension(operation)),
             },

@@ -1,9 +1,12 @@
 //! Reads a media path from the right.
 
 use crate::media_url::error::{PathError, part};
-use crate::media_url::{AssociationKey, FileExtension, MediaPath, PictureOperation, RenditionExtension};
+use crate::media_url::{
+    AssociationKey, FileExtension, MediaPath, PictureOperation, RenditionExtension,
+};
 use crate::{
-    CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant, token,
+    CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionName, RenditionUsage,
+    RenditionVariant, token,
 };
 
 /// The third part of the path to an item's licences.

@@ -4,9 +4,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::media_url::{
-    AssociationKey, DocumentExtension, MediaPath, PictureOperation, RenditionExtension, MediaTarget,
+    AssociationKey, DocumentExtension, MediaPath, MediaTarget, PictureOperation,
+    RenditionExtension,
 };
-use crate::{CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant};
+use crate::{
+    CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant,
+};
 
 /// Texts made of what ids and tokens are made of, in any order.
 fn id_like() -> impl Strategy<Value = String> {

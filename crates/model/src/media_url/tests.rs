@@ -1,9 +1,12 @@
 //! Tests of the grammar as a whole: tables of what is taken and refused.
 
 use crate::media_url::{
-    DocumentExtension, FileExtension, MediaPath, PictureOperation, PathError, RenditionExtension, MediaTarget,
+    DocumentExtension, FileExtension, MediaPath, MediaTarget, PathError, PictureOperation,
+    RenditionExtension,
 };
-use crate::{CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant};
+use crate::{
+    CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant,
+};
 
 /// `expected` is the canonical spelling, or the part that is wrong and the start of the message.
 fn check(path: &str, expected: Result<&str, (&str, &str)>) {

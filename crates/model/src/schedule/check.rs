@@ -39,7 +39,8 @@ enum CronField {
     Weekday,
 }
 
-const FIELDS: [CronField; 5] = [CronField::Minute, CronField::Hour, CronField::Day, CronField::Month, CronField::Weekday];
+const FIELDS: [CronField; 5] =
+    [CronField::Minute, CronField::Hour, CronField::Day, CronField::Month, CronField::Weekday];
 
 /// The expression that a nickname stands for; what has no `@` in front stays as it is.
 ///

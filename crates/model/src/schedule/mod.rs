@@ -120,10 +120,16 @@ impl Schedule {
     }
 
     /// The first run of a stretch that is after `after`.
-    fn next_in_period(&self, stretch: &OffsetPeriod, reached: DateTime, after: Timestamp) -> Option<Timestamp> {
+    fn next_in_period(
+        &self,
+        stretch: &OffsetPeriod,
+        reached: DateTime,
+        after: Timestamp,
+    ) -> Option<Timestamp> {
         let first = stretch.offset.to_datetime(stretch.start);
         let every_hour = self.hours.len() == 24;
-        let skipped = !every_hour && stretch.start > after && self.find_matching(reached, first).is_some();
+        let skipped =
+            !every_hour && stretch.start > after && self.find_matching(reached, first).is_some();
         if skipped {
             return Some(stretch.start);
         }

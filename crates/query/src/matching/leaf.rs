@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::intern_table::InternTable;
-use crate::{DateRange, IndexedDocument, NumericRange, TextField, Query, WordPattern, id_token};
+use crate::{DateRange, IndexedDocument, NumericRange, Query, TextField, WordPattern, id_token};
 use model::ItemId;
 
 /// Texts of [`IndexedDocument`] as bits, in the order of [`texts`].
@@ -115,7 +115,8 @@ impl LeafTable {
             self.intern_token(token, begins)
         });
         let phrase = phrase.collect();
-        let exact = tokens.exact.into_iter().map(|token| self.intern_token(token, false)).collect();
+        let exact =
+            tokens.exact.into_iter().map(|token| self.intern_token(token, false)).collect();
         self.intern(QueryLeaf::Words { columns, phrase, prefix: words.prefix, exact })
     }
 
@@ -252,7 +253,13 @@ impl LeafTable {
     }
 
     /// Whether tokens stand side by side in one of `columns`.
-    fn phrase_occurs(&self, phrase: &[u32], columns: ColumnMask, prefix: bool, indexed: &IndexedDocument) -> bool {
+    fn phrase_occurs(
+        &self,
+        phrase: &[u32],
+        columns: ColumnMask,
+        prefix: bool,
+        indexed: &IndexedDocument,
+    ) -> bool {
         let Some((last, before)) = phrase.split_last() else { return false };
         let columns = phrase.iter().fold(columns, |left, token| left & self.columns_of(*token));
         if columns == 0 || before.is_empty() {

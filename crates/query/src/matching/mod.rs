@@ -7,11 +7,11 @@
 //! [`Interest::matches`], which the tests compare it with, and that of a search.
 
 mod entry;
+mod frequency;
 mod interest;
+mod intern_table;
 mod leaf;
 mod program;
-mod frequency;
-mod intern_table;
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +21,13 @@ use std::sync::Arc;
 
 use crate::limits::MATCHING_KEYS_MAX;
 use crate::{Facet, IndexedDocument};
-use entry::{CoverageRule, EntryConditions, InterestEntry, IndexKeyKind, length};
-pub use interest::{InterestCoverage, Interest, MatchSubject};
+use entry::{CoverageRule, EntryConditions, IndexKeyKind, InterestEntry, length};
+use frequency::FrequencySketch;
+pub use interest::{Interest, InterestCoverage, MatchSubject};
+use intern_table::{InternTable, index_of};
 use leaf::{ANY, ColumnMask, EVERY_TYPE, InterestPosting, LeafTable};
 use model::MediaType;
 use model::account::AgreementId;
-use frequency::FrequencySketch;
-use intern_table::{InternTable, index_of};
 
 /// Many saved queries with an index over them, to find those that one item matches.
 ///
@@ -144,7 +144,8 @@ impl InterestMatcher {
             places.push((key, length(filed.len())));
             filed.push(InterestPosting { slot, which, media_type, columns });
         }
-        let asks = if agreements.is_some() { CoverageRule::Covered } else { CoverageRule::Everything };
+        let asks =
+            if agreements.is_some() { CoverageRule::Covered } else { CoverageRule::Everything };
         let conditions = EntryConditions {
             products: &products,
             excluded: &excluded,
@@ -173,7 +174,11 @@ impl InterestMatcher {
         agreements: Option<&[u32]>,
     ) -> (IndexKeyKind, Vec<(u32, ColumnMask)>) {
         if let Some(keys) = program::required_tokens(program, &self.leaves, &self.rarity) {
-            let under = if keys.is_sufficient { IndexKeyKind::DecidingTokens } else { IndexKeyKind::Tokens };
+            let under = if keys.is_sufficient {
+                IndexKeyKind::DecidingTokens
+            } else {
+                IndexKeyKind::Tokens
+            };
             return (under, keys.tokens);
         }
         let fits = |keys: &&[u32]| keys.len() <= MATCHING_KEYS_MAX;
@@ -188,7 +193,12 @@ impl InterestMatcher {
     }
 
     /// The interests that are filed under a key.
-    fn postings_mut(&mut self, under: IndexKeyKind, key: u32, media_type: u8) -> &mut Vec<InterestPosting> {
+    fn postings_mut(
+        &mut self,
+        under: IndexKeyKind,
+        key: u32,
+        media_type: u8,
+    ) -> &mut Vec<InterestPosting> {
         match under {
             IndexKeyKind::Tokens | IndexKeyKind::DecidingTokens => self.leaves.postings_mut(key),
             IndexKeyKind::Products => &mut self.products.value_mut(key).postings,
@@ -307,12 +317,14 @@ impl InterestMatcher {
         let has_agreement = |id: &u32| self.agreements.value(*id).item == self.item;
         let meets = (products.is_empty() || products.iter().any(has_code))
             && !excluded.iter().any(has_code)
-            && (entry.coverage_rule == CoverageRule::Everything || agreements.iter().any(has_agreement))
+            && (entry.coverage_rule == CoverageRule::Everything
+                || agreements.iter().any(has_agreement))
             && match entry.key_kind {
                 IndexKeyKind::DecidingTokens => true,
-                IndexKeyKind::Tokens | IndexKeyKind::Products | IndexKeyKind::Agreements | IndexKeyKind::MediaType => {
-                    program::holds(program, &mut self.leaves, indexed)
-                }
+                IndexKeyKind::Tokens
+                | IndexKeyKind::Products
+                | IndexKeyKind::Agreements
+                | IndexKeyKind::MediaType => program::holds(program, &mut self.leaves, indexed),
             };
         meets.then_some(entry.number)
     }

@@ -5,9 +5,9 @@
 
 use std::cmp::Reverse;
 
-use super::leaf::{ColumnMask, QueryLeaf, LeafTable, TAGS};
 use super::frequency::FrequencySketch;
 use super::intern_table::index_of;
+use super::leaf::{ColumnMask, LeafTable, QueryLeaf, TAGS};
 use crate::limits::MATCHING_KEYS_MAX;
 use crate::{IndexedDocument, Query};
 
@@ -99,7 +99,12 @@ pub(super) struct RequiredTokens {
 }
 
 impl RequiredTokens {
-    fn of_token(token: u32, columns: ColumnMask, leaves: &LeafTable, rarity: &FrequencySketch) -> Self {
+    fn of_token(
+        token: u32,
+        columns: ColumnMask,
+        leaves: &LeafTable,
+        rarity: &FrequencySketch,
+    ) -> Self {
         let (text, begins) = leaves.spelling(token);
         let count = if begins { rarity.prefix_count() } else { rarity.count(text) };
         let cost = (count, 1, Reverse(text.len()));
@@ -128,13 +133,18 @@ impl RequiredTokens {
 
 /// The rarest tokens of which every item for which `program` holds has one; nothing where items
 /// without any token may match, or where there are too many to choose from.
-pub(super) fn required_tokens(program: &[u32], leaves: &LeafTable, rarity: &FrequencySketch) -> Option<RequiredTokens> {
+pub(super) fn required_tokens(
+    program: &[u32],
+    leaves: &LeafTable,
+    rarity: &FrequencySketch,
+) -> Option<RequiredTokens> {
     let (first, behind) = program.split_first().expect("a program has an operation");
     let best = |keys: &mut dyn Iterator<Item = RequiredTokens>| keys.min_by_key(|keys| keys.cost);
     match first >> SHIFT {
         NOT => None,
         AND => {
-            let keys = best(&mut parts(behind).filter_map(|part| required_tokens(part, leaves, rarity)));
+            let keys =
+                best(&mut parts(behind).filter_map(|part| required_tokens(part, leaves, rarity)));
             keys.map(|keys| RequiredTokens { is_sufficient: false, ..keys })
         }
         OR => {
@@ -158,7 +168,8 @@ pub(super) fn required_tokens(program: &[u32], leaves: &LeafTable, rarity: &Freq
             let phrase = phrase.iter().map(|token| (*token, *columns));
             let exact = exact.iter().map(|token| (*token, TAGS));
             let one = |(token, columns)| RequiredTokens::of_token(token, columns, leaves, rarity);
-            best(&mut phrase.chain(exact).map(one)).map(|keys| RequiredTokens { is_sufficient: decide, ..keys })
+            best(&mut phrase.chain(exact).map(one))
+                .map(|keys| RequiredTokens { is_sufficient: decide, ..keys })
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::samples::{indexed, plains, trees};
-use crate::{TextField, Query, WordPattern, parse};
+use crate::{Query, TextField, WordPattern, parse};
 
 const PRODUCTS: [&str; 4] = ["FOTT", "FOIN", "TXIN", "TXUT"];
 const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Stockfoto];
@@ -74,7 +74,8 @@ fn interests() -> impl Strategy<Value = Interest> {
 
 /// Queries that no text is parsed to.
 fn odd() -> impl Strategy<Value = Query> {
-    let words = |words| WordPattern { place: TextField::Anywhere, words, prefix: false, forms: false };
+    let words =
+        |words| WordPattern { place: TextField::Anywhere, words, prefix: false, forms: false };
     prop::sample::select(vec![
         Query::And(Vec::new()),
         Query::Or(Vec::new()),

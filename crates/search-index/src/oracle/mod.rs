@@ -14,13 +14,14 @@ use model::{ItemKey, MediaType};
 use proptest::prelude::*;
 use proptest::sample::select;
 use query::{
-    DateField, IndexedDocument, FiniteNumber, NumberField, TextField as QueryPlace, Query, Word, WordPattern, words,
+    DateField, FiniteNumber, IndexedDocument, NumberField, Query, TextField as QueryPlace, Word,
+    WordPattern, words,
 };
 use serde_json::{Map, Value, json};
 
 pub use queries::{SampleSearch, searches};
 
-use crate::request::{Coverage, FacetCounts, SearchFilter, OrderPosition, SortOrder, SortDate};
+use crate::request::{Coverage, FacetCounts, OrderPosition, SearchFilter, SortDate, SortOrder};
 use crate::stems::StemLanguage;
 
 const WORDS: [&str; 27] = [
@@ -316,7 +317,10 @@ pub fn current(written: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
 
 /// What `ask` finds among `versions`, each with its number and what of it is searched.
 #[must_use]
-pub fn answer(versions: &[(u32, SampleVersion, IndexedDocument)], ask: &SampleSearch) -> OracleAnswer {
+pub fn answer(
+    versions: &[(u32, SampleVersion, IndexedDocument)],
+    ask: &SampleSearch,
+) -> OracleAnswer {
     let mut found: Vec<_> =
         versions.iter().filter(|one| matches(&ask.filter, one.0, &one.1, &one.2)).collect();
     let total = u64::try_from(found.len()).unwrap_or(u64::MAX);
@@ -354,7 +358,12 @@ pub fn answer(versions: &[(u32, SampleVersion, IndexedDocument)], ask: &SampleSe
 }
 
 /// Whether a version matches, decided by looking at it.
-fn matches(filter: &SearchFilter, number: u32, version: &SampleVersion, indexed: &IndexedDocument) -> bool {
+fn matches(
+    filter: &SearchFilter,
+    number: u32,
+    version: &SampleVersion,
+    indexed: &IndexedDocument,
+) -> bool {
     let has =
         |codes: &[String]| version.products.iter().any(|own| codes.iter().any(|code| code == own));
     let covered = match &filter.coverage {

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use query::{Facet, parse, parse_with_forms};
 
 use super::{NAMES, NUMBERS, PRODUCTS, STATUSES, SUBJECTS, TYPES, WORDS, start};
-use crate::request::{Coverage, SearchFilter, ResultPage, OrderPosition, SortOrder, SortDate};
+use crate::request::{Coverage, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder};
 
 /// A search, as drawn.
 #[derive(Clone, Debug)]
@@ -173,8 +173,10 @@ pub fn searches() -> impl Strategy<Value = SampleSearch> {
             let (hides, forms) = flags;
             let parse = if forms { parse_with_forms } else { parse };
             let at = |hours: i64| start() + SignedDuration::from_hours(hours);
-            let after = after
-                .map(|(hours, number)| OrderPosition { order_ms: at(hours).as_millisecond(), number });
+            let after = after.map(|(hours, number)| OrderPosition {
+                order_ms: at(hours).as_millisecond(),
+                number,
+            });
             let filter = SearchFilter {
                 media_type,
                 query: parse(&text, &TimeZone::UTC).expect("a query"),

@@ -5,7 +5,8 @@ use model::ItemKey;
 use model::item::{Document, PubStatus};
 use query::{IndexedDocument, parse};
 use search_index::{
-    ANALYSIS, Coverage, SearchFilter, SearchIndex, ItemVersion, ResultPage, CommitPosition, IndexSnapshot, SortOrder, IndexWriter,
+    ANALYSIS, CommitPosition, Coverage, IndexSnapshot, IndexWriter, ItemVersion, ResultPage,
+    SearchFilter, SearchIndex, SortOrder,
 };
 use serde_json::json;
 

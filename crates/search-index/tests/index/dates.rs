@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use model::ItemKey;
 use model::item::{Document, PubStatus};
 use query::IndexedDocument;
-use search_index::{SearchIndex, ItemVersion};
+use search_index::{ItemVersion, SearchIndex};
 use serde_json::json;
 
 use super::common::{NEVER, filter, position};

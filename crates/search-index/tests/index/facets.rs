@@ -2,7 +2,7 @@
 
 use crate::common::{NEVER, add, filter, position};
 use query::Facet;
-use search_index::{SearchIndex, IndexWriter};
+use search_index::{IndexWriter, SearchIndex};
 
 /// Items that are half by one holder and half by another.
 const ITEMS: u32 = 12_000;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 
 use crate::common::{NEVER, add, filter, found, numbers, position};
-use search_index::{SearchIndex, IndexError, ResultPage, SortOrder, SortDate};
+use search_index::{IndexError, ResultPage, SearchIndex, SortDate, SortOrder};
 
 const NEWEST: SortOrder = SortOrder::By { date: SortDate::Order, descending: true };
 
@@ -142,7 +142,8 @@ fn a_page_beyond_the_last_hit_is_empty() {
     index.refresh().unwrap();
     let (snapshot, filter) = (index.snapshot(), filter("storm"));
     let found = snapshot.find(&filter, &[], NEVER).unwrap();
-    let page = |skip, size| found.page(ResultPage { sort: NEWEST, skip, size }, &filter.query, NEVER);
+    let page =
+        |skip, size| found.page(ResultPage { sort: NEWEST, skip, size }, &filter.query, NEVER);
     assert_eq!(page(1, 20).unwrap(), [0; 0]);
     assert_eq!(page(0, 0).unwrap(), [0; 0]);
     assert_eq!(page(usize::MAX, usize::MAX).unwrap(), [0; 0]);

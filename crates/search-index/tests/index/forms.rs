@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use model::ItemKey;
 use model::item::{Document, PubStatus};
 use query::{IndexedDocument, parse_with_forms};
-use search_index::{SearchFilter, SearchIndex, ItemVersion, ResultPage, SortOrder, SortDate};
+use search_index::{ItemVersion, ResultPage, SearchFilter, SearchIndex, SortDate, SortOrder};
 use serde_json::{Value, json};
 
 use crate::common::{NEVER, filter, found, position};

@@ -56,8 +56,12 @@ impl Arrival {
     /// Whether it lies there as it was seen.
     pub(super) fn is_unchanged(&self) -> bool {
         let now = match self.kind {
-            ArrivalKind::ItemFolder | ArrivalKind::Link => item_folder(&self.path).map(|found| found.stamp),
-            ArrivalKind::Media | ArrivalKind::Lines | ArrivalKind::Unknown => stamp_of_file(&self.path),
+            ArrivalKind::ItemFolder | ArrivalKind::Link => {
+                item_folder(&self.path).map(|found| found.stamp)
+            }
+            ArrivalKind::Media | ArrivalKind::Lines | ArrivalKind::Unknown => {
+                stamp_of_file(&self.path)
+            }
         };
         now.as_ref() == Some(&self.stamp)
     }

@@ -21,7 +21,9 @@ use uuid::Uuid;
 
 use self::arrivals::{Arrival, ArrivalKind};
 use super::pinned_path::{self, MissingFolder, open_folder};
-use super::{IngestFailure, IncomingPath, Ingest, IngestError, LinesEvent, ingest_all, ingest_lines};
+use super::{
+    IncomingPath, Ingest, IngestError, IngestFailure, LinesEvent, ingest_all, ingest_lines,
+};
 use crate::runtime::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
 use crate::runtime::modes;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
@@ -86,7 +88,16 @@ impl FolderWatch {
         let (done, failed) = (ended(DONE)?, ended(FAILED)?);
         let ingest = ingest.confined_to(dir);
         let (seen, stuck, late) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ok(Self { dir: dir.to_owned(), done, failed, ingest, workers, seen, stuck, postponed: late })
+        Ok(Self {
+            dir: dir.to_owned(),
+            done,
+            failed,
+            ingest,
+            workers,
+            seen,
+            stuck,
+            postponed: late,
+        })
     }
 
     /// What the folder is called: a name that was drawn when it was watched first and lies in it, so that
@@ -178,7 +189,9 @@ impl FolderWatch {
         for (path, end) in taken.into_iter().filter(|(path, _)| is_same(path)) {
             self.finish(&path, end);
         }
-        for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == ArrivalKind::Lines) {
+        for Arrival { path, .. } in
+            slice.iter().filter(|arrival| arrival.kind == ArrivalKind::Lines)
+        {
             if let Some(end) = self.ingest_lines(path, watcher).filter(|_| is_same(path)) {
                 self.finish(path, end);
             }
@@ -201,8 +214,10 @@ impl FolderWatch {
         let tally = ingest_lines(&self.ingest, path, self.workers, watcher.now, &mut report);
         let (created, replaced) = (tally.created, tally.replaced);
         if created + replaced > 0 {
-            let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Path, path.display());
-            self.ingest.record(event.with_detail(format!("{created} created, {replaced} replaced")));
+            let event = audit::event(AuditAction::ItemStored)
+                .with_object(ObjectKind::Path, path.display());
+            self.ingest
+                .record(event.with_detail(format!("{created} created, {replaced} replaced")));
         }
         match (ours, tally.failed) {
             _ if tally.interrupted => None,

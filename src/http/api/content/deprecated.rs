@@ -22,13 +22,17 @@ use crate::http::api::credentials;
 use crate::http::protocol::deprecation::mark_deprecated;
 use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::search::{SortOrder, SortDate};
+use crate::storage::search::{SortDate, SortOrder};
 use model::account::Product;
 use model::item::DocumentLayout;
 
 /// The values of `tr`.
-const TIMES: [(&str, RecentSpan); 4] =
-    [("h", RecentSpan::Hour), ("d", RecentSpan::Day), ("w", RecentSpan::Week), ("y", RecentSpan::Year)];
+const TIMES: [(&str, RecentSpan); 4] = [
+    ("h", RecentSpan::Hour),
+    ("d", RecentSpan::Day),
+    ("w", RecentSpan::Week),
+    ("y", RecentSpan::Year),
+];
 
 /// The values of `sort`; the latest come first.
 const SORTS: [(&str, SortOrder); 4] = [
@@ -62,7 +66,8 @@ async fn run_search(app: &AppState, request: Request) -> ApiResult {
     };
     let given = given();
     let wanted = parameters.finish(given)?;
-    let form = DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
+    let form =
+        DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
     Ok(api::json_text(app.shared.archive.content.list(wanted, form, visit.now).await?))
 }
 

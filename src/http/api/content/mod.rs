@@ -1,7 +1,7 @@
 //! The content API over HTTP (Spec §4 Content, Deprecated search interface).
 
-mod deprecated;
 mod acknowledging_body;
+mod deprecated;
 mod notifications;
 mod parameters;
 mod stream;
@@ -24,8 +24,8 @@ use crate::archive::content::DocumentForm;
 use crate::archive::content::RecentSpan;
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiError;
+use crate::http::api::ApiResult;
 use crate::http::api::credentials;
 use crate::http::protocol::edge;
 use crate::http::protocol::request;
@@ -34,7 +34,7 @@ use crate::media::UrlLinks;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
-use crate::storage::search::{SearchCriteria as Wanted, SortOrder, SortDate};
+use crate::storage::search::{SearchCriteria as Wanted, SortDate, SortOrder};
 use model::MediaType;
 use model::account::Scope;
 use parameters::{ANY_MEDIA_TYPE, ContentParameters};
@@ -119,7 +119,8 @@ struct RequestContext {
 
 impl RequestContext {
     fn of(app: &AppState, request: Request) -> Self {
-        let address = edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
+        let address =
+            edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
         let (parts, _body) = request.into_parts();
         Self { headers: parts.headers, uri: parts.uri, address, now: clock::now() }
     }
@@ -144,15 +145,23 @@ impl RequestContext {
             // There is nothing to protect; what reads the parameters says what is wrong.
             return Ok(None);
         }
-        if !presented && app.shared.edge.live_settings.get().open_images && self.is_open(media_type)? {
+        if !presented
+            && app.shared.edge.live_settings.get().open_images
+            && self.is_open(media_type)?
+        {
             return Ok(None);
         }
         let refusal = Error::new(ErrorKind::Unauthenticated, "Unauthorized");
         Err(ApiError::of(refusal, &self.headers))
     }
 
-    async fn find_caller(&self, app: &AppState, basic: BasicAuth) -> Result<Option<Arc<Principal>>> {
-        let named = credentials::basic_credentials(&self.headers).filter(|_| basic == BasicAuth::Accepted);
+    async fn find_caller(
+        &self,
+        app: &AppState,
+        basic: BasicAuth,
+    ) -> Result<Option<Arc<Principal>>> {
+        let named =
+            credentials::basic_credentials(&self.headers).filter(|_| basic == BasicAuth::Accepted);
         let Some((user_name, password)) = named else {
             return credentials::principal(app, &self.headers, &self.uri).await;
         };

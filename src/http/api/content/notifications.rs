@@ -23,8 +23,8 @@ use crate::distribution::notifications::NotificationDraft;
 use crate::distribution::notifications::json::NotificationView;
 use crate::http::AppState;
 use crate::http::api;
-use crate::http::api::ApiResult;
 use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
 use crate::http::protocol::request;
 use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::request::is_email;
@@ -37,7 +37,7 @@ use crate::runtime::limits::{
 };
 use crate::transport::MailAddress;
 use model::MediaType;
-use model::account::{NotificationKind, SavedQuery, NotificationMethod};
+use model::account::{NotificationKind, NotificationMethod, SavedQuery};
 use model::schedule::{Schedule, ScheduleError};
 
 /// The parts of a path with an id, decoded, or why there are none.
@@ -67,7 +67,11 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/content/v1/{media_type}/notification/{id}", delete(remove))
 }
 
-async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, media_type: Segment) -> ApiResult {
+async fn list(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    media_type: Segment,
+) -> ApiResult {
     let text = request::path_segment("mediaType", media_type)?;
     let query = QueryParameters::parse("")?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
@@ -78,19 +82,39 @@ async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, media_t
     api::json(&found.iter().map(NotificationView::from).collect::<Vec<_>>())
 }
 
-async fn create_mobile(state: State<AppState>, caller: ApiCaller, path: Segment, uri: Uri) -> ApiResult {
+async fn create_mobile(
+    state: State<AppState>,
+    caller: ApiCaller,
+    path: Segment,
+    uri: Uri,
+) -> ApiResult {
     create(state, caller, path, uri, NotificationKind::Mobile).await
 }
 
-async fn create_email(state: State<AppState>, caller: ApiCaller, path: Segment, uri: Uri) -> ApiResult {
+async fn create_email(
+    state: State<AppState>,
+    caller: ApiCaller,
+    path: Segment,
+    uri: Uri,
+) -> ApiResult {
     create(state, caller, path, uri, NotificationKind::Email).await
 }
 
-async fn create_scheduled(state: State<AppState>, caller: ApiCaller, path: Segment, uri: Uri) -> ApiResult {
+async fn create_scheduled(
+    state: State<AppState>,
+    caller: ApiCaller,
+    path: Segment,
+    uri: Uri,
+) -> ApiResult {
     create(state, caller, path, uri, NotificationKind::ScheduledEmail).await
 }
 
-async fn create_stream(state: State<AppState>, caller: ApiCaller, path: Segment, uri: Uri) -> ApiResult {
+async fn create_stream(
+    state: State<AppState>,
+    caller: ApiCaller,
+    path: Segment,
+    uri: Uri,
+) -> ApiResult {
     create(state, caller, path, uri, NotificationKind::Stream).await
 }
 
@@ -107,19 +131,39 @@ async fn create(
     api::json(&NotificationView::from(&made))
 }
 
-async fn replace_mobile(state: State<AppState>, caller: ApiCaller, path: NotificationPath, uri: Uri) -> ApiResult {
+async fn replace_mobile(
+    state: State<AppState>,
+    caller: ApiCaller,
+    path: NotificationPath,
+    uri: Uri,
+) -> ApiResult {
     replace(state, caller, path, uri, NotificationKind::Mobile).await
 }
 
-async fn replace_email(state: State<AppState>, caller: ApiCaller, path: NotificationPath, uri: Uri) -> ApiResult {
+async fn replace_email(
+    state: State<AppState>,
+    caller: ApiCaller,
+    path: NotificationPath,
+    uri: Uri,
+) -> ApiResult {
     replace(state, caller, path, uri, NotificationKind::Email).await
 }
 
-async fn replace_scheduled(state: State<AppState>, caller: ApiCaller, path: NotificationPath, uri: Uri) -> ApiResult {
+async fn replace_scheduled(
+    state: State<AppState>,
+    caller: ApiCaller,
+    path: NotificationPath,
+    uri: Uri,
+) -> ApiResult {
     replace(state, caller, path, uri, NotificationKind::ScheduledEmail).await
 }
 
-async fn replace_stream(state: State<AppState>, caller: ApiCaller, path: NotificationPath, uri: Uri) -> ApiResult {
+async fn replace_stream(
+    state: State<AppState>,
+    caller: ApiCaller,
+    path: NotificationPath,
+    uri: Uri,
+) -> ApiResult {
     replace(state, caller, path, uri, NotificationKind::Stream).await
 }
 
@@ -138,7 +182,11 @@ async fn replace(
     api::json(&NotificationView::from(&changed))
 }
 
-async fn remove(State(app): State<AppState>, ApiCaller(caller): ApiCaller, path: NotificationPath) -> ApiResult {
+async fn remove(
+    State(app): State<AppState>,
+    ApiCaller(caller): ApiCaller,
+    path: NotificationPath,
+) -> ApiResult {
     let (media_type, id) = path_segments(path)?;
     check_media_type(&app, &media_type)?;
     app.shared.distribution.notifications.delete(&caller, parse_uuid(&id)?).await?;
@@ -254,7 +302,9 @@ fn parse_draft(
     let way = match kind {
         NotificationKind::Mobile => Some(NotificationMethod::Mobile),
         NotificationKind::Stream => Some(NotificationMethod::Stream),
-        NotificationKind::Email => parameters.read(mail_address).map(|email| NotificationMethod::Email { email }),
+        NotificationKind::Email => {
+            parameters.read(mail_address).map(|email| NotificationMethod::Email { email })
+        }
         NotificationKind::ScheduledEmail => scheduled_email(&mut parameters),
     };
     let given = || {

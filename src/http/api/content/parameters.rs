@@ -5,11 +5,11 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::SORT_DEFAULT;
 use crate::access::auth::Principal;
 use crate::archive::content;
-use crate::archive::content::{TimestampFilter, RecentSpan, ItemSelection};
-use crate::http::protocol::request::{ValidationErrors, QueryParameters, parse_choice};
+use crate::archive::content::{ItemSelection, RecentSpan, TimestampFilter};
+use crate::http::protocol::request::{QueryParameters, ValidationErrors, parse_choice};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
-use crate::storage::search::{SearchCriteria as Wanted, SortOrder, SortDate};
+use crate::storage::search::{SearchCriteria as Wanted, SortDate, SortOrder};
 use model::MediaType;
 use model::account::AgreementId;
 use model::item::{DocumentLayout, PubStatus};
@@ -82,7 +82,10 @@ impl<'a> ContentParameters<'a> {
     }
 
     /// What `read` makes of the query, or nothing and a problem more.
-    pub(super) fn read<T>(&mut self, read: impl FnOnce(&'a QueryParameters) -> Result<T>) -> Option<T> {
+    pub(super) fn read<T>(
+        &mut self,
+        read: impl FnOnce(&'a QueryParameters) -> Result<T>,
+    ) -> Option<T> {
         self.problems.check(read(self.query))
     }
 
@@ -210,7 +213,11 @@ impl<'a> ContentParameters<'a> {
 
 /// What `selection` asks for, as far as `caller` may see it at `now`: usable items of every media
 /// type and time, the latest first.
-pub(super) fn search_request(selection: ItemSelection, caller: Option<&Principal>, now: Timestamp) -> Wanted {
+pub(super) fn search_request(
+    selection: ItemSelection,
+    caller: Option<&Principal>,
+    now: Timestamp,
+) -> Wanted {
     let coverage = content::coverage(caller, &selection.agreements, now);
     let ItemSelection { query, products, products_excluded, agreements: _ } = selection;
     Wanted {

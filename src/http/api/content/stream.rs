@@ -9,7 +9,7 @@ use axum::{
 use jiff::Timestamp;
 
 use super::{
-    BasicAuth, Segment, RequestContext,
+    BasicAuth, RequestContext, Segment,
     parameters::{self, ContentParameters},
 };
 use crate::archive::content::{DocumentForm, SearchPoll};

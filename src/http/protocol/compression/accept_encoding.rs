@@ -61,8 +61,11 @@ impl CodingWeights {
         let weight = |own: Option<f32>| own.or(self.others).unwrap_or(0.0);
         let (brotli, gzip) = (weight(self.brotli), weight(self.gzip));
         // Of two that are liked equally the shorter one is sent.
-        let (coding, best) =
-            if brotli >= gzip { (ContentCoding::Brotli, brotli) } else { (ContentCoding::Gzip, gzip) };
+        let (coding, best) = if brotli >= gzip {
+            (ContentCoding::Brotli, brotli)
+        } else {
+            (ContentCoding::Gzip, gzip)
+        };
         let plain_is_better = self.identity.is_some_and(|identity| identity > best);
         let preferred = (best > 0.0 && !plain_is_better).then_some(coding);
         AcceptedCodings { brotli: brotli > 0.0, gzip: gzip > 0.0, preferred }

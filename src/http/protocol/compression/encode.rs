@@ -60,7 +60,11 @@ pub(super) enum CodingEffort {
 }
 
 /// `body` in that coding; the same bytes each time.
-pub(super) fn encode(coding: ContentCoding, effort: CodingEffort, body: &[u8]) -> io::Result<Bytes> {
+pub(super) fn encode(
+    coding: ContentCoding,
+    effort: CodingEffort,
+    body: &[u8],
+) -> io::Result<Bytes> {
     let mut coded = Vec::with_capacity(body.len() / 4);
     match coding {
         ContentCoding::Gzip => {

@@ -9,7 +9,10 @@ use crate::http::protocol::conditional::{EntityTagRef, tags};
 
 /// The headers with a plain tag beside each tag of a coding that the client accepts, so that a
 /// handler, which knows the plain ones, finds what it has.
-pub(super) fn with_plain_tags<'a>(headers: &'a HeaderMap, accepted: &AcceptedCodings) -> Cow<'a, HeaderMap> {
+pub(super) fn with_plain_tags<'a>(
+    headers: &'a HeaderMap,
+    accepted: &AcceptedCodings,
+) -> Cow<'a, HeaderMap> {
     let mut changed = Cow::Borrowed(headers);
     for (field, takes_weak) in [(header::IF_NONE_MATCH, true), (header::IF_MATCH, false)] {
         for line in headers.get_all(&field) {
@@ -45,7 +48,11 @@ fn coded_tag(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
 }
 
 /// Makes the tag of a 304 the one that the client has, by the lines `known` of its `If-None-Match`.
-pub(super) fn restore_client_tag(headers: &mut HeaderMap, known: &[HeaderValue], accepted: &AcceptedCodings) {
+pub(super) fn restore_client_tag(
+    headers: &mut HeaderMap,
+    known: &[HeaderValue],
+    accepted: &AcceptedCodings,
+) {
     let Some(plain) = headers.get(header::ETAG).cloned() else { return };
     let is_known = |tag: &HeaderValue| {
         let opaque = tags(tag.as_bytes()).next().map(|tag| tag.opaque.to_owned());

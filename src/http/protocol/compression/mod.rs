@@ -16,8 +16,8 @@
 
 mod accept_encoding;
 mod encode;
-mod policy;
 mod entity_tags;
+mod policy;
 
 use std::{
     borrow::Cow, collections::HashMap, num::NonZero, sync::Arc, thread::available_parallelism,
@@ -37,7 +37,7 @@ use tokio::sync::Semaphore;
 use crate::http::AppState;
 use crate::runtime::limits::{COMPRESSED_AT_ONCE_BYTES_MAX, COMPRESSED_BYTES_MIN};
 use accept_encoding::AcceptedCodings;
-use encode::{ContentCoding, CodingEffort, encode};
+use encode::{CodingEffort, ContentCoding, encode};
 
 /// Marks an answer that is the same as long as the process runs, under its entity tag.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,11 @@ impl Default for Compressor {
 }
 
 /// Codes the answers of the addresses that [`policy`] allows.
-pub(crate) async fn compress_response(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn compress_response(
+    State(app): State<AppState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let is_allowed =
         route.is_some_and(|route| policy::is_allowed(&app, route.as_str(), request.headers()));
@@ -103,7 +107,11 @@ impl CodingNegotiation {
             StatusCode::OK => self.encode_response(&app.shared.edge.compressor, response).await,
             StatusCode::NOT_MODIFIED => {
                 add_vary(response.headers_mut());
-                entity_tags::restore_client_tag(response.headers_mut(), &self.if_none_match, &self.accepted);
+                entity_tags::restore_client_tag(
+                    response.headers_mut(),
+                    &self.if_none_match,
+                    &self.accepted,
+                );
                 response
             }
             StatusCode::PARTIAL_CONTENT => {
@@ -156,7 +164,12 @@ impl Compressor {
     }
 
     /// The same for a body that is the same each time, under `tag`.
-    async fn encode_cached(&self, tag: HeaderValue, coding: ContentCoding, body: Bytes) -> Option<Bytes> {
+    async fn encode_cached(
+        &self,
+        tag: HeaderValue,
+        coding: ContentCoding,
+        body: Bytes,
+    ) -> Option<Bytes> {
         let key = (tag, coding);
         if let Some(coded) = self.find(&key) {
             return Some(coded);
@@ -171,7 +184,12 @@ impl Compressor {
         self.cache.read().get(key).cloned()
     }
 
-    async fn encode_blocking(&self, coding: ContentCoding, effort: CodingEffort, body: Bytes) -> Option<Bytes> {
+    async fn encode_blocking(
+        &self,
+        coding: ContentCoding,
+        effort: CodingEffort,
+        body: Bytes,
+    ) -> Option<Bytes> {
         let place = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let work = tokio::task::spawn_blocking(move || {
             let coded = encode(coding, effort, &body);
@@ -225,13 +243,24 @@ mod tests {
         let large = body(COMPRESSED_AT_ONCE_BYTES_MAX + 1);
         assert_eq!(compressor.encode_fresh(ContentCoding::Gzip, large.clone()).await, None);
         let tag = HeaderValue::from_static("\"x\"");
-        assert_eq!(compressor.encode_cached(tag.clone(), ContentCoding::Gzip, large.clone()).await, None);
-        assert!(compressor.encode_fresh(ContentCoding::Gzip, body(2000)).await.unwrap().len() < 200);
+        assert_eq!(
+            compressor.encode_cached(tag.clone(), ContentCoding::Gzip, large.clone()).await,
+            None
+        );
+        assert!(
+            compressor.encode_fresh(ContentCoding::Gzip, body(2000)).await.unwrap().len() < 200
+        );
         // What is known already needs no place.
         compressor.permits.add_permits(1);
-        let coded = compressor.encode_cached(tag.clone(), ContentCoding::Gzip, large.clone()).await.unwrap();
+        let coded = compressor
+            .encode_cached(tag.clone(), ContentCoding::Gzip, large.clone())
+            .await
+            .unwrap();
         compressor.permits.close();
-        assert_eq!(compressor.encode_cached(tag.clone(), ContentCoding::Gzip, large.clone()).await, Some(coded));
+        assert_eq!(
+            compressor.encode_cached(tag.clone(), ContentCoding::Gzip, large.clone()).await,
+            Some(coded)
+        );
         assert_eq!(compressor.encode_cached(tag, ContentCoding::Brotli, large).await, None);
     }
 }

@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn every_address_has_a_rule() {
         for route in openapi::tests::paths() {
-            assert!(find_rule(&route).is_some(), "{route}: may its answers be compressed? see RULES");
+            assert!(
+                find_rule(&route).is_some(),
+                "{route}: may its answers be compressed? see RULES"
+            );
         }
     }
 

@@ -14,11 +14,14 @@ pub(in crate::http) mod tests;
 use axum::extract::{Path, rejection::PathRejection};
 
 pub use body::{json, parse_json};
-pub use object::{PropertyValue, TextFormat, PropertyReader, Presence, TextRule, is_email, read_object, read_objects};
+pub use object::{
+    Presence, PropertyReader, PropertyValue, TextFormat, TextRule, is_email, read_object,
+    read_objects,
+};
 pub use query::QueryParameters;
-pub(in crate::http) use query::{parse_choice, elements};
+pub(in crate::http) use query::{elements, parse_choice};
 
-use crate::runtime::error::{ErrorDetail, Error, Result};
+use crate::runtime::error::{Error, ErrorDetail, Result};
 
 /// Collects what is wrong with the parts of a request.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::runtime::error::{ErrorDetail, Error, Result};
+use crate::runtime::error::{Error, ErrorDetail, Result};
 use crate::runtime::json_object::ObjectReader;
 use crate::runtime::limits::{EMAIL_CHARS_MAX, URI_CHARS_MAX};
 
@@ -49,7 +49,9 @@ impl<T> PropertyValue<T> {
     /// What `next` makes of the value; absent where it makes nothing of it.
     fn and_then<U>(self, next: impl FnOnce(T) -> Option<U>) -> PropertyValue<U> {
         match self {
-            Self::Present(value) => next(value).map_or(PropertyValue::Absent, PropertyValue::Present),
+            Self::Present(value) => {
+                next(value).map_or(PropertyValue::Absent, PropertyValue::Present)
+            }
             Self::Null => PropertyValue::Null,
             Self::Absent => PropertyValue::Absent,
         }
@@ -125,7 +127,7 @@ impl TextRule {
     }
 }
 
-/// Reads one object; see [`object`].
+/// Reads one object; see [`read_object`].
 #[derive(Debug)]
 pub struct PropertyReader<'a> {
     reader: ObjectReader<'a>,
@@ -136,7 +138,10 @@ pub struct PropertyReader<'a> {
 /// Reads the body `value`, an object, with `read`.
 ///
 /// Fails with all that `read` found wrong and with the properties that it did not ask for.
-pub fn read_object<T>(value: &Value, read: impl FnOnce(&mut PropertyReader<'_>) -> T) -> Result<T> {
+pub fn read_object<T>(
+    value: &Value,
+    read: impl FnOnce(&mut PropertyReader<'_>) -> T,
+) -> Result<T> {
     let Value::Object(members) = value else {
         let message = format!("the body is {}, expected an object", json_type(value));
         return Err(Error::invalid("body", "", "type", message));
@@ -217,7 +222,12 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// The text `name`.
-    pub fn text(&mut self, name: &'static str, presence: Presence, text: TextRule) -> PropertyValue<String> {
+    pub fn text(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+        text: TextRule,
+    ) -> PropertyValue<String> {
         let found = self.read(name, presence, "a string", Value::as_str);
         found.and_then(|found| self.check(name, text, found))
     }

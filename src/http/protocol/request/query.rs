@@ -126,7 +126,8 @@ impl QueryParameters {
     pub fn list(&self, name: &str) -> Result<Vec<&str>> {
         let bracketed = |key: &str| key.strip_suffix("[]") == Some(name);
         let values = self.pairs.iter().filter(|(key, _)| key == name || bracketed(key));
-        let values = values.map(|(_, value)| decoded_text(name, value)).collect::<Result<Vec<_>>>()?;
+        let values =
+            values.map(|(_, value)| decoded_text(name, value)).collect::<Result<Vec<_>>>()?;
         let elements = values.into_iter().flat_map(elements);
         let elements: Vec<&str> = elements.take(QUERY_VALUES_MAX + 1).collect();
         if elements.len() > QUERY_VALUES_MAX {
@@ -152,7 +153,10 @@ impl QueryParameters {
 
     /// The list `name`, each element one of `choices`.
     pub fn list_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
-        self.list(name)?.into_iter().map(|text| parse_choice("query", name, text, choices)).collect()
+        self.list(name)?
+            .into_iter()
+            .map(|text| parse_choice("query", name, text, choices))
+            .collect()
     }
 }
 

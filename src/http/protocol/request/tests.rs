@@ -185,7 +185,12 @@ fn sample(body: &Value) -> Result<Sample> {
 fn ok_properties_are_read_as_absent_null_or_given() {
     let found = sample(&json!({ "email": "a@b.example" })).unwrap();
     let email = "a@b.example".to_owned();
-    let absent = Sample { email, note: PropertyValue::Absent, inner: PropertyValue::Absent, kind: PropertyValue::Absent };
+    let absent = Sample {
+        email,
+        note: PropertyValue::Absent,
+        inner: PropertyValue::Absent,
+        kind: PropertyValue::Absent,
+    };
     assert_eq!(found, absent);
     let body = json!({ "email": "a@b.example", "note": null, "inner": { "on": false },
         "kind": "b" });

@@ -68,12 +68,17 @@ impl ChannelSetting {
 
 const HOST: ChannelSetting = ChannelSetting::needed("host", "Host", SettingKind::Text);
 const USER: ChannelSetting = ChannelSetting::needed("username", "User name", SettingKind::Text);
-const PASSWORD: ChannelSetting = ChannelSetting::needed("password", "Password", SettingKind::Secret);
+const PASSWORD: ChannelSetting =
+    ChannelSetting::needed("password", "Password", SettingKind::Secret);
 const FOLDER: ChannelSetting = ChannelSetting::optional("path", "Folder", SettingKind::Text);
-const PLAIN: ChannelSetting = ChannelSetting::optional("allowHttp", "Allow http without TLS", SettingKind::Checkbox);
-const AUTHORITY: ChannelSetting =
-    ChannelSetting::optional("ca", "Certificates of the server's own authority (PEM)", SettingKind::Lines)
-        .hint("Only for servers that no public authority vouches for.");
+const PLAIN: ChannelSetting =
+    ChannelSetting::optional("allowHttp", "Allow http without TLS", SettingKind::Checkbox);
+const AUTHORITY: ChannelSetting = ChannelSetting::optional(
+    "ca",
+    "Certificates of the server's own authority (PEM)",
+    SettingKind::Lines,
+)
+.hint("Only for servers that no public authority vouches for.");
 
 const FTP: [ChannelSetting; 5] =
     [HOST, ChannelSetting::optional("port", "Port", SettingKind::Number), USER, PASSWORD, FOLDER];
@@ -92,14 +97,16 @@ const SFTP: [ChannelSetting; 8] = [
     ChannelSetting::needed("hostKey", "Key of the host", SettingKind::Text)
         .hint("Its fingerprint, SHA256:…, or a line such as ssh-ed25519 AAAA…"),
     USER,
-    ChannelSetting::optional("password", "Password", SettingKind::Secret).hint("Or a private key below."),
+    ChannelSetting::optional("password", "Password", SettingKind::Secret)
+        .hint("Or a private key below."),
     ChannelSetting::optional("privateKey", "Private key (OpenSSH)", SettingKind::SecretLines),
     ChannelSetting::optional("passphrase", "Passphrase of the private key", SettingKind::Secret),
     FOLDER,
 ];
 const S3: [ChannelSetting; 9] = [
     ChannelSetting::needed("bucket", "Bucket", SettingKind::Text),
-    ChannelSetting::optional("region", "Region", SettingKind::Text).hint("For example eu-north-1."),
+    ChannelSetting::optional("region", "Region", SettingKind::Text)
+        .hint("For example eu-north-1."),
     ChannelSetting::optional("prefix", "Folder", SettingKind::Text),
     ChannelSetting::needed("accessKeyId", "Access key id", SettingKind::Text),
     ChannelSetting::needed("secretAccessKey", "Secret access key", SettingKind::Secret),
@@ -118,8 +125,10 @@ const WEBHOOK: [ChannelSetting; 5] = [
     AUTHORITY,
 ];
 const EMAIL: [ChannelSetting; 1] =
-    [ChannelSetting::needed("to", "E-mail addresses", SettingKind::List).hint("One address a line.")];
-const DIRECTORY: [ChannelSetting; 1] = [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
+    [ChannelSetting::needed("to", "E-mail addresses", SettingKind::List)
+        .hint("One address a line.")];
+const DIRECTORY: [ChannelSetting; 1] =
+    [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
 
 /// The methods that users make channels of.
 const OFFERED_METHODS: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
@@ -182,7 +191,14 @@ impl ChannelForm {
     pub(super) fn empty(method: &str) -> Self {
         let formats = ["_NormalHires.jpg", ".json"].map(str::to_owned).to_vec();
         let (name, method) = (String::new(), method.to_owned());
-        Self { name, method, is_active: true, replaces_existing: false, formats, entered: Vec::new() }
+        Self {
+            name,
+            method,
+            is_active: true,
+            replaces_existing: false,
+            formats,
+            entered: Vec::new(),
+        }
     }
 
     /// A channel that an API lists.
@@ -314,11 +330,16 @@ fn template_kind(kind: SettingKind) -> (&'static str, &'static [&'static str]) {
 /// What a field says, as the setting's JSON. What is no number stays a text, and is refused.
 fn setting_value(kind: SettingKind, text: &str) -> Value {
     match kind {
-        SettingKind::Text | SettingKind::Address | SettingKind::Secret | SettingKind::Choice(_) => json!(text),
+        SettingKind::Text
+        | SettingKind::Address
+        | SettingKind::Secret
+        | SettingKind::Choice(_) => json!(text),
         // Forms end lines as mails do.
         SettingKind::Lines => json!(text.replace("\r\n", "\n")),
         SettingKind::SecretLines => json!(format!("{}\n", text.replace("\r\n", "\n"))),
-        SettingKind::Number => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
+        SettingKind::Number => {
+            text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number))
+        }
         SettingKind::Checkbox => json!(true),
         SettingKind::OptionalFlag => json!(text == "true"),
         SettingKind::List => {

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::channel_form::{ChannelForm, is_known, offered_methods};
 use super::{
-    ApiCall, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, ApiRefusal, SiteRequest, api_client, elements,
-    form_errors, not_found, form_refusal, template_value, status_of,
+    ApiCall, ApiRefusal, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError,
+    PageResult, SiteRequest, api_client, elements, form_errors, form_refusal, not_found,
+    status_of, template_value,
 };
 use crate::http::site::form::see_other;
 
@@ -25,8 +26,7 @@ async fn page(site: &SiteRequest, status: StatusCode, tested: PageValue) -> Page
         let method = channel["method"].as_str().unwrap_or_default();
         channel["known"] = json!(is_known(method));
     }
-    let context =
-        context! { channels => template_value(Value::Array(channels)), methods => offered_methods(), tested };
+    let context = context! { channels => template_value(Value::Array(channels)), methods => offered_methods(), tested };
     site.page_with(status, "account/channels.html", context)
 }
 
@@ -50,7 +50,8 @@ fn address(name: &str) -> String {
 /// `GET /account/channels/edit`: `?name=` changes a channel, `?method=` makes one.
 pub(super) async fn edit(member: FreshMember) -> PageResult {
     let Some(name) = member.parameter("name")? else {
-        let method = member.parameter("method")?.filter(|method| offered_methods().contains(method));
+        let method =
+            member.parameter("method")?.filter(|method| offered_methods().contains(method));
         let Some(method) = method else { return Ok(see_other("/account/channels")) };
         return form(&member, &ChannelForm::empty(method), None);
     };
@@ -97,7 +98,10 @@ pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
 
 /// What the API would not notice: a name is missing, or a new channel would take the place of
 /// another one.
-async fn validate(site: &SiteRequest, draft: &ChannelForm) -> Result<Option<ApiRefusal>, PageError> {
+async fn validate(
+    site: &SiteRequest,
+    draft: &ChannelForm,
+) -> Result<Option<ApiRefusal>, PageError> {
     let refusal = |status, code: &str, message: &str| ApiRefusal {
         status,
         message: message.to_owned(),

@@ -3,7 +3,7 @@
 use minijinja::context;
 use serde_json::Value;
 
-use super::{MemberRequest, PageResult, ListPage, elements, item_links, template_value};
+use super::{ListPage, MemberRequest, PageResult, elements, item_links, template_value};
 use crate::runtime::limits::DELIVERIES_SIZE_DEFAULT;
 use model::account::DeliveryState;
 

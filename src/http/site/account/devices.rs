@@ -3,7 +3,10 @@
 use minijinja::context;
 use serde_json::Value;
 
-use super::{ApiCall, MemberRequest, PageResult, MemberForm, api_client, elements, not_found, template_value};
+use super::{
+    ApiCall, MemberForm, MemberRequest, PageResult, api_client, elements, not_found,
+    template_value,
+};
 use crate::http::site::form::see_other;
 
 const DEVICES: &str = "/user/v1/device";
@@ -11,7 +14,10 @@ const DEVICES: &str = "/user/v1/device";
 /// `GET /account/devices`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let devices = elements(member.get(DEVICES).await?, "devices");
-    member.page("account/devices.html", context! { devices => template_value(Value::Array(devices)) })
+    member.page(
+        "account/devices.html",
+        context! { devices => template_value(Value::Array(devices)) },
+    )
 }
 
 /// `GET /account/devices/remove?token=`: asks whether it is meant.
@@ -26,6 +32,11 @@ pub(super) async fn confirm(member: MemberRequest) -> PageResult {
 /// `POST /account/devices/remove`.
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let token = posted.form.find("token").unwrap_or_default();
-    posted.call_and_record(ApiCall::delete(format!("{DEVICES}/{}", api_client::encode_segment(token)))).await?;
+    posted
+        .call_and_record(ApiCall::delete(format!(
+            "{DEVICES}/{}",
+            api_client::encode_segment(token)
+        )))
+        .await?;
     Ok(see_other("/account/devices?done=removed"))
 }

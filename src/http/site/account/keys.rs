@@ -5,8 +5,9 @@ use minijinja::context;
 use serde_json::{Map, Value};
 
 use super::{
-    ApiCall, FormFields, FreshMemberForm, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, api_client, elements, form_errors, not_found,
-    form_refusal, template_value, status_of,
+    ApiCall, ApiRefusal, FormFields, FreshMemberForm, MemberForm, MemberRequest, PageResult,
+    SiteRequest, api_client, elements, form_errors, form_refusal, not_found, status_of,
+    template_value,
 };
 use crate::http::site::form::see_other;
 
@@ -34,8 +35,7 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
     let body = Value::Object(Map::from_iter(name));
     match posted.call_and_record(ApiCall::post(KEYS).json(body)).await {
         Ok(made) => {
-            let context =
-                context! { made => template_value(made), base => posted.app.shared.site.url.clone() };
+            let context = context! { made => template_value(made), base => posted.app.shared.site.url.clone() };
             posted.page("account/key.html", context)
         }
         Err(refusal) => page(&posted, Some((form_refusal(refusal)?, &posted.form))).await,
@@ -52,6 +52,8 @@ pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> Pa
 
 /// `POST /account/keys/{id}/revoke`.
 pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    posted.call_and_record(ApiCall::delete(format!("{KEYS}/{}", api_client::encode_segment(&id)))).await?;
+    posted
+        .call_and_record(ApiCall::delete(format!("{KEYS}/{}", api_client::encode_segment(&id))))
+        .await?;
     Ok(see_other("/account/keys?done=removed"))
 }

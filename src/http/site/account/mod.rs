@@ -21,8 +21,11 @@ use serde_json::{Value, json};
 
 pub use channel_form::ChannelForm;
 
-use super::{AppState, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, MemberForm, PageError, SiteRequest, api_client};
 use super::{ApiCall, ApiRefusal};
+use super::{
+    AppState, FormFields, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError,
+    PageResult, SiteRequest, api_client,
+};
 use crate::runtime::error::{Error, ErrorKind, Result};
 
 /// The addresses of the account pages.

@@ -5,8 +5,9 @@ use minijinja::context;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiCall, FormFields, MemberRequest, PageResult, ListPage, MemberForm, PageError, ApiRefusal, SiteRequest, api_client, elements, form_errors, not_found,
-    form_refusal, find_optional, item_links, template_value, status_of,
+    ApiCall, ApiRefusal, FormFields, ListPage, MemberForm, MemberRequest, PageError, PageResult,
+    SiteRequest, api_client, elements, find_optional, form_errors, form_refusal, item_links,
+    not_found, status_of, template_value,
 };
 use crate::http::site::form::see_other;
 use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
@@ -40,7 +41,8 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
 
 /// `POST /account/orders/{id}`: reports its use.
 pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let call = ApiCall::put(format!("{ORDERS}/{}", api_client::encode_segment(&id))).json(body(&posted.form));
+    let call = ApiCall::put(format!("{ORDERS}/{}", api_client::encode_segment(&id)))
+        .json(body(&posted.form));
     match posted.call_and_record(call).await {
         Ok(_) => Ok(see_other("/account/orders?done=reported")),
         Err(refusal) => page(&posted, &id, Some((form_refusal(refusal)?, &posted.form))).await,
@@ -64,7 +66,11 @@ fn body(form: &FormFields) -> Value {
     Value::Object(body)
 }
 
-async fn page(site: &SiteRequest, id: &str, typed: Option<(ApiRefusal, &FormFields)>) -> PageResult {
+async fn page(
+    site: &SiteRequest,
+    id: &str,
+    typed: Option<(ApiRefusal, &FormFields)>,
+) -> PageResult {
     let mut order = find(site, id).await?;
     add_item_links(&mut order);
     let pricelist = order["places"]["pricelist"].as_str().unwrap_or_default();

@@ -5,7 +5,8 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{
-    ApiCall, MemberRequest, PageResult, MemberForm, ApiRefusal, SiteRequest, form_errors, form_refusal, find_optional, template_value, status_of,
+    ApiCall, ApiRefusal, MemberForm, MemberRequest, PageResult, SiteRequest, find_optional,
+    form_errors, form_refusal, status_of, template_value,
 };
 use crate::http::site::form::see_other;
 

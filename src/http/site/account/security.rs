@@ -7,12 +7,15 @@ use axum::{
 use minijinja::context;
 use serde_json::{Value, json};
 
-use super::{ApiCall, MemberRequest, PageResult, MemberForm, SiteRequest, api_client, elements, template_value};
+use super::{
+    ApiCall, MemberForm, MemberRequest, PageResult, SiteRequest, api_client, elements,
+    template_value,
+};
 use crate::access::users::{PasswordChange, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::site::form::see_other;
-use crate::http::site::passwords::PASSWORDS_DIFFER;
 use crate::http::site::passwords::LOGIN_AFTER;
+use crate::http::site::passwords::PASSWORDS_DIFFER;
 use crate::http::site::passwords::client_address;
 use crate::runtime::clock;
 use crate::storage::database::session_name;
@@ -103,7 +106,12 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
         _ => vec![id],
     };
     for name in &ended {
-        posted.call_and_record(ApiCall::delete(format!("{SESSIONS}/{}", api_client::encode_segment(name)))).await?;
+        posted
+            .call_and_record(ApiCall::delete(format!(
+                "{SESSIONS}/{}",
+                api_client::encode_segment(name)
+            )))
+            .await?;
     }
     Ok(see_other("/account/security?done=ended"))
 }
@@ -111,6 +119,11 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
 /// `POST /account/security/applications/end`.
 pub(super) async fn end_application(posted: MemberForm) -> PageResult {
     let id = posted.form.find("application").unwrap_or_default();
-    posted.call_and_record(ApiCall::delete(format!("{APPLICATIONS}/{}", api_client::encode_segment(id)))).await?;
+    posted
+        .call_and_record(ApiCall::delete(format!(
+            "{APPLICATIONS}/{}",
+            api_client::encode_segment(id)
+        )))
+        .await?;
     Ok(see_other("/account/security?done=ended"))
 }

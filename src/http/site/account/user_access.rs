@@ -3,7 +3,7 @@
 use axum::extract::Path;
 use serde_json::json;
 
-use super::{ApiCall, FreshMemberForm, PageResult, ApiRefusal, api_client, form_refusal, users};
+use super::{ApiCall, ApiRefusal, FreshMemberForm, PageResult, api_client, form_refusal, users};
 use crate::http::site::form::see_other;
 use crate::runtime::error::{Error, ErrorKind};
 
@@ -25,7 +25,10 @@ pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> P
     match posted.call_and_record(call).await {
         // A link that nobody was mailed is shown on this page alone.
         Ok(made) if made["url"].is_string() => users::link_page(&posted, &id, made).await,
-        Ok(_) => Ok(see_other(&format!("/account/users/{}?done={wanted}", api_client::encode_segment(&id)))),
+        Ok(_) => Ok(see_other(&format!(
+            "/account/users/{}?done={wanted}",
+            api_client::encode_segment(&id)
+        ))),
         Err(refusal) => {
             let refusal: ApiRefusal = form_refusal(refusal)?;
             users::show_with_refusal(&posted, &id, Some(&refusal)).await

@@ -5,8 +5,9 @@ use minijinja::{Value as PageValue, context};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ApiCall, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageResult, PageError, ApiRefusal, SiteRequest, api_client, elements,
-    form_errors, form_refusal, template_value, status_of,
+    ApiCall, ApiRefusal, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageError,
+    PageResult, SiteRequest, api_client, elements, form_errors, form_refusal, status_of,
+    template_value,
 };
 use crate::http::site::form::see_other;
 
@@ -51,7 +52,8 @@ async fn after_creation(posted: &FreshMemberForm, user: &Value) -> PageResult {
         return Ok(see_other("/account/users?done=invited"));
     }
     let id = user["id"].to_string();
-    let link = posted.call_and_record(ApiCall::post(format!("{USERS}/{id}/password-link"))).await?;
+    let link =
+        posted.call_and_record(ApiCall::post(format!("{USERS}/{id}/password-link"))).await?;
     link_page(posted, &id, link).await
 }
 
@@ -68,7 +70,11 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
 }
 
 /// The page of a user as it is stored, with what went wrong.
-pub(super) async fn show_with_refusal(site: &SiteRequest, id: &str, refusal: Option<&ApiRefusal>) -> PageResult {
+pub(super) async fn show_with_refusal(
+    site: &SiteRequest,
+    id: &str,
+    refusal: Option<&ApiRefusal>,
+) -> PageResult {
     let id = api_client::encode_segment(id);
     let user = explain_forbidden(site, site.get(format!("{USERS}/{id}")).await)?;
     let fields = UserForm {
@@ -95,14 +101,18 @@ pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> P
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;
             let access = access(&posted, &api_client::encode_segment(&id)).await?;
-            let fields = UserForm { action: posted.path(), values: posted.form.template_value(), access };
+            let fields =
+                UserForm { action: posted.path(), values: posted.form.template_value(), access };
             page(&posted, fields, Some(&refusal))
         }
     }
 }
 
 /// Whoever may not do it gets a page that says who may.
-fn explain_forbidden(site: &SiteRequest, outcome: Result<Value, ApiRefusal>) -> Result<Value, PageError> {
+fn explain_forbidden(
+    site: &SiteRequest,
+    outcome: Result<Value, ApiRefusal>,
+) -> Result<Value, PageError> {
     outcome.map_err(|refusal| match refusal.status {
         StatusCode::FORBIDDEN => forbidden(site),
         _ => refusal.into(),

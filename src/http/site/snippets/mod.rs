@@ -75,12 +75,14 @@ impl SnippetCall {
         if !headers.is_empty() {
             options.push(format!("  headers: {{\n{headers}  }},\n"));
         }
-        options.extend(self.body.as_ref().map(|body| format!("  body: {},\n", string_literal(body))));
+        options
+            .extend(self.body.as_ref().map(|body| format!("  body: {},\n", string_literal(body))));
         let options = match options.concat() {
             options if options.is_empty() => String::new(),
             options => format!(", {{\n{options}}}"),
         };
-        let call = format!("const response = await fetch({}{options});\n", string_literal(&self.url));
+        let call =
+            format!("const response = await fetch({}{options});\n", string_literal(&self.url));
         match &self.file {
             Some(file) => format!(
                 "import {{ writeFile }} from 'node:fs/promises';\n\n{call}\
@@ -195,7 +197,9 @@ pub(super) fn target(
         let (name, behind) = after.split_once('}').unwrap_or((after, ""));
         let value = values.iter().find(|(own, value)| own == name && !value.is_empty());
         target.push_str(before);
-        target.push_str(&value.map_or_else(|| format!("{{{name}}}"), |(_, value)| encode_segment(value)));
+        target.push_str(
+            &value.map_or_else(|| format!("{{{name}}}"), |(_, value)| encode_segment(value)),
+        );
         rest = behind;
     }
     target.push_str(rest);

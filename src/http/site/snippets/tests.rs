@@ -113,13 +113,8 @@ fn sketches() -> Vec<SnippetCall> {
         (option::of(select(texts(20))), option::of(select(texts(20)))),
         (option::of(select(texts(100))), option::of(select(texts(20)))),
     );
-    let sketch = all.prop_map(|((method, url), (authorization, kind), (body, file))| SnippetCall {
-        method: method.to_owned(),
-        url,
-        authorization,
-        kind,
-        body,
-        file,
+    let sketch = all.prop_map(|((method, url), (authorization, kind), (body, file))| {
+        SnippetCall { method: method.to_owned(), url, authorization, kind, body, file }
     });
     sample(&sketch, 300)
 }

@@ -38,7 +38,11 @@ pub(super) enum CropFormError {
 }
 
 /// The ratio that a preset and, for `custom`, a text stand for; nothing leaves the crop free.
-pub(super) fn parse(preset: &str, text: &str, image: Size) -> Result<Option<(u32, u32)>, CropFormError> {
+pub(super) fn parse(
+    preset: &str,
+    text: &str,
+    image: Size,
+) -> Result<Option<(u32, u32)>, CropFormError> {
     match preset {
         "" | "free" => Ok(None),
         "original" => Ok(Some((image.width, image.height))),

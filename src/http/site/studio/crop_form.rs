@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde::Serialize;
 
-use super::aspect_ratio::{self, CropSizes, CropFormError};
+use super::aspect_ratio::{self, CropFormError, CropSizes};
 use crate::http::site::api_client::{ApiCall, ApiRefusal, FieldError};
 use crate::runtime::error::{Error, Result};
 use model::{CropSpec, Rect, Size};

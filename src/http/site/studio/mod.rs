@@ -3,9 +3,9 @@
 //! Without scripts the page is a form; what it shows comes from the item's `.json` with that crop.
 //! With scripts (`assets/js/studio.js`) the same page follows the pointer.
 
-mod proof;
 mod aspect_ratio;
 mod crop_form;
+mod proof;
 
 use axum::{
     Router,
@@ -19,11 +19,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    AppState, PageResult, MemberForm, PageError, SiteRequest,
+    AppState, MemberForm, PageError, PageResult, SiteRequest,
     api_client::{ApiCall, ApiRefusal},
     back_link::BackLink,
-    item_summary::ItemPicture,
     download_panel,
+    item_summary::ItemPicture,
 };
 use crate::http::media;
 use crate::http::protocol::disposition;
@@ -31,13 +31,13 @@ use crate::http::site::form::see_other;
 use crate::media::MediaCaller;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
-use model::account::AgreementId;
-use model::item::has_picture;
-use model::media_url::{MediaPath, PictureOperation, RenditionExtension, MediaTarget};
-use model::{CropSpec, ItemKey, Rect, RenditionName, Size};
-use proof::CropProof;
 use aspect_ratio::CropSizes;
 use crop_form::CropForm;
+use model::account::AgreementId;
+use model::item::has_picture;
+use model::media_url::{MediaPath, MediaTarget, PictureOperation, RenditionExtension};
+use model::{CropSpec, ItemKey, Rect, RenditionName, Size};
+use proof::CropProof;
 
 /// What a crop may be for: what the address says, and the width that it needs, pixels. Prints are
 /// at 300 dots per inch.
@@ -140,7 +140,11 @@ impl StudioPhoto {
     }
 
     /// The pictures of what is asked for, with its rectangle on the Hires.
-    async fn crop(&self, site: &SiteRequest, wanted: &CropForm) -> Result<(Value, Rect), ApiRefusal> {
+    async fn crop(
+        &self,
+        site: &SiteRequest,
+        wanted: &CropForm,
+    ) -> Result<(Value, Rect), ApiRefusal> {
         let sizes = CropSizes { hires: self.hires(), preview: self.pictures.preview.size() };
         let (operator, rect) = wanted.operator(sizes)?;
         let call = ApiCall::get(format!("/media/{}{operator}.json", self.key));
@@ -161,7 +165,10 @@ async fn show(Path((media_type, id)): Path<(String, String)>, site: SiteRequest)
 
 /// `POST /item/<mediaType>/<id>/crop/download`: the crop of the Hires, with its purchase. With
 /// `show` the studio shows it instead of a download. What stands in the way is said in the studio.
-async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: MemberForm) -> PageResult {
+async fn download(
+    Path((media_type, id)): Path<(String, String)>,
+    mut posted: MemberForm,
+) -> PageResult {
     let photo = StudioPhoto::load(&posted, &media_type, &id).await?;
     let wanted = CropForm::read(|name| Ok(posted.form.find(name)))?;
     let outcome = buy(&posted, &photo, &wanted).await;
@@ -172,7 +179,11 @@ async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: Me
             return Ok(see_other(&wanted.url_on(&studio)));
         }
         Ok(response) => return Ok(response),
-        Err(error) if matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::InvalidArgument) => error,
+        Err(error)
+            if matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::InvalidArgument) =>
+        {
+            error
+        }
         Err(error) => return Err(error.into()),
     };
     // Whatever leads back to the page, leads to the studio.
@@ -235,10 +246,17 @@ fn hires_path(
 }
 
 /// The page. `refusal` is what became of a download.
-async fn studio_page(site: &SiteRequest, photo: &StudioPhoto, wanted: &CropForm, refusal: Option<&Error>) -> PageResult {
+async fn studio_page(
+    site: &SiteRequest,
+    photo: &StudioPhoto,
+    wanted: &CropForm,
+    refusal: Option<&Error>,
+) -> PageResult {
     let outcome = photo.crop(site, wanted).await;
     let (cut, mistake) = match outcome {
-        Ok((document, rect)) => (Some((CropPictures::find(&document, wanted.watermark)?, rect)), None),
+        Ok((document, rect)) => {
+            (Some((CropPictures::find(&document, wanted.watermark)?, rect)), None)
+        }
         Err(refusal) if refusal.is_mistake() => (None, Some(refusal)),
         Err(refusal) => return Err(refusal.into()),
     };
@@ -294,7 +312,8 @@ fn crop_context(
     }
     let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark);
     let file = path.map(|path| file_name(&photo.key, &path)).unwrap_or_default();
-    let needed = CROP_USES.iter().find(|(name, _, _)| *name == wanted.output).map(|(_, _, px)| *px);
+    let needed =
+        CROP_USES.iter().find(|(name, _, _)| *name == wanted.output).map(|(_, _, px)| *px);
     let text = |name: &str| photo.document[name].as_str().unwrap_or_default();
     let uri = text("uri");
     context! {

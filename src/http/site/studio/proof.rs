@@ -6,7 +6,9 @@ use axum::{
 };
 use serde::Serialize;
 
-use super::{PageResult, StudioPhoto, RenditionLink, SiteRequest, CropForm, hires_path, download_panel};
+use super::{
+    CropForm, PageResult, RenditionLink, SiteRequest, StudioPhoto, download_panel, hires_path,
+};
 use crate::http::media;
 use crate::media::MediaCaller;
 use crate::runtime::error::{Error, ErrorKind};
@@ -42,7 +44,12 @@ impl CropProof {
         if let Some(src) = hires
             && rect.size().pixels() <= STUDIO_PROOF_PX_MAX
         {
-            return Self { src, width: rect.width, height: rect.height, source: ProofSource::Hires };
+            return Self {
+                src,
+                width: rect.width,
+                height: rect.height,
+                source: ProofSource::Hires,
+            };
         }
         let source = match preview.width >= rect.width {
             true => ProofSource::Whole,
@@ -68,7 +75,10 @@ pub(super) fn picture_url(key: &ItemKey, rect: Rect, is_marked: bool) -> String 
 /// `GET /item/<mediaType>/<id>/crop/hires`: the crop of the Hires as its own address delivers it, for
 /// a visitor whose organization has bought the photograph. Buys nothing: other sites could make a
 /// browser ask for it.
-pub(super) async fn show_hires(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
+pub(super) async fn show_hires(
+    Path((media_type, id)): Path<(String, String)>,
+    site: SiteRequest,
+) -> PageResult {
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
     let wanted = CropForm::read(|name| site.parameter(name))?;
     let panel = download_panel::find(&site, &photo.key, None).await?;
@@ -83,7 +93,8 @@ pub(super) async fn show_hires(Path((media_type, id)): Path<(String, String)>, s
         Some(visitor) => visitor.principal(&site.app).await?,
         None => None,
     };
-    let caller = MediaCaller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
+    let caller =
+        MediaCaller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
     let mut response = media::download(&site.app, &path, caller).await?;
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_DISPOSITION);
@@ -103,7 +114,8 @@ mod tests {
         let check = |side: u32, preview: u32, is_bought: bool, source, src: &str| {
             let cut = RenditionLink { href: "p".to_owned(), width: preview, height: preview };
             let rect = Rect::new(1, 2, Size::new(side, side));
-            let proof = CropProof::of(&cut, rect, is_bought.then(|| picture_url(&key, rect, true)));
+            let proof =
+                CropProof::of(&cut, rect, is_bought.then(|| picture_url(&key, rect, true)));
             assert_eq!((proof.source, proof.src.as_str()), (source, src), "{side}");
         };
         let hires = "/item/image/a/crop/hires?x=1&y=2&width=800&height=800&watermark=1";

@@ -33,13 +33,13 @@ use uuid::Uuid;
 pub(super) use object::BucketObject;
 use object::{ObjectHead, get, stamp};
 
-use super::circuit_breaker::{self, CircuitBreaker, BucketFault};
+use super::circuit_breaker::{self, BucketFault, CircuitBreaker};
 use super::s3::{self, BucketSettings};
 use super::{StoreError, upload::PartUpload};
 use crate::runtime::clock;
 use crate::runtime::limits::{
-    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_SINGLE_ATTEMPT_TIME, BUCKET_OPEN_BYTES,
-    BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_CACHE_TTL, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
+    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_BYTES, BUCKET_OPEN_CACHE_BYTES,
+    BUCKET_OPEN_CACHE_TTL, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX, BUCKET_SINGLE_ATTEMPT_TIME,
 };
 use model::ContentHash;
 
@@ -124,7 +124,8 @@ pub(super) struct PendingReply<T> {
 impl<T> PendingReply<T> {
     /// Blocks until it is there, or the time for it is over.
     pub(super) fn wait(self) -> Result<T, BucketFailure> {
-        let gone = || BucketFailure::TimedOut(io::Error::other("the threads for the bucket have ended"));
+        let gone =
+            || BucketFailure::TimedOut(io::Error::other("the threads for the bucket have ended"));
         self.receiver.recv().unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -132,8 +133,11 @@ impl<T> PendingReply<T> {
 impl Bucket {
     /// Opens the bucket and looks whether it answers.
     ///
-    /// Fails with [`StoreError::ChannelSetting`], which names the setting that is likely to be wrong.
-    pub(super) fn open(settings: &BucketSettings, patience: StartPolicy) -> Result<Self, StoreError> {
+    /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
+    pub(super) fn open(
+        settings: &BucketSettings,
+        patience: StartPolicy,
+    ) -> Result<Self, StoreError> {
         let breaker = Arc::new(CircuitBreaker::new(settings.place()));
         let first = Arc::default();
         let objects = ObjectClients {
@@ -184,7 +188,12 @@ impl Bucket {
             .build();
         let ObjectClients { all: objects, once, breaker, settings } = objects;
         let nowhere = prefix.clone().join(EMPTY_PREFIX);
-        runtime.spawn(probe_until_closed(Arc::clone(&once), Arc::clone(&breaker), nowhere, give_up));
+        runtime.spawn(probe_until_closed(
+            Arc::clone(&once),
+            Arc::clone(&breaker),
+            nowhere,
+            give_up,
+        ));
         let turns = Arc::new(Semaphore::new(requests));
         let runtime = Some(runtime);
         let inner = BucketInner {
@@ -318,7 +327,7 @@ impl Bucket {
         }
     }
 
-    /// The first bytes of an object beside the folders, `bytes_max` at most; `None` if there is none. With a
+    /// The first bytes of an object beside the folders, `bytes_max` at most; `Fail` if there is none. With a
     /// `limit` it is asked once, whatever is known of the bucket, and not for longer.
     pub(super) fn small(
         &self,
@@ -344,7 +353,9 @@ impl Bucket {
         };
         match found.wait() {
             Ok((_, bytes)) => Ok(Some(bytes)),
-            Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => Ok(Some(Bytes::new())),
+            Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
+                Ok(Some(Bytes::new()))
+            }
             Err(BucketFailure::Bucket(error))
                 if s3::is_missing(&error) && !s3::is_without_bucket(&error) =>
             {
@@ -382,8 +393,8 @@ impl Bucket {
 
     /// Writes a small object, reads it and removes it.
     ///
-    /// Fails with [`StoreError::ChannelSetting`] when the bucket refuses one of these, and with
-    /// [`StoreError::Away`] when it does not answer in time.
+    /// Fails with [`StoreError::Setting`] when the bucket refuses one of these, and with
+    /// [`StoreError::Unavailable`] when it does not answer in time.
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
         let key = self.inner.prefix.clone().join(PROBE_PREFIX).join(Uuid::now_v7().to_string());
         let objects = || (self.objects(), key.clone());
@@ -392,9 +403,13 @@ impl Bucket {
             let bytes = PutPayload::from_static(PROBE_CONTENT);
             to_put.0.put(&to_put.1, bytes).await.map(drop)
         };
-        self.request(0, put).wait().map_err(self.unproven("a small object cannot be written: "))?;
-        let got = self.request(0, get(to_get.0, to_get.1, 0..PROBE_CONTENT.len() as u64, None)).wait();
-        let removed = self.request(0, async move { to_remove.0.delete(&to_remove.1).await }).wait();
+        self.request(0, put)
+            .wait()
+            .map_err(self.unproven("a small object cannot be written: "))?;
+        let got =
+            self.request(0, get(to_get.0, to_get.1, 0..PROBE_CONTENT.len() as u64, None)).wait();
+        let removed =
+            self.request(0, async move { to_remove.0.delete(&to_remove.1).await }).wait();
         got.map_err(self.unproven("a small object cannot be read: "))?;
         removed.map_err(self.unproven("a small object cannot be removed: "))
     }
@@ -414,7 +429,11 @@ impl Bucket {
     }
 
     /// What a failure at `key` means for the blob `hash`.
-    pub(super) fn failed(&self, key: &Path, hash: ContentHash) -> impl Fn(BucketFailure) -> StoreError {
+    pub(super) fn failed(
+        &self,
+        key: &Path,
+        hash: ContentHash,
+    ) -> impl Fn(BucketFailure) -> StoreError {
         let place = format!("{}/{key}", self.inner.place);
         let (bucket, key) = (self.clone(), key.clone());
         move |failure| {
@@ -425,7 +444,9 @@ impl Bucket {
                 BucketFailure::Bucket(error) if s3::is_without_bucket(&error) => {
                     away(io::Error::new(io::ErrorKind::NotFound, s3::words(&error)))
                 }
-                BucketFailure::Bucket(error) if s3::is_missing(&error) => StoreError::Missing(hash),
+                BucketFailure::Bucket(error) if s3::is_missing(&error) => {
+                    StoreError::Missing(hash)
+                }
                 BucketFailure::Bucket(error) if s3::is_replaced(&error) => {
                     away(io::Error::other("it was replaced while it was read"))
                 }
@@ -444,7 +465,7 @@ impl Bucket {
         self.request(0, async move { objects.head(&key).await }).wait()
     }
 
-    /// The facts of an object; `None` if there is none.
+    /// The facts of an object; `Fail` if there is none.
     fn find(&self, key: &Path, hash: ContentHash) -> Result<Option<ObjectMeta>, StoreError> {
         match self.head(key).map_err(self.failed(key, hash)) {
             Ok(facts) => Ok(Some(facts)),
@@ -453,13 +474,17 @@ impl Bucket {
         }
     }
 
-    /// Bytes of an object; `None` if there is none.
+    /// Bytes of an object; `Fail` if there is none.
     pub(super) fn length(&self, key: &Path, hash: ContentHash) -> Result<Option<u64>, StoreError> {
         Ok(self.find(key, hash)?.map(|facts| facts.size))
     }
 
-    /// How long ago an object was written; `None` if it is gone.
-    pub(super) fn age(&self, key: &Path, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
+    /// How long ago an object was written; `Fail` if it is gone.
+    pub(super) fn age(
+        &self,
+        key: &Path,
+        hash: ContentHash,
+    ) -> Result<Option<Duration>, StoreError> {
         let Some(facts) = self.find(key, hash)? else { return Ok(None) };
         let ago = clock::now().as_millisecond() - facts.last_modified.timestamp_millis();
         // One that was written in the future was written just now.
@@ -467,7 +492,12 @@ impl Bucket {
     }
 
     /// Looks at the object that has `length` bytes, and reads its start.
-    pub(super) fn open_object(&self, key: Path, hash: ContentHash, length: u64) -> Result<BucketObject, StoreError> {
+    pub(super) fn open_object(
+        &self,
+        key: Path,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<BucketObject, StoreError> {
         let opened = self.object_head(&key, hash, length)?;
         if opened.length != length {
             return Err(StoreError::Length { hash, found: opened.length, expected: length });
@@ -476,7 +506,12 @@ impl Bucket {
     }
 
     /// What a look at an object finds, or found a moment ago; `bytes_max` of its start are wanted.
-    fn object_head(&self, key: &Path, hash: ContentHash, bytes_max: u64) -> Result<Arc<ObjectHead>, StoreError> {
+    fn object_head(
+        &self,
+        key: &Path,
+        hash: ContentHash,
+        bytes_max: u64,
+    ) -> Result<Arc<ObjectHead>, StoreError> {
         if let Some(opened) = self.inner.heads.get(key) {
             return Ok(opened);
         }
@@ -485,7 +520,10 @@ impl Bucket {
             // A range of no bytes cannot be asked for.
             0 => self.head(key).map(|facts| (facts, Bytes::new())),
             _ => {
-                match self.request(wanted, get(self.objects(), key.clone(), 0..wanted, None)).wait() {
+                match self
+                    .request(wanted, get(self.objects(), key.clone(), 0..wanted, None))
+                    .wait()
+                {
                     Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
                         self.head(key).map(|facts| (facts, Bytes::new()))
                     }
@@ -500,7 +538,7 @@ impl Bucket {
         Ok(opened)
     }
 
-    /// Reads a whole object of at most `bytes_max` bytes; `None` if there is none, or a longer one.
+    /// Reads a whole object of at most `bytes_max` bytes; `Fail` if there is none, or a longer one.
     pub(super) fn read(
         &self,
         key: Path,
@@ -594,7 +632,10 @@ impl Bucket {
     }
 
     /// The hashes that have an object in `folder` with the bytes of each, sorted.
-    pub(super) fn sizes(&self, folder: &'static str) -> Result<Vec<(ContentHash, u64)>, StoreError> {
+    pub(super) fn sizes(
+        &self,
+        folder: &'static str,
+    ) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         let (objects, within) = (self.objects(), self.inner.prefix.clone().join(folder));
         let key = within.clone();
         let list = async move {

@@ -60,7 +60,7 @@ pub(super) enum SchemaStatus {
 impl SchemaStatus {
     /// Compares the schema `found`, 0 where there are no tables, with `latest`.
     ///
-    /// Fails with [`DbError::SchemaDescription`], which names `database`, when a later version of the product made it.
+    /// Fails with [`DbError::Schema`], which names `database`, when a later version of the product made it.
     pub(super) fn of(found: i64, latest: i64, database: &dyn Display) -> Result<Self, DbError> {
         if found > latest {
             return Err(DbError::Schema(format!(

@@ -9,18 +9,31 @@ use super::session::{ServerSession, run_blocking};
 use super::transaction::ServerTransaction;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
-use crate::storage::database::engine::{DatabaseEngine, EngineConnection, ConnectionPurpose, Read, Work, WriteMode};
+use crate::storage::database::engine::{
+    ConnectionPurpose, DatabaseEngine, EngineConnection, Read, Work, WriteMode,
+};
 use crate::storage::database::error::DbError;
 
 /// Says that something was written, with the end of the transaction.
-const BUMP_VERSION: &str = "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
+const BUMP_VERSION: &str =
+    "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
 /// What was written so far.
 const VERSION: &str = "SELECT version FROM writer";
 
 impl DatabaseEngine for PostgresServer {
-    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> Result<Box<dyn EngineConnection>, DbError> {
+    fn open(
+        self: Arc<Self>,
+        purpose: ConnectionPurpose,
+    ) -> Result<Box<dyn EngineConnection>, DbError> {
         let (session, lost, seen) = (None, None, None);
-        Ok(Box::new(ServerConnection { server: self, purpose, session, lost, last_version: seen, sessions: 0 }))
+        Ok(Box::new(ServerConnection {
+            server: self,
+            purpose,
+            session,
+            lost,
+            last_version: seen,
+            sessions: 0,
+        }))
     }
 
     fn is_remote(&self) -> bool {
@@ -132,7 +145,7 @@ impl EngineConnection for ServerConnection {
         })
     }
 
-    /// Fails with [`DbError::SchemaDescription`] when the schema is none of this version, since another one brought it
+    /// Fails with [`DbError::Schema`] when the schema is none of this version, since another one brought it
     /// up to date. Archives do not move away from a server, so that all modes are one.
     fn write(&mut self, _mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
         let server = Arc::clone(&self.server);

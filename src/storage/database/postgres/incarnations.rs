@@ -18,7 +18,9 @@ use super::server::PostgresServer;
 use super::session::ServerSession;
 use super::transaction::ServerTransaction;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{NODE_HEARTBEAT_INTERVAL, NODE_HEARTBEATS_MIN, NODE_HEARTBEAT_EXPIRY};
+use crate::runtime::limits::{
+    NODE_HEARTBEAT_EXPIRY, NODE_HEARTBEAT_INTERVAL, NODE_HEARTBEATS_MIN,
+};
 use crate::storage::database::engine::{EngineTransaction, params};
 use crate::storage::database::error::DbError;
 
@@ -111,7 +113,10 @@ impl IncarnationWatch {
     }
 
     /// Shows this process and lists the lives of nodes; nothing where the schema is another one by now.
-    fn observe(&self, session: &mut ServerSession) -> Result<Option<Vec<NodeIncarnation>>, DbError> {
+    fn observe(
+        &self,
+        session: &mut ServerSession,
+    ) -> Result<Option<Vec<NodeIncarnation>>, DbError> {
         ServerTransaction::begin(session)?.run(|tx| {
             if tx.lock_schema()? != self.schema {
                 return Ok(None);
@@ -145,7 +150,11 @@ impl IncarnationWatch {
     /// Ends all lives, in the transaction that has the turn to write and changes the schema.
     ///
     /// Fails with [`DbError::InUse`] when one went on until now.
-    pub(super) fn end(&self, tx: &dyn EngineTransaction, server: &PostgresServer) -> Result<(), DbError> {
+    pub(super) fn end(
+        &self,
+        tx: &dyn EngineTransaction,
+        server: &PostgresServer,
+    ) -> Result<(), DbError> {
         if self.schema < NODES_SINCE {
             return Ok(());
         }

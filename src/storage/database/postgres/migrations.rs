@@ -2,14 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::incarnations::{IncarnationWatch, HeartbeatTimes};
+use super::incarnations::{HeartbeatTimes, IncarnationWatch};
 use super::server::PostgresServer;
 use super::session::{ServerSession, run_blocking};
 use super::transaction::ServerTransaction;
 use crate::runtime::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
 use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::error::DbError;
-use crate::storage::database::migrations::{LATEST, Migration, POSTGRES, SchemaStatus, log_upgrade};
+use crate::storage::database::migrations::{
+    LATEST, Migration, POSTGRES, SchemaStatus, log_upgrade,
+};
 
 /// The table that is there first: whose turn it is to write, how much was written, and the number of
 /// the schema.
@@ -27,7 +29,7 @@ const CONCURRENT_CODES: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01"
 /// later version of the product made. Of several nodes that start together one does it. Gives the number of
 /// the older schema and that of this one.
 ///
-/// Fails with [`DbError::SchemaDescription`] also where the server or the database is none that can be used, and
+/// Fails with [`DbError::Schema`] also where the server or the database is none that can be used, and
 /// with [`DbError::InUse`] where nodes live on an older schema, which is looked at for seconds.
 pub(in crate::storage::database) fn migrate(
     server: &Arc<PostgresServer>,
@@ -66,7 +68,9 @@ impl SchemaUpgrade<'_> {
     fn attempt(&self, session: &mut ServerSession) -> Result<Option<(i64, i64)>, DbError> {
         let found = schema(session)?;
         let lives = match (1..self.latest()).contains(&found) {
-            true => Some(IncarnationWatch::wait_until_expired(session, self.server, found, self.span)?),
+            true => {
+                Some(IncarnationWatch::wait_until_expired(session, self.server, found, self.span)?)
+            }
             false => None,
         };
         let outcome = ServerTransaction::begin(session)
@@ -122,8 +126,10 @@ impl SchemaUpgrade<'_> {
 
 /// Looks whether the database has the schema of this version, for a process that only reads.
 ///
-/// Fails with [`DbError::SchemaDescription`] when it has another one or none.
-pub(in crate::storage::database) fn check_schema(server: &Arc<PostgresServer>) -> Result<(), DbError> {
+/// Fails with [`DbError::Schema`] when it has another one or none.
+pub(in crate::storage::database) fn check_schema(
+    server: &Arc<PostgresServer>,
+) -> Result<(), DbError> {
     run_blocking(|| {
         let session = ServerSession::open(server, ConnectionPurpose::Read)?;
         check(&session, server)?;

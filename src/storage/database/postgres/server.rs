@@ -77,7 +77,9 @@ impl PostgresServer {
         let encrypted = tls.is_some();
         let tls = match tls {
             None => ServerTls::none(),
-            Some(ca) => ServerTls::believing(ca.as_deref().map(Path::new)).map_err(|why| wrong(&why))?,
+            Some(ca) => {
+                ServerTls::believing(ca.as_deref().map(Path::new)).map_err(|why| wrong(&why))?
+            }
         };
         config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable });
         let hosts = (0..count).map(|at| alone(&config, at)).collect();
@@ -313,7 +315,11 @@ mod tests {
     #[test]
     fn a_host_over_a_network_without_tls_is_named() {
         let check = |url: &str, expected: &[&str]| {
-            assert_eq!(PostgresServer::parse(url).unwrap().hosts_in_clear_text(), expected, "{url}");
+            assert_eq!(
+                PostgresServer::parse(url).unwrap().hosts_in_clear_text(),
+                expected,
+                "{url}"
+            );
         };
         check("postgres://wp@db1,db2/x", &["db1", "db2"]);
         check("postgres://wp@db1/x?sslmode=disable", &["db1"]);

@@ -70,7 +70,10 @@ impl Drop for ConnectionDriver {
 
 impl ServerSession {
     /// Connects to the first host that takes it: one that writes, unless this process only reads.
-    pub(super) fn open(server: &PostgresServer, purpose: ConnectionPurpose) -> Result<Self, DbError> {
+    pub(super) fn open(
+        server: &PostgresServer,
+        purpose: ConnectionPurpose,
+    ) -> Result<Self, DbError> {
         let unusable = |why: &dyn std::fmt::Display| {
             DbError::from(unreachable(format!("{}: {why}", server.name())))
         };
@@ -91,7 +94,12 @@ impl ServerSession {
                     let patience = Cell::new(DB_ANSWER_TIME);
                     let (runtime, prepared) = (Some(runtime), RefCell::default());
                     return Ok(Self {
-                        driver: ConnectionDriver { runtime, prepared, signals: heard, answer_timeout: patience },
+                        driver: ConnectionDriver {
+                            runtime,
+                            prepared,
+                            signals: heard,
+                            answer_timeout: patience,
+                        },
                         client,
                     });
                 }

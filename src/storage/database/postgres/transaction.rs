@@ -18,7 +18,7 @@ use super::error::{ParamMismatch, wrong_value};
 use super::session::{ConnectionDriver, ServerSession, number};
 use crate::runtime::limits::DB_FETCH_ROWS;
 use crate::storage::database::engine::{
-    EngineTransaction, RowLock, SqlParam, Params, ReadRow, ResultRow, VisitRow, params,
+    EngineTransaction, Params, ReadRow, ResultRow, RowLock, SqlParam, VisitRow, params,
 };
 use crate::storage::database::error::{DbError, damaged};
 use crate::storage::database::facts::DatabaseFacts;
@@ -127,7 +127,9 @@ impl ResultRow for tokio_postgres::Row {
 
     fn lossy(&self, at: usize) -> Result<String, DbError> {
         Ok(match raw(self, at)? {
-            RawColumn::Text(bytes) | RawColumn::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            RawColumn::Text(bytes) | RawColumn::Bytes(bytes) => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
             RawColumn::Bool(is) => is.to_string(),
             raw @ RawColumn::Int(_) => raw.int()?.to_string(),
             RawColumn::Null | RawColumn::Other => "?".to_owned(),

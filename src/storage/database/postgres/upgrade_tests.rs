@@ -17,8 +17,8 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::migrations::{LATEST, Migration, POSTGRES};
 use crate::storage::database::scratch::scratch_server;
-use crate::storage::database::{IncarnationStart, ClaimedBy, Db, DbError, NewMessage, NewNode};
-use model::account::{MessageTransport, OutboxMessage, MessageContent, UserId};
+use crate::storage::database::{ClaimedBy, Db, DbError, IncarnationStart, NewMessage, NewNode};
+use model::account::{MessageContent, MessageTransport, OutboxMessage, UserId};
 
 const LIFE: Uuid = Uuid::from_u128(1);
 
@@ -132,7 +132,10 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     };
     let outcome = thread::scope(|scope| {
         scope.spawn(beats);
-        let span = HeartbeatTimes { expiry: Duration::from_secs(60), interval: Duration::from_millis(20) };
+        let span = HeartbeatTimes {
+            expiry: Duration::from_secs(60),
+            interval: Duration::from_millis(20),
+        };
         let outcome = SchemaUpgrade { server: &server, migrations: &migrations, span }.run();
         stop.store(true, Ordering::SeqCst);
         outcome
@@ -183,7 +186,11 @@ fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
 fn filled_tables_of_schema_8_are_brought_up_to_date() {
     let dir = tempfile::tempdir().unwrap();
     let Some(server) = scratch_server(dir.path()).unwrap() else { return };
-    let upgrade = SchemaUpgrade { server: &server, migrations: &POSTGRES[..1], span: HeartbeatTimes::default() };
+    let upgrade = SchemaUpgrade {
+        server: &server,
+        migrations: &POSTGRES[..1],
+        span: HeartbeatTimes::default(),
+    };
     assert_eq!(upgrade.run().unwrap(), None);
     run(&server, ConnectionPurpose::Write, USER).unwrap();
     run(&server, ConnectionPurpose::Write, ROWS_OF_8).unwrap();

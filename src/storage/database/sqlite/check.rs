@@ -10,7 +10,10 @@ use crate::storage::database::error::DbError;
 use crate::storage::database::facts::DatabaseFlaw;
 
 /// What one of SQLite's own checks finds, with the name of each table.
-pub(super) fn page_flaws(connection: &Connection, check: &str) -> Result<Vec<DatabaseFlaw>, DbError> {
+pub(super) fn page_flaws(
+    connection: &Connection,
+    check: &str,
+) -> Result<Vec<DatabaseFlaw>, DbError> {
     let sql = format!("PRAGMA {check}({CHECK_FLAWS_MAX})");
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
@@ -45,7 +48,9 @@ fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
 }
 
 /// Rows that refer to what is not there.
-pub(super) fn foreign_key_violations(connection: &Connection) -> Result<Vec<DatabaseFlaw>, DbError> {
+pub(super) fn foreign_key_violations(
+    connection: &Connection,
+) -> Result<Vec<DatabaseFlaw>, DbError> {
     let sql = "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check";
     let tx: &dyn EngineTransaction = connection;
     tx.list_flaws(sql, "rows that refer to what is not there", |row| {

@@ -8,7 +8,8 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use super::migrations;
 use crate::runtime::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
 use crate::storage::database::engine::{
-    DatabaseEngine, EngineConnection, EngineTransaction, ConnectionPurpose, Read, Work, WriteMode, params,
+    ConnectionPurpose, DatabaseEngine, EngineConnection, EngineTransaction, Read, Work, WriteMode,
+    params,
 };
 use crate::storage::database::error::DbError;
 
@@ -23,7 +24,10 @@ pub(in crate::storage::database) struct DatabaseFile {
 }
 
 impl DatabaseEngine for DatabaseFile {
-    fn open(self: Arc<Self>, purpose: ConnectionPurpose) -> Result<Box<dyn EngineConnection>, DbError> {
+    fn open(
+        self: Arc<Self>,
+        purpose: ConnectionPurpose,
+    ) -> Result<Box<dyn EngineConnection>, DbError> {
         if self.only_reads {
             return Ok(Box::new(FileConnection::open_to_read(&self.path)?));
         }

@@ -37,8 +37,10 @@ fn schema(connection: &rusqlite::Connection) -> Result<u32, DbError> {
 
 /// Looks at the schema of the database at `path`, which stays as it is.
 ///
-/// Fails with [`DbError::SchemaDescription`] when a later version of the product made it.
-pub(in crate::storage::database) fn inspect_schema(path: &Path) -> Result<(SchemaStatus, InspectedConnection), DbError> {
+/// Fails with [`DbError::Schema`] when a later version of the product made it.
+pub(in crate::storage::database) fn inspect_schema(
+    path: &Path,
+) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     look_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
@@ -49,7 +51,10 @@ pub(in crate::storage::database) fn inspect_schema_read_only(
     look_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-fn look_with(path: &Path, flags: OpenFlags) -> Result<(SchemaStatus, InspectedConnection), DbError> {
+fn look_with(
+    path: &Path,
+    flags: OpenFlags,
+) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     if !path.exists() {
         return Ok((SchemaStatus::New, InspectedConnection(None)));
     }
@@ -129,7 +134,7 @@ pub struct DatabaseSnapshot {
 impl DatabaseSnapshot {
     /// Opens the copy at `path`.
     ///
-    /// Fails with [`DbError::SchemaDescription`] when a later version of the product made it.
+    /// Fails with [`DbError::Schema`] when a later version of the product made it.
     pub fn open(path: &Path) -> Result<Self, DbError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;

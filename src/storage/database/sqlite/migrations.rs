@@ -43,7 +43,9 @@ mod tests {
 
     #[test]
     fn every_column_moves_to_another_database_or_is_made_anew_there() {
-        use crate::storage::database::statements::archive_migration::{ITEM_LOG, ITEMS, TABLES, MigratedTable};
+        use crate::storage::database::statements::archive_migration::{
+            ITEM_LOG, ITEMS, MigratedTable, TABLES,
+        };
         let mut connection = Connection::open_in_memory().unwrap();
         super::all().to_latest(&mut connection).unwrap();
         let sql =

@@ -9,6 +9,6 @@ mod error;
 mod migrations;
 mod transaction;
 
-pub(super) use connection::{FileConnection, DatabaseFile, migrate};
+pub(super) use connection::{DatabaseFile, FileConnection, migrate};
 pub use copy::DatabaseSnapshot;
 pub(super) use copy::{copy, inspect_schema, inspect_schema_read_only};

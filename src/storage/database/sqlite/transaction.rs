@@ -7,7 +7,7 @@ use rusqlite::{
 
 use super::check;
 use crate::storage::database::engine::{
-    EngineTransaction, SqlParam, Params, ReadRow, ResultRow, VisitRow, params,
+    EngineTransaction, Params, ReadRow, ResultRow, SqlParam, VisitRow, params,
 };
 use crate::storage::database::error::DbError;
 use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};

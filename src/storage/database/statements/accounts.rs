@@ -10,8 +10,8 @@ use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{
-    AccessLevels, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId, PhoneNumbers,
-    PrepaidDownloads, Product, ProductId, User, UserId,
+    AccessLevels, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId,
+    PhoneNumbers, PrepaidDownloads, Product, ProductId, User, UserId,
 };
 
 /// The columns that [`read_user`] reads.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, int, time};
 use crate::runtime::config::NetworkList;
 use crate::runtime::limits::AUDIT_ROWS_MAX;
-use crate::storage::audit::{self, AuditAction, Actor, AuditEvent, AuditOutcome};
+use crate::storage::audit::{self, Actor, AuditAction, AuditEvent, AuditOutcome};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::UserId;
@@ -226,8 +226,11 @@ mod tests {
             credential_id: Some("3".to_owned()),
             address: "192.0.2.7".parse().ok(),
         };
-        let made = AuditEvent { actor, ..event(AuditAction::KeyCreated, 1) }.with_object(ObjectKind::Key, 12);
-        let refused = event(AuditAction::Login, 2).with_outcome(AuditOutcome::Refused).with_detail("no such user");
+        let made = AuditEvent { actor, ..event(AuditAction::KeyCreated, 1) }
+            .with_object(ObjectKind::Key, 12);
+        let refused = event(AuditAction::Login, 2)
+            .with_outcome(AuditOutcome::Refused)
+            .with_detail("no such user");
         let flood = AuditEvent { count: 4_999, ..event(AuditAction::LoginThrottled, 3) };
         let events = vec![made, refused, flood];
         let written = events.clone();

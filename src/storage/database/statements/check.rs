@@ -35,7 +35,8 @@ pub struct DatabaseInspection {
 impl DatabaseInspection {
     fn note(&mut self, outcome: Result<Vec<DatabaseFlaw>, DbError>) {
         // What cannot be read is damaged: it is told, and the rest is looked at.
-        self.flaws.extend(outcome.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]));
+        self.flaws
+            .extend(outcome.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]));
     }
 }
 
@@ -152,7 +153,9 @@ impl ReadTx<'_> {
                     let item = format!("item {}/{}", row.lossy(1)?, row.lossy(2)?);
                     found.flaws.push(DatabaseFlaw::Row(format!("{item}: {why}")));
                 } else if flaws == CHECK_FLAWS_MAX {
-                    found.flaws.push(DatabaseFlaw::Truncated("there are more such rows of items".to_owned()));
+                    found.flaws.push(DatabaseFlaw::Truncated(
+                        "there are more such rows of items".to_owned(),
+                    ));
                 }
                 flaws += 1;
             }

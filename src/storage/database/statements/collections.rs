@@ -136,7 +136,11 @@ impl ReadTx<'_> {
     }
 
     /// The collection with its items at `now`.
-    pub fn load_collection(&self, head: CollectionHead, now: Timestamp) -> Result<Collection, DbError> {
+    pub fn load_collection(
+        &self,
+        head: CollectionHead,
+        now: Timestamp,
+    ) -> Result<Collection, DbError> {
         let content = self.collection_content(head.number, now)?;
         let removed = self.lost_items(head.number)?;
         Ok(Collection { head, content, removed })

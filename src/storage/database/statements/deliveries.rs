@@ -258,7 +258,9 @@ impl WriteTx<'_> {
     ) -> Result<EnqueueOutcome, DbError> {
         let known = self.as_read().find_delivery_of(&new.channel, &new.item, &new.version)?;
         match known {
-            Some(known) if known.state != DeliveryState::Failed => Ok(EnqueueOutcome::Known(known)),
+            Some(known) if known.state != DeliveryState::Failed => {
+                Ok(EnqueueOutcome::Known(known))
+            }
             _ if self.as_read().is_queue_full(new.organization, max)? => Ok(EnqueueOutcome::Full),
             Some(known) => {
                 let (organization, agreement) = (new.organization.0, new.agreement.map(|id| id.0));
@@ -296,7 +298,9 @@ impl WriteTx<'_> {
 
     fn queued(&self, id: Uuid) -> Result<EnqueueOutcome, DbError> {
         let found = self.as_read().find_delivery(id)?;
-        found.map(EnqueueOutcome::Queued).ok_or_else(|| damaged(format!("delivery {id}"), &"is gone"))
+        found
+            .map(EnqueueOutcome::Queued)
+            .ok_or_else(|| damaged(format!("delivery {id}"), &"is gone"))
     }
 
     /// Queues a delivery that ended as `ended` says as if it were new; `false` when there is none that did.
@@ -386,7 +390,8 @@ impl WriteTx<'_> {
              WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
         let (until_ms, now_ms) = (until.as_millisecond(), turn.now.as_millisecond());
         for (claim, id) in held {
-            let (claim, id, life) = (claim.to_string(), id.to_string(), turn.incarnation.to_string());
+            let (claim, id, life) =
+                (claim.to_string(), id.to_string(), turn.incarnation.to_string());
             self.tx.execute(sql, params![id, claim, until_ms, life, now_ms])?;
         }
         Ok(())

@@ -7,7 +7,9 @@ use uuid::Uuid;
 use super::{
     WriteTx,
     channels::NewChannel,
-    deliveries::{DeliveriesOf, EnqueueOutcome, NewDelivery, DeliveryOutcome, DeliveryBacklog, ClaimTerms},
+    deliveries::{
+        ClaimTerms, DeliveriesOf, DeliveryBacklog, DeliveryOutcome, EnqueueOutcome, NewDelivery,
+    },
     import::PutOutcome,
 };
 use crate::storage::database::{Db, DbError, NewNode};

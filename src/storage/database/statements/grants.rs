@@ -7,7 +7,7 @@ use crate::runtime::limits::FAMILIES_MAX;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
-use model::account::{OAuthClient, FamilyId, ScopeSet, UserId};
+use model::account::{FamilyId, OAuthClient, ScopeSet, UserId};
 
 /// What one authorization of a client by a user gave: a code, tokens, their successors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,7 +243,12 @@ impl WriteTx<'_> {
     }
 
     /// Writes the code of a family, which lasts at least as long.
-    pub fn write_code(&self, code: &ContentHash, family: FamilyId, new: &NewCode) -> Result<(), DbError> {
+    pub fn write_code(
+        &self,
+        code: &ContentHash,
+        family: FamilyId,
+        new: &NewCode,
+    ) -> Result<(), DbError> {
         let ms = new.expires.as_millisecond();
         self.tx.execute(
             "INSERT INTO codes

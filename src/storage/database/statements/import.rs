@@ -13,8 +13,8 @@ use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{
-    AccessLevels, AgreementId, AgreementType, Approver, OAuthClient, GrantType, Money, Organization,
-    OrganizationId, LicensePeriod, PhoneNumbers, PrepaidDownloads, ProductId, UserId,
+    AccessLevels, AgreementId, AgreementType, Approver, GrantType, LicensePeriod, Money,
+    OAuthClient, Organization, OrganizationId, PhoneNumbers, PrepaidDownloads, ProductId, UserId,
 };
 
 /// What became of a row.
@@ -207,7 +207,11 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Writes an organization.
-    pub fn put_organization(&self, new: &Organization, now: Timestamp) -> Result<PutOutcome, DbError> {
+    pub fn put_organization(
+        &self,
+        new: &Organization,
+        now: Timestamp,
+    ) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_organization(new.id)?;
         if known.as_ref() == Some(new) {
             return Ok(PutOutcome::Unchanged);
@@ -252,14 +256,22 @@ impl WriteTx<'_> {
                  IS DISTINCT FROM (excluded.code, excluded.name, excluded.description)",
             params![id, new.code, new.name, new.description],
         )?;
-        if changed == 0 { Ok(PutOutcome::Unchanged) } else { self.put_outcome(known.is_some(), now) }
+        if changed == 0 {
+            Ok(PutOutcome::Unchanged)
+        } else {
+            self.put_outcome(known.is_some(), now)
+        }
     }
 
     /// Writes an agreement, whose organization and products exist.
     ///
     /// What is left of prepaid downloads is counted here: it is taken over for a new agreement or
     /// when another number was bought.
-    pub fn put_agreement(&self, new: &NewAgreement, now: Timestamp) -> Result<PutOutcome, DbError> {
+    pub fn put_agreement(
+        &self,
+        new: &NewAgreement,
+        now: Timestamp,
+    ) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_agreement_owner(new.id)?.is_some();
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(|prepaids| prepaids.remaining);

@@ -13,8 +13,8 @@ use crate::storage::database::engine::params;
 use crate::storage::database::{Db, DbError};
 use model::ContentHash;
 use model::account::{
-    AccessLevels, AgreementId, AgreementType, Approver, GrantType, OrganizationId, PhoneNumbers, PrepaidDownloads,
-    ProductId, UserId,
+    AccessLevels, AgreementId, AgreementType, Approver, GrantType, OrganizationId, PhoneNumbers,
+    PrepaidDownloads, ProductId, UserId,
 };
 
 fn at(second: i64) -> Timestamp {
@@ -91,7 +91,8 @@ fn logins_after(
 ) -> (i64, Vec<AccountChange>) {
     let (db, _dir) = prepared();
     db.write_blocking(move |tx| {
-        let (session, token) = (ContentHash::of(b"s").to_string(), ContentHash::of(b"t").to_string());
+        let (session, token) =
+            (ContentHash::of(b"s").to_string(), ContentHash::of(b"t").to_string());
         tx.tx.execute(
             "INSERT INTO sessions VALUES (?1, 1, 0, 0, NULL, NULL, NULL)",
             params![session],
@@ -125,7 +126,11 @@ fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
             Ok(left)
         })
         .unwrap();
-    let expected = [(PutOutcome::Unchanged, Some(3)), (PutOutcome::Unchanged, Some(3)), (PutOutcome::Updated, Some(15))];
+    let expected = [
+        (PutOutcome::Unchanged, Some(3)),
+        (PutOutcome::Unchanged, Some(3)),
+        (PutOutcome::Updated, Some(15)),
+    ];
     assert_eq!(left, expected);
 }
 
@@ -184,7 +189,8 @@ fn what_agreements_depend_on_is_logged_when_it_changed_and_only_then() {
             Ok(logged)
         })
         .unwrap();
-    let (created, updated, same) = (PutOutcome::Created, PutOutcome::Updated, PutOutcome::Unchanged);
+    let (created, updated, same) =
+        (PutOutcome::Created, PutOutcome::Updated, PutOutcome::Unchanged);
     let expected = [(created, 0), (same, 0), (updated, 1), (updated, 2), (same, 2), (updated, 3)];
     assert_eq!(logged, expected);
 }

@@ -19,8 +19,8 @@
 //! only at the end of a transaction. Schemas, copies and the noticing of what others wrote belong to an engine altogether.
 
 pub(super) mod accounts;
+pub(super) mod archive_migration;
 pub(super) mod audit;
-mod session_calls;
 pub(super) mod channels;
 pub(super) mod check;
 mod collection_upkeep;
@@ -36,7 +36,6 @@ mod import_tests;
 pub(super) mod items;
 mod keys;
 pub(super) mod logins;
-pub(super) mod archive_migration;
 pub(super) mod nodes;
 pub(super) mod notifications;
 pub(super) mod operator;
@@ -49,6 +48,7 @@ pub(super) mod recipients;
 pub(super) mod removal;
 pub(super) mod search;
 pub(super) mod secrets;
+mod session_calls;
 pub(super) mod sessions;
 pub(super) mod tokens;
 pub(super) mod users;

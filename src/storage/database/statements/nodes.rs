@@ -126,7 +126,8 @@ impl WriteTx<'_> {
         over: &[String],
         now: Timestamp,
     ) -> Result<IncarnationStart, DbError> {
-        self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![new.incarnation.to_string()])?;
+        self.tx
+            .execute("DELETE FROM nodes WHERE life = ?1", params![new.incarnation.to_string()])?;
         for name in over {
             self.tx.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
@@ -172,7 +173,12 @@ impl WriteTx<'_> {
     }
 
     /// Ends a life whose beat still is `beat`; gives whether it did.
-    pub fn end_expired_incarnation(&self, life: Uuid, beat: i64, now: Timestamp) -> Result<bool, DbError> {
+    pub fn end_expired_incarnation(
+        &self,
+        life: Uuid,
+        beat: i64,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
         let sql = "DELETE FROM nodes WHERE life = ?1 AND beat = ?2";
         let ended = self.tx.execute(sql, params![life.to_string(), beat])? > 0;
         if ended {

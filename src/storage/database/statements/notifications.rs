@@ -9,7 +9,9 @@ use super::{ReadTx, WriteTx, damaged, int, numbers};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::MediaType;
-use model::account::{AgreementId, Notification, NotificationKind, SavedQuery, UserId, NotificationMethod};
+use model::account::{
+    AgreementId, Notification, NotificationKind, NotificationMethod, SavedQuery, UserId,
+};
 
 /// A notification that is written; what it asks for in words that were checked.
 #[derive(Clone, Debug)]
@@ -68,9 +70,11 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
         NotificationKind::Mobile => NotificationMethod::Mobile,
         NotificationKind::Stream => NotificationMethod::Stream,
         NotificationKind::Email => NotificationMethod::Email { email: text(10)? },
-        NotificationKind::ScheduledEmail => {
-            NotificationMethod::ScheduledEmail { email: text(10)?, schedule: text(11)?, timezone: text(12)? }
-        }
+        NotificationKind::ScheduledEmail => NotificationMethod::ScheduledEmail {
+            email: text(10)?,
+            schedule: text(11)?,
+            timezone: text(12)?,
+        },
     };
     Ok(Notification {
         number,
@@ -90,7 +94,10 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
 }
 
 /// Reads `active, roles` of a user and its agreements, behind the columns of its notification.
-fn read_watcher(row: &dyn ResultRow, notification: Notification) -> Result<NotificationWatcher, DbError> {
+fn read_watcher(
+    row: &dyn ResultRow,
+    notification: Notification,
+) -> Result<NotificationWatcher, DbError> {
     let what = format!("user {}", notification.user.0);
     let (roles, agreements): (String, Option<String>) = (row.get(15)?, row.get(16)?);
     let roles = serde_json::from_str(&roles).map_err(|why| damaged(&what, &why))?;
@@ -108,7 +115,9 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
         NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
             (Some(schedule.clone()), Some(timezone.clone()))
         }
-        NotificationMethod::Mobile | NotificationMethod::Email { .. } | NotificationMethod::Stream => (None, None),
+        NotificationMethod::Mobile
+        | NotificationMethod::Email { .. }
+        | NotificationMethod::Stream => (None, None),
     };
     Ok([
         Some(new.media_type.map_or(ALL, MediaType::as_str).to_owned()),

@@ -12,7 +12,7 @@ use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, ToParam, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
-use model::account::{AgreementId, OAuthClient, GrantType, User, UserId};
+use model::account::{AgreementId, GrantType, OAuthClient, User, UserId};
 
 /// A user as the operator lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::{
-    AgreementId, AgreementType, Approver, License, Money, Order, OrderAgreement, OrderId,
-    OrderStatus, OrganizationId, LicensePeriod, Product, UserId,
+    AgreementId, AgreementType, Approver, License, LicensePeriod, Money, Order, OrderAgreement,
+    OrderId, OrderStatus, OrganizationId, Product, UserId,
 };
 
 /// A row under which an item may be downloaded again.

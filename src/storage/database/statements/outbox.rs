@@ -15,9 +15,9 @@ use uuid::Uuid;
 
 use super::{ClaimTx, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::MESSAGES_FREED_MAX;
-use crate::storage::database::engine::{EngineTransaction, RowLock, ResultRow, params};
+use crate::storage::database::engine::{EngineTransaction, ResultRow, RowLock, params};
 use crate::storage::database::error::DbError;
-use model::account::{MessageTransport, OutboxMessage, MessageContent, MessageState, UserId};
+use model::account::{MessageContent, MessageState, MessageTransport, OutboxMessage, UserId};
 
 /// The number of the notification in a message that belongs to none.
 const NO_NOTIFICATION: i64 = 0;
@@ -63,7 +63,13 @@ impl NewMessage {
     /// A mail to a user about its account, which belongs to no notification.
     #[must_use]
     pub fn about_account(user: UserId, content: MessageContent) -> Self {
-        Self { id: Uuid::now_v7(), lane: MessageTransport::Mail, number: NO_NOTIFICATION, user, content }
+        Self {
+            id: Uuid::now_v7(),
+            lane: MessageTransport::Mail,
+            number: NO_NOTIFICATION,
+            user,
+            content,
+        }
     }
 }
 
@@ -197,7 +203,12 @@ impl WriteTx<'_> {
     }
 
     /// Writes what became of a message; `false` when its life holds it no more.
-    pub fn end_message(&self, id: Uuid, sent: &MessageOutcome, by: ClaimedBy) -> Result<bool, DbError> {
+    pub fn end_message(
+        &self,
+        id: Uuid,
+        sent: &MessageOutcome,
+        by: ClaimedBy,
+    ) -> Result<bool, DbError> {
         end(self.tx, &id.to_string(), sent, by)
     }
 
@@ -360,7 +371,12 @@ fn postpone(
     Ok(tx.execute(sql, values)? > 0)
 }
 
-fn end(tx: &dyn EngineTransaction, id: &str, sent: &MessageOutcome, by: ClaimedBy) -> Result<bool, DbError> {
+fn end(
+    tx: &dyn EngineTransaction,
+    id: &str,
+    sent: &MessageOutcome,
+    by: ClaimedBy,
+) -> Result<bool, DbError> {
     let life = by.incarnation.to_string();
     let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
         let sql = format!(

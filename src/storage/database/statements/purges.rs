@@ -249,7 +249,11 @@ impl WriteTx<'_> {
 
     /// Removes rows that a CDN was told of; those of changes are due once more at `again`, if that
     /// is a time.
-    pub fn complete_purges(&self, numbers: &[i64], again: Option<Timestamp>) -> Result<(), DbError> {
+    pub fn complete_purges(
+        &self,
+        numbers: &[i64],
+        again: Option<Timestamp>,
+    ) -> Result<(), DbError> {
         let again = again.map(Timestamp::as_millisecond);
         for number in numbers {
             let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT again OR ?2)";

@@ -139,7 +139,9 @@ impl ReadTx<'_> {
         if count > CHECK_FLAWS_MAX {
             flaws.truncate(CHECK_FLAWS_MAX);
             let more = count - CHECK_FLAWS_MAX;
-            flaws.push(DatabaseFlaw::Truncated(format!("{more} more secrets that cannot be decrypted")));
+            flaws.push(DatabaseFlaw::Truncated(format!(
+                "{more} more secrets that cannot be decrypted"
+            )));
         }
         Ok(flaws)
     }

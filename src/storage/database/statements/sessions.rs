@@ -107,7 +107,11 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Writes a session. Of a user's sessions beyond [`SESSIONS_MAX`] the oldest end.
-    pub fn write_session(&self, hash: &ContentHash, session: &BrowserSession) -> Result<(), DbError> {
+    pub fn write_session(
+        &self,
+        hash: &ContentHash,
+        session: &BrowserSession,
+    ) -> Result<(), DbError> {
         let now = session.auth_time;
         let keep = int(SESSIONS_MAX.saturating_sub(1));
         let sql = format!(

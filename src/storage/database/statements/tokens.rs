@@ -58,7 +58,10 @@ impl ReadTx<'_> {
     }
 
     /// The refresh token with that hash, expired and used ones too.
-    pub fn find_refresh_token(&self, token: &ContentHash) -> Result<Option<RefreshToken>, DbError> {
+    pub fn find_refresh_token(
+        &self,
+        token: &ContentHash,
+    ) -> Result<Option<RefreshToken>, DbError> {
         self.tx.find(
             &format!(
                 "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms, used_ms IS NOT NULL
@@ -119,7 +122,11 @@ impl WriteTx<'_> {
     }
 
     /// Marks a refresh token as used.
-    pub fn mark_refresh_token_used(&self, token: &ContentHash, now: Timestamp) -> Result<(), DbError> {
+    pub fn mark_refresh_token_used(
+        &self,
+        token: &ContentHash,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
             params![token.to_string(), now.as_millisecond()],

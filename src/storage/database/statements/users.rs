@@ -8,7 +8,9 @@ use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::account::{AccessLevels, Device, DeviceKind, OrganizationId, PhoneNumbers, User, UserId};
+use model::account::{
+    AccessLevels, Device, DeviceKind, OrganizationId, PhoneNumbers, User, UserId,
+};
 
 /// A user of an organization to be written; it is active and has no password.
 #[derive(Clone, Debug)]

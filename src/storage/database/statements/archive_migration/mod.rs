@@ -9,15 +9,17 @@ mod tables;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use super::{ReadTx, WriteTx, damaged, int};
-use crate::runtime::limits::{MIGRATION_BATCH_BYTES, MIGRATION_BATCH_ROWS, MIGRATION_STATEMENT_VALUES_MAX};
-use crate::storage::database::engine::{MOVED, SqlParam, ResultRow, ToParam, params};
+use crate::runtime::limits::{
+    MIGRATION_BATCH_BYTES, MIGRATION_BATCH_ROWS, MIGRATION_STATEMENT_VALUES_MAX,
+};
+use crate::storage::database::engine::{MOVED, ResultRow, SqlParam, ToParam, params};
 use crate::storage::database::error::DbError;
 use crate::storage::database::statements::check::NamedOriginal;
 use model::ContentHash;
 use model::item::Asset;
 
 use tables::ColumnType::{self, Blob, Bool, Int, Text};
-pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, TABLES, MigratedTable};
+pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, MigratedTable, TABLES};
 
 /// The row of `state` in a database that is being filled from another: it is not whole.
 const FILLING: &str = "moving in";
@@ -87,7 +89,10 @@ impl RowBatch {
     pub(in crate::storage::database) fn last(&self) -> Option<i64> {
         match self.rows.last()?.first()? {
             MigratedValue::Int(number) => Some(*number),
-            MigratedValue::Null | MigratedValue::Bool(_) | MigratedValue::Text(_) | MigratedValue::Blob(_) => None,
+            MigratedValue::Null
+            | MigratedValue::Bool(_)
+            | MigratedValue::Text(_)
+            | MigratedValue::Blob(_) => None,
         }
     }
 }
@@ -172,7 +177,10 @@ impl ReadTx<'_> {
     }
 
     /// The highest number in a table that goes in portions; 0 where there is none.
-    pub(in crate::storage::database) fn reached(&self, table: &MigratedTable) -> Result<i64, DbError> {
+    pub(in crate::storage::database) fn reached(
+        &self,
+        table: &MigratedTable,
+    ) -> Result<i64, DbError> {
         let sql = format!("SELECT coalesce(max({}), 0) FROM {}", table.order, table.name);
         self.tx.load_value(&sql, params![])
     }
@@ -244,7 +252,10 @@ impl ReadTx<'_> {
     }
 
     /// How many rows of a table are moved.
-    pub(in crate::storage::database) fn rows_of(&self, table: &MigratedTable) -> Result<usize, DbError> {
+    pub(in crate::storage::database) fn rows_of(
+        &self,
+        table: &MigratedTable,
+    ) -> Result<usize, DbError> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.rest());
         self.tx.count(&sql, params![])
     }
@@ -260,7 +271,8 @@ impl ReadTx<'_> {
             let doc: i64 = row.get(0)?;
             let assets = serde_json::from_str::<Vec<Asset>>(row.text(1)?)
                 .map_err(|why| damaged(format!("item number {doc}"), &why))?;
-            let of = |asset: &Asset| NamedOriginal { hash: asset.blob(), length: asset.length(), doc };
+            let of =
+                |asset: &Asset| NamedOriginal { hash: asset.blob(), length: asset.length(), doc };
             named.extend(assets.iter().map(of));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -339,7 +351,10 @@ impl WriteTx<'_> {
     }
 
     /// Empties a table that is moved as a whole.
-    pub(in crate::storage::database) fn clear_table(&self, table: &MigratedTable) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn clear_table(
+        &self,
+        table: &MigratedTable,
+    ) -> Result<(), DbError> {
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.rest());
         self.tx.execute(&sql, params![]).map(drop)
     }
@@ -362,7 +377,11 @@ impl WriteTx<'_> {
     }
 
     /// Writes rows with one statement.
-    fn insert_rows(&self, table: &MigratedTable, rows: &[Vec<MigratedValue>]) -> Result<(), DbError> {
+    fn insert_rows(
+        &self,
+        table: &MigratedTable,
+        rows: &[Vec<MigratedValue>],
+    ) -> Result<(), DbError> {
         let list = table.list();
         let width = table.columns.len();
         let row = |at: usize| {
