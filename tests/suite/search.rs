@@ -1,4 +1,4 @@
-//! Search (Spec §4 Content 1, Shared parameters, Deprecated search interface) through the server.
+//! Search (`docs/contract/search.md`) through the server.
 
 use std::{
     io::{Read, Write},

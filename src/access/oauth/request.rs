@@ -377,7 +377,7 @@ impl AuthorizationRequest {
     }
 }
 
-/// Spec §5 is silent on a request without `scope`; it asks for `roles`, which every API needs.
+/// A request without `scope` asks for `roles`, which every API needs (contract login-12).
 fn scopes(parameters: &Parameters) -> Result<Scopes, Refusal> {
     let scopes = Scopes::parse(parameters.find("scope").unwrap_or_default());
     match scopes {

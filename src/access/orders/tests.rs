@@ -112,7 +112,7 @@ fn facts(agreement: i64) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// The agreed rules over lists.
+/// The rules of the contract over lists.
 struct Model {
     now_ms: i64,
     rows: Vec<Row>,

@@ -263,7 +263,7 @@ impl Watching {
 /// A clock that jumps ahead looks the same and is the same to them; where it is set back, streams
 /// that were used in what is now the future count as used now.
 ///
-/// Spec §8 is silent on that.
+/// Contract notifications-10.
 pub(super) fn take_up(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
     let alive = tx.as_read().find_state(ALIVE)?;
     let alive = alive.and_then(|text| text.parse::<Timestamp>().ok());

@@ -1,4 +1,4 @@
-//! Takes the caller's credentials from a request (Spec §5 Authentication).
+//! Takes the caller's credentials from a request (contract access-1).
 //!
 //! `Authorization: Bearer <access token>`, `Authorization: ApiKey <key>` or the query parameter
 //! `ak`; the header wins. None of them ever enters a cache key, a log line or a link.
@@ -89,8 +89,8 @@ pub(crate) fn of_visitor(app: &App, visitor: &Visitor) -> [(HeaderName, String);
     [(header::AUTHORIZATION, authorization), (header::COOKIE, Cookie::Session.send(app, visitor))]
 }
 
-/// The caller of an API, which must be known (Spec §5: "the token must carry at least scope
-/// `roles`").
+/// The caller of an API, which must be known and whose token carries the scope `roles` (contract
+/// access-5).
 pub(crate) async fn required(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
     let found = principal(app, headers, uri).await?;
     let caller = found.ok_or_else(|| Error::new(Kind::Unauthenticated, "Unauthorized"))?;

@@ -1,4 +1,4 @@
-//! The order and licence history over HTTP (Spec §4 User, §2 Order).
+//! The order and licence history over HTTP (contract purchases-12, purchases-14).
 
 use axum::{
     Router,
@@ -49,7 +49,7 @@ async fn list_orders(State(app): State<App>, Caller(caller): Caller, uri: Uri) -
 
 /// One order, to whom the list shows it.
 ///
-/// Spec §4 is silent: an extension of ours, so that nobody has to look through all of them.
+/// Contract purchases-13.
 async fn load_order(
     State(app): State<App>,
     Caller(caller): Caller,
@@ -88,7 +88,7 @@ struct Listing {
 
 /// Reads the parameters `size`, `start` and `status`.
 ///
-/// Spec §4 sets no bounds: at most [`ORDERS_LISTED_MAX`] orders, and a start that fits 32 bits.
+/// At most [`ORDERS_LISTED_MAX`] orders, and a start that fits 32 bits (contract purchases-12).
 fn listing(query: &Query) -> Result<Listing> {
     let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
     let mut problems = Problems::new();

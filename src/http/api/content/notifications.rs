@@ -1,4 +1,4 @@
-//! Notifications over HTTP (Spec §4 Notifications).
+//! Notifications over HTTP (`docs/contract/notifications.md`).
 //!
 //! Inputs are query parameters; bodies are not looked at. With an id, any media type in the path
 //! finds the notification.
@@ -43,7 +43,7 @@ use model::schedule::{Schedule, ScheduleError};
 /// The parts of a path with an id, decoded, or why there are none.
 type Named = Result<Path<(String, String)>, PathRejection>;
 
-/// The zone of a schedule that names none (Spec §4).
+/// The zone of a schedule that names none (contract notifications-18).
 const ZONE_DEFAULT: &str = "Europe/Stockholm";
 
 /// The addresses of this file.
@@ -198,7 +198,8 @@ fn answer(body: HeldBody) -> Response {
     response
 }
 
-/// Items of one answer. Spec §4 is silent on none at all: a poll for nothing would take nothing.
+/// Items of one answer, at least one: a poll for nothing would take nothing (contract
+/// notifications-8).
 fn size(query: &Query) -> Result<usize> {
     let max = i64::try_from(HITS_MAX).unwrap_or(i64::MAX);
     let found = query.integer("s", 1..=max)?;
@@ -237,7 +238,7 @@ fn draft(
 
 /// What a notification says.
 ///
-/// Spec §4 is silent on an empty `title` of a stream's `PUT`: it is refused like that of the others.
+/// An empty `title` is refused, but for the `POST` of a stream (contract notifications-4).
 fn read(
     mut parameters: Parameters<'_>,
     media_type: &str,
@@ -273,7 +274,7 @@ fn question(
     let selection = parameters.selection();
     let q = parameters.keep(|query| text(query, "q"));
     let p = parameters.keep(products);
-    // Spec §4: only these two take `tr`.
+    // Only these two take `tr` (contract notifications-4).
     let takes_tr = match kind {
         NotificationKind::ScheduledEmail => true,
         NotificationKind::Stream => replaces,
