@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn document_types_follow_the_specification() {
+    fn document_types_follow_the_contract() {
         let types = MediaType::ALL.map(MediaType::document_type);
         let expected = [
             "picture",

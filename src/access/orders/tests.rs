@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_interleaving_of_purchases_writes_the_rows_of_the_agreed_rules(steps in steps()) {
+    fn any_interleaving_of_purchases_writes_the_rows_of_the_contract(steps in steps()) {
         run(follow(steps));
     }
 }
