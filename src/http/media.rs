@@ -1,4 +1,4 @@
-//! Media URLs over HTTP (Spec §4 Media interface): methods, validators, ranges, caching.
+//! Media URLs over HTTP: methods, validators, ranges, caching.
 
 use std::{net::IpAddr, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The HTTP edge: router, one file per heading of the specification, pages.
+//! The HTTP edge: router, one file per part of the contract, pages.
 //!
 //! Nothing below this unit knows a status code or a header. Handlers are thin: parse, ask a
 //! section, answer.

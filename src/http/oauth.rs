@@ -1,4 +1,5 @@
-//! The OAuth2 and OpenID Connect endpoints over HTTP (Spec §5, RFC 6749, 6750, 7009, 9207).
+//! The OAuth2 and OpenID Connect endpoints over HTTP (contract login-1, RFC 6749, 6750, 7009,
+//! 9207).
 
 use std::net::{IpAddr, Ipv4Addr};
 

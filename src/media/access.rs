@@ -1,4 +1,4 @@
-//! Rights: who may see an item and which URLs are open to everybody (Spec §5 Authentication).
+//! Rights: who may see an item and which URLs are open to everybody (contract access-11).
 
 use jiff::Timestamp;
 
@@ -27,7 +27,7 @@ impl<'a> MediaCaller<'a> {
     }
 
     /// The caller, who must be known and whose token must carry at least the scope `roles`
-    /// (Spec §5).
+    /// (contract access-5).
     pub fn require_principal(self) -> Result<&'a Principal> {
         let known = self.principal.ok_or_else(unauthenticated)?;
         known.require_scope(Scope::Roles)?;
@@ -84,8 +84,7 @@ pub fn is_open(path: &MediaPath) -> bool {
 }
 
 /// Whether what `path` names is bought: every rendition of an item or of its associated objects
-/// that is more than a Preview, and whatever holds one (Spec §4: "downloading hires media … counts
-/// as a purchase").
+/// that is more than a Preview, and whatever holds one (contract access-15).
 ///
 /// An operation changes nothing of it: all of the Hires and a corner of it are the Hires.
 #[must_use]

@@ -1,7 +1,8 @@
 //! Several files of an item: an archive, or what a channel delivers.
 //!
-//! Decision 3: the default contents of a zip. What a member is, is known before anything is
-//! rendered, so that the archive's entity tag is; then each is obtained as its own URL would be.
+//! The default contents of a zip are those of contract files-10. What a member is, is known before
+//! anything is rendered, so that the archive's entity tag is; then each is obtained as its own URL
+//! would be.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -32,7 +33,7 @@ use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rendition
 /// Which files of an item are wanted.
 #[derive(Clone, Copy, Debug)]
 pub enum FileSelection<'a> {
-    /// Those that decision 3 names for the media type.
+    /// Those that the contract names for the media type (contract files-10).
     Default,
     /// Those that a channel names, of a picture within the editors' crop in pixels of the hires image. Of a
     /// text, formats of pictures mean its associated pictures.
@@ -393,7 +394,7 @@ pub(super) fn source_items(
     seen
 }
 
-/// Decision 3: what an archive holds, where it holds anything.
+/// What an archive holds, where it holds anything (contract files-10).
 pub(super) fn defaults(media_type: MediaType) -> Option<Vec<MediaFormat>> {
     let formats: &[&str] = match media_type {
         MediaType::Image | MediaType::Stockfoto => &["_NormalHires.jpg", ".json", ".xml"],

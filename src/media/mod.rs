@@ -1,4 +1,4 @@
-//! The media section: from a media URL to bytes (Spec §4 Media interface).
+//! The media section: from a media URL to bytes.
 //!
 //! [`Media::resolve`] finds the item, checks the right and plans; that needs no pixels and ends
 //! in an [`MediaAnswer`] whose `ETag` is known. [`Media::obtain`] then takes the bytes from a cache or

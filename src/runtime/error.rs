@@ -1,4 +1,4 @@
-//! The service error: a kind, what the client may see, and a private cause (Spec §7 Errors).
+//! The service error: a kind, what the client may see, and a private cause (contract api-13).
 //!
 //! Leaf units have their own closed enums. Sections turn those into [`Error`]; `http::protocol::respond`
 //! holds the only table from [`ErrorKind`] to a status code.
@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// One entry of `errors` in the error body (Spec §7). Every field is optional on the wire.
+/// One entry of `errors` in the error body (contract api-13). Every field is optional on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorDetail {
     /// A stable code such as `enum.openapi.requestValidation`.

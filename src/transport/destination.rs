@@ -43,7 +43,7 @@ impl Destination {
     /// Fails when a setting is missing, unknown or unusable. Cost: a private key with a passphrase
     /// takes about a tenth of a second to unlock, by design.
     ///
-    /// Decision §10 Delivery.
+    /// Contract deliveries-18.
     pub fn parse(
         method: ChannelMethod,
         settings: &Map<String, Value>,

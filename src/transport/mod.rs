@@ -5,7 +5,7 @@
 //! through in pieces. A repetition replaces what an earlier try left, so that sending twice is
 //! sending once.
 //!
-//! Decision §10 Delivery.
+//! Contract deliveries-14, deliveries-15.
 
 mod client;
 mod conversation;

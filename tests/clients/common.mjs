@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 export const given = JSON.parse(process.argv[2] ?? '{}');
 assert.match(given.base ?? '', /^https?:\/\/[^/]+$/, 'argument {"base": "http://host:port"}');
 
-/** How long an access token lasts (Spec §5). */
+/** How long an access token lasts (contract login-2). */
 export const TOKEN_VALIDITY_S = 7 * 24 * 60 * 60;
 
 /** The accounts file that the server was given; expected values and secrets come from it. */

@@ -34,7 +34,7 @@ export function apiWith(token) {
     return Object.fromEntries([...declared.keys()].map((name) => [name, call(name)]));
 }
 
-/** The password grant as the contract words it. */
+/** The password grant (contract login-2). */
 export async function tokenOf(account, scope) {
     const { client_id, client_secret } = client('suite-post');
     const { userName: username, password } = account;

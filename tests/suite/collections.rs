@@ -1,4 +1,4 @@
-//! Collections (Spec §2 Collection, §4 Collections, §7): who sees and changes them, their order, what
+//! Collections (`docs/contract/collections.md`): who sees and changes them, their order, what
 //! they lose, and everything of them as one archive.
 
 use std::{fs, process::Command};

@@ -1,4 +1,4 @@
-//! Deliveries (Spec §4 "Triggering a delivery", decision 10): who may ask for one, what it costs,
+//! Deliveries (`docs/contract/deliveries.md`): who may ask for one, what it costs,
 //! what arrives, and what becomes of it when the other side or the service is away.
 
 use std::{

@@ -1,4 +1,4 @@
-//! Formats beside photographs (Spec §4 Media interface, Extensions): NewsML-G2, text formats,
+//! Formats beside photographs (`docs/contract/files.md`): NewsML-G2, text formats,
 //! graphics, videos, associated objects and archives, checked by the programs that users have.
 
 use std::{

@@ -1,4 +1,5 @@
-//! Ingest (`operator.md`): what comes in, what is refused and how, what a crash leaves.
+//! Ingest (`docs/contract/ingest.md`): what comes in, what is refused and how, what a crash
+//! leaves.
 
 use std::{
     fs,

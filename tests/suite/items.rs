@@ -1,5 +1,5 @@
-//! Items of every media type through every door (`operator.md`, "Ingest input"; Spec §2; agreed:
-//! revisions, withdrawal, the provider's door, the watched folder).
+//! Items of every media type through every door (`docs/contract/items.md`,
+//! `docs/contract/ingest.md`): revisions, withdrawal, the provider's door, the watched folder.
 
 use std::{
     fs,

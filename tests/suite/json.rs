@@ -57,7 +57,7 @@ fn the_document_is_the_ingested_one_with_our_uri_and_renditions() {
 }
 
 #[test]
-fn the_renditions_have_the_agreed_ids_and_facts() {
+fn the_renditions_have_the_ids_and_facts_of_the_contract() {
     let server = Server::demo();
     let served = document(&server, &format!("/media/{LARGE}.json"));
     let href = |name: &str| format!("{}/media/{LARGE}_{name}.jpg", server.url);

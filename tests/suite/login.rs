@@ -1,4 +1,4 @@
-//! Login, consent and logout in a real browser, and what their forms refuse (Spec §5).
+//! Login, consent and logout in a real browser, and what their forms refuse (contract login-17).
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -1,4 +1,5 @@
-//! Mails of notifications, as their readers and mail programs see them (Spec §6, decision 7).
+//! Mails of notifications, as their readers and mail programs see them
+//! (contract notifications-16).
 
 use std::fs;
 use std::path::PathBuf;

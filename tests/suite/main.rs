@@ -1,5 +1,5 @@
 //! What users of the product would notice, through the real thing: the binary on a port, its
-//! command line, its files. `tests/COVERAGE.md` says which sentence of the contract each test
+//! command line, its files. `tests/COVERAGE.md` says which clause of the contract each test
 //! proves.
 
 #![expect(

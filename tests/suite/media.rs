@@ -1,4 +1,4 @@
-//! Media URLs (Spec §4 Media interface): which are known, what malformed ones are told.
+//! Media URLs (`docs/contract/media.md`): which are known, what malformed ones are told.
 
 use serde_json::{Value, json};
 

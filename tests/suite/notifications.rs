@@ -1,5 +1,5 @@
-//! Notifications through the server: their addresses, streams, mails (Spec §3, §4 Notifications, §6;
-//! decision 7).
+//! Notifications through the server: their addresses, streams, mails
+//! (`docs/contract/notifications.md`).
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -1,4 +1,5 @@
-//! The OAuth2 endpoints as RFC 6749, 6750, 7009, 7636, 9207 and 9700 want them (Spec §5).
+//! The OAuth2 endpoints as RFC 6749, 6750, 7009, 7636, 9207 and 9700 want them
+//! (`docs/contract/login.md`).
 
 use reqwest::{
     blocking::Response,

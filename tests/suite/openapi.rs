@@ -1,5 +1,5 @@
-//! What the service says of its interface (Spec §9): the OpenAPI document, the page made from it,
-//! and whether both are true.
+//! What the service says of its interface (contract api-18, api-19): the OpenAPI document, the
+//! page made from it, and whether both are true.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Purchases (Spec §4 "Downloading hires media … counts as a purchase", decision 4): which agreement
+//! Purchases (`docs/contract/purchases.md`): which agreement
 //! delivers, what a download costs, and what costs nothing.
 //!
 //! What was billed is seen from outside: a prepaid agreement delivers so many items and no more.

@@ -1,4 +1,4 @@
-//! Notifications of the type mobile (Spec §6, decision 7 "Mobile"): from an item that comes in to
+//! Notifications of the type mobile (contract notifications-22): from an item that comes in to
 //! the message that the services of Apple and Google get, through the server.
 
 use reqwest::{Method, blocking::Response};

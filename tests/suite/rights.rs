@@ -1,4 +1,4 @@
-//! Rights (Spec §5): what is open to everybody, and what needs a key.
+//! Rights (`docs/contract/access.md`): what is open to everybody, and what needs a key.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Search (Spec §4 Content 1, Shared parameters, Deprecated search interface) through the server.
+//! Search (`docs/contract/search.md`) through the server.
 
 use std::{
     io::{Read, Write},
@@ -476,7 +476,7 @@ fn the_index_is_made_again_with_one_command_beside_the_running_server() {
 }
 
 #[test]
-fn the_query_language_is_understood_as_agreed() {
+fn the_query_language_is_understood_as_documented() {
     let server = server();
     let check = |query: &str, expected: &str| {
         let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();

@@ -1,4 +1,4 @@
-//! The deprecated stream, a long poll (Spec §4 Content 2), through the server.
+//! The deprecated stream, a long poll (contract search-19), through the server.
 
 use std::{
     io::{Read, Write},

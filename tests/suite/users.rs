@@ -1,4 +1,4 @@
-//! The user API (Spec §2 User to Device, §4 User, §7 Errors) through the server.
+//! The user API (`docs/contract/users.md`) through the server.
 
 use std::fs;
 

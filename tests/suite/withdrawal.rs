@@ -1,5 +1,5 @@
-//! A withdrawn item is gone from every place of the service (P Load, "a withdrawn item is gone from
-//! every cache within seconds"): clients ask each place without a pause while the command runs, and
+//! A withdrawn item is gone from every place of the service (contract items-22): clients ask
+//! each place without a pause while the command runs, and
 //! the last answer that holds the item is noted. `--nocapture` shows the times.
 
 use std::{

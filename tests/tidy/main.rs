@@ -1,8 +1,9 @@
 //! Rules of the tree that neither the compiler nor cargo checks.
 //!
-//! The tables in `ARCHITECTURE.md` are the input of the rules, and so is `tests/COVERAGE.md`. `planted` shows for
-//! each rule that it sees a violation.
+//! The tables in `ARCHITECTURE.md` are the input of the rules, and so are `docs/contract` and `tests/COVERAGE.md`.
+//! `planted` shows for each rule that it sees a violation.
 
+mod contract;
 mod planted;
 mod rules;
 mod tree;

@@ -29,6 +29,19 @@ const MAP: &str = "\
 | `axum` | `high` |
 ";
 
+const CONTRACT: &str = "\
+# Shapes
+
+### shape-1
+
+**Round.** Shapes are round.
+";
+
+const COVERAGE: &str = "\
+- `shape-1` Round
+  - src/low/two.rs: `checked`
+";
+
 /// Writes a small tree that keeps every rule.
 fn plant(root: &Path) {
     let files = [
@@ -40,7 +53,9 @@ fn plant(root: &Path) {
         ("src/high/mod.rs", "//! Above.\nuse axum::Router;\nuse crate::low::one;\n"),
         ("crates/shapes/src/lib.rs", "//! Shapes.\nmod round;\n"),
         ("crates/shapes/src/round.rs", "//! Round ones.\n"),
-        ("tests/COVERAGE.md", "| §4 | a clause | `checked` |\n"),
+        ("docs/contract/README.md", "| [shape.md](shape.md) | Shapes |\n"),
+        ("docs/contract/shape.md", CONTRACT),
+        ("tests/COVERAGE.md", COVERAGE),
     ];
     for (path, text) in files {
         write(root, path, text);
@@ -184,9 +199,45 @@ fn acting_in_the_operators_name_is_seen() {
 
 #[test]
 fn a_clause_without_a_test_is_seen() {
-    let rule = "every clause that is covered names a test";
-    check(rule, "tests/COVERAGE.md", "| §4 | a clause | `gone` |\n", "gone");
-    check(rule, "tests/COVERAGE.md", "| §4 | a clause | |\n", "a clause");
+    let rule = "every clause of the contract names its tests";
+    let table = "tests/COVERAGE.md";
+    check(rule, table, &COVERAGE.replace("checked", "gone"), "`gone`");
+    check(rule, table, &COVERAGE.replace("two.rs", "one.rs"), "src/low/one.rs");
+    check(rule, table, "- `shape-1` Round\n", "shape-1");
+    check(rule, table, "", "shape-1");
+    check(rule, table, &COVERAGE.replace("Round", "Square"), "\"Round\"");
+    check(
+        rule,
+        table,
+        &format!("{COVERAGE}- `shape-2` Flat\n  - no test: it is flat\n"),
+        "shape-2",
+    );
+}
+
+#[test]
+fn a_clause_that_cannot_be_cited_is_seen() {
+    let rule = "every clause of the contract names its tests";
+    let page = "docs/contract/shape.md";
+    check(rule, page, &format!("{CONTRACT}\n### shape-1\n\n**Round.** Again.\n"), "shape-1");
+    check(rule, page, &format!("{CONTRACT}\n### shape-2\n\n**Flat.** Not round.\n"), "shape-2");
+    check(rule, page, &CONTRACT.replace("**Round.** ", ""), "shape-1");
+    check(rule, page, &CONTRACT.replace("shape-1", "form-1"), "-1");
+    check(rule, "docs/contract/form.md", "# Forms\n", "form.md");
+}
+
+#[test]
+fn a_citation_of_no_clause_is_seen() {
+    let rule = "citations name clauses of the contract";
+    let two = |doc: &str| format!("//! Two ({doc}).\nfn checked() {{}}\n");
+    let place = "src/low/two.rs";
+    check(rule, place, &two("contract shape-2"), "shape-2");
+    check(rule, place, &two("contract shape-1,\n//! shape-3"), "shape-3");
+    check(rule, place, &two("Spec §4"), place);
+    check(rule, place, &two("decision 3"), place);
+    check(rule, place, &two("`operator.md`"), place);
+    check(rule, place, &two("`docs/contract/form.md`"), "form.md");
+    let linked = format!("{CONTRACT}As [shape-4](#shape-4) says.\n");
+    check(rule, "docs/contract/shape.md", &linked, "shape-4");
 }
 
 #[test]

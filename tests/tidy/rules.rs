@@ -1,9 +1,9 @@
 //! The rules. Each gives a line per violation, which names the place.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
-use crate::tree::{Source, Tree, files, names, names_in, relative};
+use crate::contract::{citations, coverage};
+use crate::tree::{Source, Tree, files, names_in, relative};
 
 /// Lines of a source file.
 const FILE_LINES_MAX: usize = 700;
@@ -12,7 +12,7 @@ const FILE_LINES_MAX: usize = 700;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
-pub const RULES: [Rule; 11] = [
+pub const RULES: [Rule; 12] = [
     ("a layer imports only lower layers", layers),
     ("the units of a layer import each other in one direction", circles),
     ("the map names every layer and every library", folders),
@@ -23,7 +23,8 @@ pub const RULES: [Rule; 11] = [
     ("unsafe code stands in the SIMD module alone", unsafe_code),
     ("no parameter binds a tuple", tuples),
     ("only the bench acts in the operator's name", operator),
-    ("every clause that is covered names a test", coverage),
+    ("every clause of the contract names its tests", coverage),
+    ("citations name clauses of the contract", citations),
 ];
 
 fn below(module: &str, unit: &str) -> bool {
@@ -207,27 +208,6 @@ fn operator(tree: &Tree) -> Vec<String> {
     named
         .filter(|source| !allowed.contains(&source.module.as_str()))
         .map(|source| format!("{}: acts in the operator's name", source.path))
-        .collect()
-}
-
-fn coverage(tree: &Tree) -> Vec<String> {
-    let table = fs::read_to_string(tree.root.join("tests/COVERAGE.md"))
-        .expect("the coverage table exists");
-    let sources = ["tests", "src", "crates"].into_iter();
-    let sources = sources.flat_map(|dir| files(&tree.root.join(dir)));
-    let text: String = sources.filter_map(|path| fs::read_to_string(path).ok()).collect();
-    table
-        .lines()
-        .filter(|line| ["| §", "| D", "| P"].iter().any(|start| line.starts_with(start)))
-        .filter_map(|line| {
-            let tests = names(line.rsplit('|').nth(1).unwrap_or_default());
-            let lost = tests.iter().find(|name| !text.contains(&format!("fn {name}(")));
-            match (tests.is_empty(), lost) {
-                (true, _) => Some(format!("no test: {line}")),
-                (false, Some(name)) => Some(format!("`{name}` does not exist: {line}")),
-                (false, None) => None,
-            }
-        })
         .collect()
 }
 

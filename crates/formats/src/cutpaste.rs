@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Tabs separate the cells of a table; no other control character occurs. Line 2 is the vignette
 /// and the source in brackets, `Stockholm (TT)`, or what there is of it.
 ///
-/// Spec §4 Media interface, `-cutpaste.txt`.
+/// Contract files-4.
 pub fn cutpaste(document: &Value) -> String {
     let story = story::from_document(document);
     let mut out = String::new();

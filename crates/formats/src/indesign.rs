@@ -32,7 +32,7 @@ pub(super) const STYLES: [&str; 9] = [
 /// Prints a document as tagged text: ASCII, lines ended by CR LF, tabs between a table's cells and
 /// no other control character.
 ///
-/// Spec §4 Media interface, `-indesign.txt`.
+/// Contract files-5.
 pub fn indesign(document: &Value) -> Vec<u8> {
     print(&story::from_document(document)).into_bytes()
 }

@@ -11,8 +11,8 @@ use crate::token;
 ///
 /// It never ends in an operation, as an id does not.
 ///
-/// Spec §4 Media interface, `<association>`. Spec §4 is silent on its characters: those of an id
-/// without the underscore, which begins the suffix.
+/// Its characters are those of an id without the underscore, which begins the suffix (contract
+/// media-6).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationKey(Box<str>);
 

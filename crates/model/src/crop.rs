@@ -15,7 +15,7 @@ const DIGITS_MAX: usize = 20;
 /// A missing width or height runs to the edge of the image; a missing offset is 0 and the same as
 /// a written `_x0`. Width and height are never 0. At least one parameter was given.
 ///
-/// Spec §4 Media interface, operations; decision 3.
+/// Contract media-13, media-14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CropSpec {
     width: Option<u32>,

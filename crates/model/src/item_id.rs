@@ -13,7 +13,7 @@ use crate::token;
 /// An id never holds what a media URL takes off from the right (see [`token`]): it could not be
 /// addressed.
 ///
-/// Spec §4 Media interface; decision 1.
+/// Contract items-3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ItemId(Box<str>);

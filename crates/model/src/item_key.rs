@@ -13,7 +13,7 @@ use crate::token;
 
 /// The identity of an item, `<mediaType>/<id>`.
 ///
-/// Decision 1: the same key names the same item, whatever host a URI has.
+/// The same key names the same item, whatever host a URI has (contract items-1).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ItemKey {
@@ -89,8 +89,8 @@ pub enum ItemKeyError {
 
 /// What an item URI names: an item, and the crop that an association's stored URI may carry.
 ///
-/// Decision 1: look-ups by URI accept any host, and an operator such as
-/// `-crop_w2264_h1273_x522_y789`.
+/// Look-ups by URI accept any host, and an operator such as `-crop_w2264_h1273_x522_y789`
+/// (contract items-1, items-12).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ItemUri {
     /// The item.

@@ -9,7 +9,7 @@ use thiserror::Error;
 ///
 /// `_all`, which search and notifications accept, is no media type: it names no item.
 ///
-/// Spec §4 Shared parameters, `mediaType`.
+/// Contract items-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaType {
@@ -34,7 +34,7 @@ pub enum MediaType {
 }
 
 impl MediaType {
-    /// Every media type, in the order of the specification.
+    /// Every media type, in the order of the contract.
     pub const ALL: [Self; 9] = [
         Self::Image,
         Self::Video,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn document_types_follow_the_specification() {
+    fn document_types_follow_the_contract() {
         let types = MediaType::ALL.map(MediaType::document_type);
         let expected = [
             "picture",

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// What was done to the picture.
 ///
-/// Spec §2 News item, Renditions; §4 Media interface, suffix.
+/// Contract media-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RenditionVariant {
     /// The picture as it came.
@@ -64,7 +64,7 @@ impl fmt::Display for RenditionVariant {
 
 /// What a rendition is for, hence its size.
 ///
-/// Spec §2 News item, Renditions; §4 Media interface, suffix.
+/// Contract media-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RenditionUsage {
     /// The smallest picture, for lists.
@@ -154,7 +154,7 @@ impl RenditionName {
 
     /// Finds the rendition of a name `<variant><usage>`, without regard to case.
     ///
-    /// `Watermarked` is accepted for `Watermark`, as the specification's own example has it.
+    /// `Watermarked` is accepted for `Watermark` (contract media-2).
     pub fn find(text: &str) -> Option<Self> {
         RenditionUsage::ALL.into_iter().find_map(|usage| {
             // Matched by usage from the right: as prefixes, `Watermark` and `Watermarked` collide.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// The extension of a rendition: a picture, a printable graphic or a video.
 ///
-/// Spec §4 Media interface, Extensions.
+/// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RenditionExtension {
     /// A picture, the only kind of file that takes operations: `.jpg`.

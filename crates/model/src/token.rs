@@ -51,7 +51,7 @@ pub fn split_suffix(text: &str) -> Option<(&str, &str)> {
 
 /// Whether a suffix is the one variant that may stand without a usage.
 ///
-/// Spec §4 Media interface lists `_BlackAndWhite.eps`. The other variants need a usage: nobody
+/// `_BlackAndWhite.eps` is listed (contract media-3). The other variants need a usage: nobody
 /// writes them alone, and an id such as `map_web` has to stay one.
 pub fn is_lone_variant(suffix: &str) -> bool {
     suffix.eq_ignore_ascii_case(RenditionVariant::BlackAndWhite.as_str())

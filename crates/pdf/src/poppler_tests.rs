@@ -2,7 +2,7 @@
 //! the structure.
 //!
 //! The page of the original, drawn in colour and then turned to grey, must look like the page that
-//! `grey` made. Spec §3 BlackAndWhite PDF.
+//! `grey` made. Contract files-7.
 
 use std::path::Path;
 use std::process::Command;

@@ -86,7 +86,7 @@ struct LoginCandidate {
 }
 
 impl Auth {
-    /// Finds the caller that HTTP Basic names; the search alone accepts it (Spec §5).
+    /// Finds the caller that HTTP Basic names; the search alone accepts it (contract access-6).
     ///
     /// A password that was verified a short while ago, from the same network and since when nothing
     /// changed, needs no slow hash.

@@ -1,5 +1,5 @@
 //! Who calls. Credentials are resolved once a request into a [`Principal`]: the user with its
-//! organization and agreements, and the scopes that the credentials carry (Spec §5).
+//! organization and agreements, and the scopes that the credentials carry (contract access-1).
 //!
 //! What was looked up stays in memory, so that a request whose caller is known touches no disk.
 //! Whoever ends a token, a key, a session or changes a user writes that to the account log in the

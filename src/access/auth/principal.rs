@@ -165,7 +165,7 @@ impl Principal {
     }
 
     /// Fails unless the token has the scope `admin` and the user the access level `admin`
-    /// (Spec §5).
+    /// (contract users-9).
     pub fn require_admin(&self) -> Result<()> {
         self.require_scope(Scope::Admin)?;
         if self.user().access.admin {

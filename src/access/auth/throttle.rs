@@ -1,5 +1,5 @@
-//! Counts failed logins and decides which attempts are evaluated (Spec §5 is silent; agreed: failed
-//! logins are throttled per user and per address).
+//! Counts failed logins and decides which attempts are evaluated (contract login-21,
+//! login-22, login-23).
 //!
 //! The failures of a user name from one network lock that name out for that network, and those of a
 //! network with any name lock out the network. The failures of a user name from everywhere never

@@ -1,4 +1,5 @@
-//! What id tokens and the user endpoint tell of a user (Spec §5, OpenID Connect Core §2).
+//! What id tokens and the user endpoint tell of a user (contract login-12, OpenID Connect Core
+//! §2).
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};

@@ -36,7 +36,8 @@ const KNOWN: [&str; 12] = [
     "token_type_hint",
 ];
 
-/// What the token endpoint gives (RFC 6749 §5.1, Spec §5). It has no `Debug`: all of it is secret.
+/// What the token endpoint gives (RFC 6749 §5.1, contract login-2). It has no `Debug`: all of it
+/// is secret.
 #[derive(Serialize)]
 pub struct TokenSet {
     /// The access token.
@@ -48,8 +49,8 @@ pub struct TokenSet {
     /// What a new set is asked for with, if the client may do that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
-    /// Who the user is, as a signed JWT. Spec §5 names it in every token set, whether `openid`
-    /// was asked for or not.
+    /// Who the user is, as a signed JWT. It is in every token set, with and without `openid`
+    /// (contract login-16).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_token: Option<String>,
     /// What the access token may be used for.

@@ -1,12 +1,12 @@
-//! The OAuth2 and OpenID Connect service (Spec §5): authorization requests, codes, token sets, id
+//! The OAuth2 and OpenID Connect service: authorization requests, codes, token sets, id
 //! tokens, logins in the browser. `http` speaks HTTP and shows the pages; it gets addresses to send
 //! a browser to, documents and errors from here.
 //!
 //! Access tokens, refresh tokens and codes are random strings of which only hashes are stored. All
 //! that one authorization gave is a *family*; whoever presents a code or a refresh token a second
 //! time ends the family. It follows RFC 9700: PKCE, addresses compared as text, `iss` in answers.
-//! The password and implicit grants are there because the contract demands them; a client has
-//! them only when the operator says so.
+//! The password and implicit grants exist for integrations that need them; a client has them only
+//! when the operator says so (contract login-5).
 
 mod claims;
 mod client;

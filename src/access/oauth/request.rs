@@ -384,7 +384,7 @@ impl AuthorizationRequest {
     }
 }
 
-/// Spec §5 is silent on a request without `scope`; it asks for `roles`, which every API needs.
+/// A request without `scope` asks for `roles`, which every API needs (contract login-12).
 fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal> {
     let scopes = ScopeSet::parse(parameters.find("scope").unwrap_or_default());
     match scopes {

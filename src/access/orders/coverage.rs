@@ -24,8 +24,8 @@ pub fn covers(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
 /// Those of `agreements` that cover an item with these product codes at `now`, in the order in
 /// which they are used; `agr` leaves only that one.
 ///
-/// A super agreement overrides any agreement of type Subscription (Spec §2); Subscriptions come
-/// before Prepaid ones and these before Direct and Normal ones (agreed). Ties go by number.
+/// A super agreement overrides any agreement of type Subscription; Subscriptions come before
+/// Prepaid ones and these before Direct and Normal ones. Ties go by number (contract purchases-2).
 #[must_use]
 pub fn covering<'a>(
     agreements: &'a [Agreement],

@@ -1,4 +1,4 @@
-//! Coverage and choice against the agreed rules, said in other words.
+//! Coverage and choice against the rules of the contract, said in other words.
 
 use jiff::Timestamp;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Orders and licences as clients see them (Spec §2 Order, License).
+//! Orders and licences as clients see them (contract purchases-11).
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use model::item::MediaLinks;
 
 /// An order, with our link to its item.
 ///
-/// Spec §2 is silent on what a price is called: like the product, and it is described like it.
+/// A price is named and described like the product (contract purchases-9).
 #[must_use]
 pub fn order<L: MediaLinks>(order: &Order, links: &L) -> Value {
     let product = &order.product;
@@ -24,7 +24,7 @@ pub fn order<L: MediaLinks>(order: &Order, links: &L) -> Value {
     agreement.insert("id".to_owned(), json!(order.agreement.id));
     optional(&mut agreement, "name", agreement_name);
     agreement.insert("type".to_owned(), json!(order.agreement.kind));
-    // Spec §2 Order is silent: an extension of ours, there only for agreements that need it.
+    // Only agreements that need it have this property (contract purchases-15).
     optional(&mut agreement, "approver", order.agreement.approver.stored());
     price.insert("agreement".to_owned(), Value::Object(agreement));
     let item = json!({
@@ -60,8 +60,7 @@ pub fn license(license: &License) -> Value {
     Value::Object(fields)
 }
 
-/// The product of a licence. The specification does not say which of its fields may be missing, so
-/// all are there.
+/// The product of a licence, with all fields (contract purchases-11).
 fn product_json(product: &Product) -> Value {
     json!({
         "name": product.name.as_deref().unwrap_or(&product.code),

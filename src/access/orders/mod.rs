@@ -1,5 +1,5 @@
-//! Purchases: who may download what under which agreement, and the rows that say so (Spec §2
-//! Order; Spec §4 "Downloading hires media … counts as a purchase").
+//! Purchases: who may download what under which agreement, and the rows that say so (contract
+//! purchases-4, access-15).
 //!
 //! [`Orders::check`] decides and writes nothing; [`Orders::purchase`] records. Rights come from the
 //! principal each time; only what was bought is kept in memory, so that a repeated download touches

@@ -255,8 +255,9 @@ impl PurchaseRequest {
 
     /// The product that the item is bought as.
     ///
-    /// Spec §2 is silent on a super agreement that has none of the item's products: it is the
-    /// item's own product, else the agreement's first, else one that is called like the agreement.
+    /// For a super agreement that has none of the item's products it is the item's own product,
+    /// else the agreement's first, else one that is called like the agreement
+    /// (contract purchases-9).
     fn product(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Product, DbError> {
         if let Some(product) = product_in_common(agreement, &self.codes) {
             return Ok(product.clone());

@@ -1,5 +1,5 @@
 //! Reading rights: what a caller finds by search, or still downloads under an order of its own, it
-//! may read by address; nothing else (decision 3).
+//! may read by address; nothing else (contract access-13).
 
 use jiff::Timestamp;
 
@@ -69,9 +69,9 @@ impl Orders {
     /// Whether an order that `principal` sees, placed under the agreement `agr` if one is named,
     /// still delivers `item` at `now`.
     ///
-    /// Spec §2 is silent on what was bought under an agreement that has ended, or that lost the
-    /// product since: it can be downloaded again until `downloadableUntil`, without a new row. That
-    /// holds for those who find the order in their list, and for nobody else.
+    /// What was bought under an agreement that has ended, or that lost the product since, can be
+    /// downloaded again until `downloadableUntil`, without a new row, by those who find the order
+    /// in their list (contract purchases-4).
     pub(super) async fn is_owned(
         &self,
         principal: &Principal,

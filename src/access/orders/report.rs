@@ -15,7 +15,7 @@ use model::account::{
 };
 use model::item::Document;
 
-/// What a customer says of an order (Spec §2 Order update body).
+/// What a customer says of an order (contract purchases-14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderReport {
     /// Whether the item was used and is to be invoiced.
@@ -54,7 +54,7 @@ struct ReportTransaction {
 }
 
 /// Whose orders a caller sees: its own, and with the access level `admin` those of the whole
-/// organization (Spec §4 `GET /user/v1/order`), unless the scopes of its client are enforced and
+/// organization (contract purchases-12), unless the scopes of its client are enforced and
 /// the token lacks the scope `admin`.
 #[derive(Clone, Copy)]
 pub(super) struct OrderVisibility {
@@ -223,8 +223,8 @@ impl ReportTransaction {
     /// The licence of the report, which must be in the item's pricelist; none when nothing is
     /// approved.
     ///
-    /// Spec §4 is silent on an agreement that ended between the purchase and its report: the
-    /// licences of the product that was bought stay applicable.
+    /// Where the agreement ended between the purchase and its report, the licences of the product
+    /// that was bought stay applicable (contract purchases-10).
     fn license(&self, tx: &ReadTx<'_>, order: &Order) -> Result<Result<Option<License>>, DbError> {
         let Some(uuid) = self.report.license.filter(|_| self.report.approve) else {
             return Ok(Ok(None));

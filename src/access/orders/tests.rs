@@ -112,7 +112,7 @@ fn facts(agreement: i64) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// The agreed rules over lists.
+/// The rules of the contract over lists.
 struct Model {
     now_ms: i64,
     rows: Vec<Row>,
@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_interleaving_of_purchases_writes_the_rows_of_the_agreed_rules(steps in steps()) {
+    fn any_interleaving_of_purchases_writes_the_rows_of_the_contract(steps in steps()) {
         run(follow(steps));
     }
 }

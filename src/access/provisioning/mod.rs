@@ -1,5 +1,5 @@
-//! Accounts as the operator keeps them: the accounts file of `wirephoto import` (`operator.md`,
-//! "Accounts file") and the commands for single users, clients, keys and channels.
+//! Accounts as the operator keeps them: the accounts file of `wirephoto import` (contract
+//! operation-14) and the commands for single users, clients, keys and channels.
 //!
 //! A file is checked whole, its form first and then what it refers to, and taken in as one
 //! transaction. Entries are upserts: what an entry states replaces what was there, and what no

@@ -1,5 +1,5 @@
-//! Users to be made and changes of users, as administrators ask for them (Spec §2 User create
-//! body, User update body).
+//! Users to be made and changes of users, as administrators ask for them (contract
+//! users-10, users-12).
 
 use crate::storage::database::NewMember;
 use model::account::{AccessLevels, OrganizationId, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, User};

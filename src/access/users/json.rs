@@ -1,4 +1,4 @@
-//! Users, agreements and organizations as the API shows them (Spec §2).
+//! Users, agreements and organizations as the API shows them (contract users-1, users-2, users-3).
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use model::account::{
     OrganizationAddresses, OrganizationId, Permission, PhoneNumbers, Product, Scope, User, UserId,
 };
 
-/// A device of the caller (Spec §2 Device) and when it was registered last.
+/// A device of the caller (contract users-7) and when it was registered last.
 #[derive(Debug, Serialize)]
 pub struct OwnDevice<'a> {
     token: &'a str,
@@ -56,7 +56,7 @@ impl<'a> From<&'a CreatedKey> for OwnKey<'a> {
     }
 }
 
-/// Spec §2 UserBase: an element of the list of an organization's users.
+/// An element of the list of an organization's users (contract users-8).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserBase<'a> {
@@ -97,7 +97,7 @@ impl<'a> UserBase<'a> {
     }
 }
 
-/// Spec §2 User.
+/// A user with its agreements and access (contract users-1).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FullUser<'a> {
@@ -120,7 +120,7 @@ impl<'a> FullUser<'a> {
     }
 }
 
-/// Spec §2 Agreement (deprecated agreement endpoint).
+/// An agreement as the deprecated endpoint shows it (contract users-2).
 ///
 /// Its `type` has no name for `Prepaid`, so such an agreement has none here; the property is
 /// optional. `SnippetCall` is in the contract, but no agreement of ours is one.
@@ -167,7 +167,7 @@ impl<'a> From<&'a Agreement> for OldAgreement<'a> {
     }
 }
 
-/// Spec §2 Organization.
+/// An organization with its addresses (contract users-3).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FullOrganization<'a> {

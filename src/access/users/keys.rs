@@ -1,6 +1,6 @@
-//! API keys that users make for their programs (decision 5).
+//! API keys that users make for their programs (contract access-8).
 //!
-//! Spec §4 User is silent on them: a user lists, makes and revokes its own. A key is told once and
+//! A user lists, makes and revokes its own. A key is told once and
 //! kept as a hash. Making one takes a login, so that a key that leaked does not live on in others,
 //! or a token with every scope of a key, so that an application gets no more than it was allowed;
 //! keys of service accounts are made by the operator. With a key they can be listed and revoked.

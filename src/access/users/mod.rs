@@ -1,4 +1,4 @@
-//! Users, their organization, profiles and devices: views and changes (Spec §4 User).
+//! Users, their organization, profiles and devices: views and changes.
 //!
 //! Who calls comes as a [`Principal`]; what concerns other users goes through
 //! [`Administration`], which only an administrator gets and which knows one organization. A change
@@ -89,8 +89,8 @@ impl Users {
 
     /// The user administration of the caller's organization.
     ///
-    /// Fails with [`ErrorKind::Forbidden`] for anybody but an administrator with a token of scope
-    /// `admin` (Spec §5).
+    /// Fails with [`Kind::Forbidden`] for anybody but an administrator with a token of scope
+    /// `admin` (contract users-9).
     pub fn administration(&self, caller: &Principal) -> Result<Administration<'_>> {
         caller.require_admin()?;
         let organization = caller.organization()?;
@@ -157,7 +157,7 @@ impl Users {
 
     /// Registers a device for the caller.
     ///
-    /// Spec §2 Device is silent: a token that another user registered moves to the caller, because
+    /// A token that another user registered moves to the caller, because
     /// a phone that changes hands keeps its token. The other user gets a mail, in case the token
     /// was stolen. Beyond [`DEVICES_PER_USER_MAX`] the device registered longest ago is forgotten;
     /// such a token is most likely dead.
@@ -187,8 +187,8 @@ impl Users {
 
     /// Forgets the caller's device of that token.
     ///
-    /// Spec §4 User is silent: a token that nobody or somebody else has is no failure, so that
-    /// logging out twice works and tells nothing about others.
+    /// A token that the caller does not have is no failure, so that logging out twice works and
+    /// tells nothing about others (contract users-7).
     pub async fn unregister(&self, caller: &Principal, token: String) -> Result<()> {
         caller.require(Permission::Devices)?;
         let id = caller.user().id;
@@ -249,7 +249,7 @@ impl Administration<'_> {
 
     /// Makes a user of the organization.
     ///
-    /// Spec §2 User is silent: its user name is the e-mail address in lower case; it is active,
+    /// Its user name is the e-mail address in lower case; it is active,
     /// has the agreements of its organization and no password. Where mails go out it is mailed an
     /// invitation to set one.
     ///
@@ -329,8 +329,8 @@ impl Administration<'_> {
 
     /// Changes the user `id` of the organization as `change` says.
     ///
-    /// Spec §2 User is silent: another e-mail address does not change the user name, and an
-    /// administrator may take the access level `admin` from anybody, itself included.
+    /// Another e-mail address does not change the user name, and an administrator may take the
+    /// access level `admin` from any user, itself included (contract users-12).
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and with
     /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.

@@ -1,4 +1,4 @@
-//! Collections as the API shows them (Spec §2 Collection).
+//! Collections as the API shows them (contract collections-1).
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -58,8 +58,9 @@ struct RemovedItemView<'a> {
 impl<'a> CollectionView<'a> {
     /// How `collection` is shown to `reader` with addresses by `links`.
     ///
-    /// Spec §2 is silent: `removedContent` is for the owner alone. What was withdrawn is not to be
-    /// read any more, and its headline would go to readers who could not see the item either.
+    /// `removedContent` is for the owner alone (contract collections-11). What was withdrawn is
+    /// not to be read any more, and its headline would go to readers who could not see the item
+    /// either.
     #[must_use]
     pub fn new(collection: &'a Collection, reader: &Principal, links: &impl MediaLinks) -> Self {
         let Collection { head, content, removed } = collection;

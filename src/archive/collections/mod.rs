@@ -1,11 +1,11 @@
-//! The collections section: named lists of items that users keep (Spec §4 Collections).
+//! The collections section: named lists of items that users keep.
 //!
-//! A change is one transaction, and the next call sees it: the contract allows a delay (Spec §3) and
-//! we have none, so changes take effect in their order. Which items a caller may see is for the
+//! A change is one transaction, and the next call sees it, so changes take effect in their order
+//! (contract collections-2). Which items a caller may see is for the
 //! content section to say; what is asked of here is whose a collection is and what it holds.
 //!
-//! Spec §7 says what a missing collection is answered with; where there is none, or it is somebody
-//! else's, functions give `None`.
+//! Where there is no such collection, or it is another user's, functions give `None`; the contract
+//! has one answer for both (contract collections-8).
 
 pub mod json;
 mod order;
@@ -54,7 +54,7 @@ pub struct CollectionChange {
     pub public: Option<bool>,
     /// Items in the order in which they are to stand first.
     ///
-    /// Spec §2 is silent: an extension of ours, so that a page can put items in order. Items that
+    /// With this a page puts items in order (contract collections-6). Items that
     /// are not named keep their order behind those that are, and what is not in the collection is
     /// passed over: the order never adds or loses an item, whatever changed meanwhile.
     pub content: Option<Vec<ItemKey>>,
@@ -197,8 +197,8 @@ impl Collections {
 
     /// Puts `keys`, which the caller may see, at the end of its collection `id`.
     ///
-    /// Spec §4 is silent on lists of which some items are not there: those are left out and the
-    /// others come in. One that is in the collection stays where it is.
+    /// Items that are not there are left out and the others are added. One that is in the
+    /// collection stays where it is (contract collections-5).
     ///
     /// Fails with [`ErrorKind::Conflict`] when the collection would have more than
     /// [`COLLECTION_ITEMS_MAX`] items; then none comes in.

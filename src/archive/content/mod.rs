@@ -1,5 +1,4 @@
-//! The content section: what callers may search for, the answers, waiting for new items
-//! (Spec §4 Content).
+//! The content section: what callers may search for, the answers, waiting for new items.
 //!
 //! Parameters come in as typed values; what they mean is decided here, in pure functions. The text
 //! of an answer is written where the hits are read, on a thread of the database: ten thousand

@@ -1,4 +1,4 @@
-//! The time that `tr`, `trs` and `tre` leave of `_tstamp` (Spec §4 Shared parameters).
+//! The time that `tr`, `trs` and `tre` leave of `_tstamp` (contract search-4).
 
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
 
@@ -35,8 +35,8 @@ impl RecentSpan {
 
     /// When it began.
     ///
-    /// Spec §4 is silent on how long a month is: days, weeks, months and years are those of the
-    /// calendar in `zone`, back to the same time of the day.
+    /// Days, weeks, months and years are those of the calendar in `zone`, back to the same time of
+    /// the day.
     fn since(self, now: Timestamp, zone: &TimeZone) -> Timestamp {
         let span = match self {
             Self::Hour => Span::new().hours(1),
@@ -53,7 +53,7 @@ impl RecentSpan {
 /// What is asked of `_tstamp`: everything that is given holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimestampFilter {
-    /// A time up to now. Spec §4 is silent on what lies ahead: it is found too, as events are.
+    /// A time up to now. What lies ahead is found too, as events are (contract search-4).
     pub recent: Option<RecentSpan>,
     /// The day with which it begins.
     pub start: Option<Date>,

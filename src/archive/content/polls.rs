@@ -1,4 +1,4 @@
-//! Long polls: waiting until something matches (Spec §4 Content, `stream`).
+//! Long polls: waiting until something matches (contract search-19).
 
 use std::time::Duration;
 

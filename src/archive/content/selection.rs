@@ -48,8 +48,7 @@ fn distinct<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<String> {
 
 /// The first of `wanted` that is no agreement of the caller.
 ///
-/// Spec §4 is silent on numbers that are not the caller's: a search that left them out without a
-/// word would look like one that found nothing.
+/// A search that ignored such a number would look like one that found nothing (contract search-2).
 #[must_use]
 pub fn unknown_agreement(
     caller: Option<&Principal>,
@@ -94,8 +93,8 @@ pub fn covers(coverage: &Coverage, document: &Document) -> bool {
     }
 }
 
-/// Fails unless the caller may see commissioned items: with admin privileges (Spec §4), or
-/// working for the provider.
+/// Fails unless the caller may see commissioned items: with admin privileges (contract search-5),
+/// or working for the provider.
 pub fn may_see_commissioned(caller: Option<&Principal>) -> Result<()> {
     let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let caller = caller.ok_or_else(unknown)?;

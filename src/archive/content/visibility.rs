@@ -22,9 +22,8 @@ pub struct CallerVisibility {
 impl CallerVisibility {
     /// What `caller` sees at `now`: what search finds for it.
     ///
-    /// Spec §2 is silent on items of a collection that were replaced: they are shown, because
-    /// somebody chose them by name, and say what has taken their place. An item that has expired
-    /// is not.
+    /// Items of a collection that were replaced are shown, because they were chosen by name, and
+    /// say what has taken their place (contract collections-10). An item that has expired is not.
     #[must_use]
     pub fn of(caller: &Principal, now: Timestamp) -> Self {
         Self {

@@ -1,5 +1,4 @@
-//! Ingest: photographs, item folders, files of documents and uploads become items (`operator.md`,
-//! "Ingest input").
+//! Ingest: photographs, item folders, files of documents and uploads become items.
 //!
 //! One path for every door: read and check the files, check that the picture decodes, store the
 //! originals by content, then write document, files and log row in one transaction, together with

@@ -20,7 +20,7 @@ pub struct FileName {
 }
 
 impl FileName {
-    /// Parses the name of a file of an item of `media_type`, as `operator.md` writes them.
+    /// Parses the name of a file of an item of `media_type` (contract ingest-5, ingest-6).
     ///
     /// Fails with what is taken.
     pub fn parse(media_type: MediaType, text: &str) -> Result<Self, IngestError> {

@@ -199,8 +199,8 @@ fn is_fresh(old: &Document, document: &Document) -> bool {
 
 /// Keeps an item replaced that is sent again.
 ///
-/// Spec §2 is silent: an archive that is sent twice must not bring old revisions back to life. So an
-/// item stays replaced as long as the one that took its place is there, is served and still says
+/// An archive that is sent twice must not bring old revisions back (contract items-17). So an item
+/// stays replaced as long as the one that took its place is there, is served and still says
 /// so, unless the document itself replaces that one or is taken out.
 fn keep_replaced_status(
     tx: &WriteTx<'_>,
@@ -226,8 +226,8 @@ fn keep_replaced_status(
 
 /// Turns items into ones that `by` has replaced; gives those that were not so before.
 ///
-/// Spec §2 is silent: what was withdrawn or held back stays gone; where two items replace the same
-/// one, the later one is named.
+/// What was withdrawn or held back stays gone; where two items replace the same one, the later one
+/// is named (contract items-17).
 fn replace_items(
     tx: &WriteTx<'_>,
     by: &ItemKey,

@@ -1,6 +1,6 @@
-//! Channels as their owners keep them (decision 10).
+//! Channels as their owners keep them (contract deliveries-19).
 //!
-//! Spec §4 User is silent on them: a user lists, writes and removes its own, and sends a test file
+//! A user lists, writes and removes its own, and sends a test file
 //! through them. What it writes goes through the checks of the accounts file, with three more. The
 //! method `directory` writes into the service's machine, so only the operator makes such channels.
 //! Channels that users make lead to public addresses only, unless `delivery.private_addresses`

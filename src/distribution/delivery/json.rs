@@ -1,4 +1,4 @@
-//! Deliveries and channels as JSON (Spec §4 is silent on their form).
+//! Deliveries and channels as JSON (contract deliveries-2, deliveries-13).
 
 use serde_json::{Map, Value, json};
 

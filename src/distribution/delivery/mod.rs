@@ -1,13 +1,13 @@
-//! Deliveries: items on their way to where a channel sends them (Spec §4 Triggering a delivery,
-//! decision 10).
+//! Deliveries: items on their way to where a channel sends them (contract
+//! deliveries-1).
 //!
 //! [`Deliveries::trigger`] records the purchase and puts the delivery into the queue, which is in
 //! the database. [`Deliveries::run`] sends what is due, tries again what failed for now, and gives
 //! up what fails for good. One version of an item goes through a channel once: asking again tells
 //! of the delivery that is there. What a killed process was sending is sent again.
 //!
-//! Spec §4 is silent on when a channel and an item are looked at: what is sent is what both are at
-//! that moment, and the user must still be active then.
+//! What is sent is what channel and item are at that moment, and the user must still be active
+//! then (contract deliveries-8).
 
 mod backoff;
 mod channels;
@@ -172,7 +172,7 @@ impl From<Error> for AttemptFailure {
 }
 
 /// Whose deliveries a caller sees: its own, and with the access level `admin` those of the whole
-/// organization, as with orders. Spec §4 is silent on lists of deliveries.
+/// organization, as with orders (contract deliveries-13).
 struct DeliveryVisibility {
     user: UserId,
     organization: Option<OrganizationId>,
@@ -231,9 +231,9 @@ impl Deliveries {
 
     /// What the channel `id` of `caller` selects of an item.
     ///
-    /// Spec §4 is silent on which channels select the contents of a `.zip`: any of the caller's
-    /// own that is active, whatever its method. Fails with [`ErrorKind::Unauthenticated`], and with
-    /// [`ErrorKind::NotFound`] for another's channel as for one that does not exist or is disabled.
+    /// Any channel of the caller that is active will do, whatever its method (contract
+    /// deliveries-16). Fails with [`Kind::Unauthenticated`], and with
+    /// [`Kind::NotFound`] for another's channel as for one that does not exist or is disabled.
     pub async fn formats_of_channel(
         &self,
         caller: MediaCaller<'_>,

@@ -1,4 +1,4 @@
-//! Scheduled mails: what came in since the last one (decision 7).
+//! Scheduled mails: what came in since the last one (contract notifications-17).
 //!
 //! Items gather in the notification's queue as they are matched, and a run takes them all. So what
 //! one mail tells of ends where the next one begins, whatever the clock, the schedule or a stop of

@@ -1,4 +1,4 @@
-//! Notifications as the API shows them (Spec §2 Notification).
+//! Notifications as the API shows them (contract notifications-1).
 
 use serde::Serialize;
 
@@ -19,8 +19,8 @@ pub struct NotificationView<'a> {
     p: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     agr: &'a [AgreementId],
-    /// Spec §2 is silent: an extension of ours, so that who changes a notification can send back
-    /// what it was; a `PUT` without it takes it away.
+    /// It is shown so that a client that changes a notification can send back what it was; a `PUT`
+    /// without it removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tr: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! Notifications: items that match what users asked for, on their way to those users (Spec §2
-//! Notification, §4 Notifications, §6 Events; decision 7).
+//! Notifications: items that match what users asked for, on their way to those users (contract
+//! notifications-5).
 //!
 //! [`Notifications::step`] reads the item log in order. In one transaction a batch of it fills the
 //! queues and the outbox and moves on, so that a crash loses and doubles nothing. Streams are read
@@ -275,7 +275,7 @@ impl Notifications {
 
     /// The caller's notifications of `media_type`; of every one where it is `None`.
     ///
-    /// Spec §4 is silent: one that was made at `_all` is listed at `_all` alone.
+    /// One that was made at `_all` is listed at `_all` alone (contract notifications-3).
     pub async fn list(
         &self,
         caller: &Principal,
@@ -317,8 +317,8 @@ impl Notifications {
 
     /// Replaces what the caller's notification `id` says.
     ///
-    /// Spec §4 is silent: its type and its media type stay, and so does what waits in its queue:
-    /// the client was promised that. Fails with [`ErrorKind::NotFound`] for another's, another type's
+    /// Its type and its media type stay, and so does what waits in its queue (contract
+    /// notifications-4). Fails with [`Kind::NotFound`] for another's, another type's
     /// and an expired one.
     pub async fn replace(
         &self,
@@ -345,7 +345,7 @@ impl Notifications {
 
     /// Removes the caller's notification `id` with what waits for it.
     ///
-    /// Spec §4 is silent: one that is not there is [`ErrorKind::NotFound`], as with `PUT`.
+    /// One that is not there is [`Kind::NotFound`], as with `PUT` (contract notifications-3).
     pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<()> {
         caller.require(Permission::WriteNotifications)?;
         let user = caller.user().id;

@@ -267,7 +267,7 @@ impl NotificationMatcher {
 /// A clock that jumps ahead looks the same and is the same to them; where it is set back, streams
 /// that were used in what is now the future count as used now.
 ///
-/// Spec §8 is silent on that.
+/// Contract notifications-10.
 pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
     let alive = tx.as_read().find_state(LAST_ALIVE_NOTE)?;
     let alive = alive.and_then(|text| text.parse::<Timestamp>().ok());

@@ -79,7 +79,8 @@ impl Notifications {
 
     /// The answer that carries what was taken, if any of it can be given now.
     ///
-    /// Spec §3 is silent: what the caller's agreements do not cover any more is not given.
+    /// What the caller's agreements do not cover any more is not given
+    /// (contract notifications-13).
     async fn stream_response<L>(
         &self,
         taken: StreamBatch,

@@ -1,4 +1,4 @@
-//! Streams: queues that clients read (Spec §3, §4 Notifications).
+//! Streams: queues that clients read (contract notifications-8, notifications-9).
 //!
 //! An item is *under way* from the moment a reader takes it until the answer is on its way: other
 //! readers, of whichever node, pass it over, and it stays in the database, which says that this life of

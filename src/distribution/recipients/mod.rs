@@ -7,7 +7,7 @@
 //! operator wants it, nothing is sent to such an address before its owner agreed there.
 //!
 //! Channels that the operator makes are not the users' to misuse and are not asked about.
-//! Spec §4 is silent on all of this.
+//! Contract notifications-19, notifications-20, notifications-21.
 
 pub mod limits;
 mod texts;

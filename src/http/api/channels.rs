@@ -1,4 +1,4 @@
-//! Delivery channels over HTTP. Spec §4 User is silent on them: the caller keeps its own.
+//! Delivery channels over HTTP: the caller keeps its own (contract deliveries-19).
 
 use axum::{
     Router,

@@ -1,4 +1,4 @@
-//! Collections over HTTP (Spec §4 Collections).
+//! Collections over HTTP (`docs/contract/collections.md`).
 
 use axum::{
     Router,
@@ -53,8 +53,8 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/collection/v1/collection/{id}/zip", get(zip))
 }
 
-/// Spec §4 is silent: `layout=bare` is an extension of ours for who wants the names alone. Their
-/// items, of which there may be very many, are not even read then.
+/// `layout=bare` is for clients that need the names alone (contract collections-4). Items, of
+/// which there may be very many, are not read then.
 async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
     let choices = [("full", DocumentLayout::Full), ("bare", DocumentLayout::Bare)];
     let layout = QueryParameters::of(&uri)?.one_of("layout", &choices)?.unwrap_or_default();
@@ -221,8 +221,8 @@ fn parse_draft(body: &Value) -> Result<CollectionDraft> {
 
 /// What a collection is to be.
 ///
-/// Spec §2 is silent on `content` in a body, which is an extension of ours: with it, `name` may be
-/// left out and stays as it is. Who puts items in order would otherwise undo a new name.
+/// With `content`, `name` may be left out and stays as it is (contract collections-6). A client
+/// that puts items in order would otherwise undo a new name.
 fn parse_change(body: &Value) -> Result<CollectionChange> {
     let presence = match body.get("content") {
         Some(_) => Presence::NotNull,
@@ -239,8 +239,8 @@ fn parse_change(body: &Value) -> Result<CollectionChange> {
 
 /// `name` and `public`.
 ///
-/// Spec §2 is silent on other properties: they are passed over, so that a client may send back the
-/// whole collection that it was given.
+/// Other properties are ignored, so that a client may send back the whole collection that it was
+/// given (contract collections-3).
 fn name_and_visibility(
     collection: &mut PropertyReader<'_>,
     presence: Presence,
@@ -275,7 +275,8 @@ fn ok_or_missing(outcome: Option<()>) -> ApiResult {
     }
 }
 
-/// Spec §7: a plain string says that there is no such collection, or none for this caller.
+/// A plain string says that there is no such collection, or none for this caller (contract
+/// collections-8).
 fn missing_response() -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let body = Body::from("No such collection");

@@ -1,4 +1,4 @@
-//! Takes the caller's credentials from a request (Spec §5 Authentication).
+//! Takes the caller's credentials from a request (contract access-1).
 //!
 //! `Authorization: ProviderToken <access token>`, `Authorization: ApiKey <key>` or the query parameter
 //! `ak`; the header wins. None of them ever enters a cache key, a log line or a link.
@@ -98,8 +98,8 @@ pub(crate) fn visitor_headers(app: &AppState, visitor: &SiteVisitor) -> [(Header
     ]
 }
 
-/// The caller of an API, which must be known (Spec §5: "the token must carry at least scope
-/// `roles`").
+/// The caller of an API, which must be known and whose token carries the scope `roles` (contract
+/// access-5).
 pub(crate) async fn require_principal(
     app: &AppState,
     headers: &HeaderMap,

@@ -1,8 +1,8 @@
-//! Deliveries over HTTP: triggered by an item's URL with `channel` (Spec §4 Triggering a delivery),
+//! Deliveries over HTTP: triggered by an item's URL with `channel` (contract deliveries-1),
 //! listed below `/user/v1/delivery`.
 //!
-//! Spec §4 is silent on the list: it has the parameters `size`, `start` and `state`, and an
-//! administrator gets those of the organization, as with orders. Programs may ask too: it is they
+//! The list has the parameters `size`, `start` and `state`, and an administrator gets those of the
+//! organization, as with orders (contract deliveries-13). Programs may ask too: it is they
 //! who deliver.
 
 use axum::{
@@ -133,8 +133,8 @@ pub(crate) fn channel_parameter(uri: &Uri) -> Result<Option<ChannelId>> {
 
 /// The answer to an item's URL with `channel`: 202 with the delivery and its address.
 ///
-/// Spec §4 is silent on `HEAD`: it triggers and buys nothing, and answers with the status of the
-/// GET; there is a `Location` where the delivery is there already.
+/// `HEAD` triggers and buys nothing, and answers with the status of the GET (contract
+/// deliveries-3); there is a `Location` where the delivery is there already.
 pub(crate) async fn trigger(
     app: &AppState,
     method: &Method,

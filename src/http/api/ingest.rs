@@ -1,4 +1,4 @@
-//! The provider's door: items come in and go out over HTTP (`operator.md`, "Ingest input").
+//! The provider's door: items come in and go out over HTTP (contract ingest-8).
 
 use axum::{
     Router,

@@ -1,4 +1,4 @@
-//! API keys over HTTP. Spec §4 User is silent on them: the caller lists, makes and revokes its own.
+//! API keys over HTTP: the caller lists, makes and revokes its own (contract access-8).
 
 use axum::{
     Router,

@@ -1,4 +1,5 @@
-//! Sessions, applications and links to set a password over HTTP. Spec §4 User is silent on them.
+//! Sessions, applications and links to set a password over HTTP (contract
+//! users-14, users-17, users-18).
 
 use axum::{
     Router,

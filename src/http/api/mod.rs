@@ -31,7 +31,8 @@ use crate::runtime::error::{Error, Result};
 /// What a handler gives.
 pub(crate) type ApiResult = Result<Response, ApiError>;
 
-/// The caller of an API, who is known and whose credentials carry scope `roles` (Spec §5).
+/// The caller of an API, who is known and whose credentials carry scope `roles`
+/// (contract access-5).
 pub(crate) struct ApiCaller(pub(crate) Arc<Principal>);
 
 impl FromRequestParts<AppState> for ApiCaller {

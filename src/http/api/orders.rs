@@ -1,4 +1,4 @@
-//! The order and licence history over HTTP (Spec §4 User, §2 Order).
+//! The order and licence history over HTTP (contract purchases-12, purchases-14).
 
 use axum::{
     Router,
@@ -53,7 +53,7 @@ async fn list_orders(
 
 /// One order, to whom the list shows it.
 ///
-/// Spec §4 is silent: an extension of ours, so that nobody has to look through all of them.
+/// Contract purchases-13.
 async fn load_order(
     State(app): State<AppState>,
     ApiCaller(caller): ApiCaller,
@@ -95,7 +95,7 @@ struct OrderListing {
 
 /// Reads the parameters `size`, `start` and `status`.
 ///
-/// Spec §4 sets no bounds: at most [`ORDERS_LISTED_MAX`] orders, and a start that fits 32 bits.
+/// At most [`ORDERS_LISTED_MAX`] orders, and a start that fits 32 bits (contract purchases-12).
 fn parse_listing(query: &QueryParameters) -> Result<OrderListing> {
     let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
     let mut problems = ValidationErrors::new();

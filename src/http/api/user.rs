@@ -1,4 +1,4 @@
-//! Users, profiles, devices and the organization over HTTP (Spec §4 User).
+//! Users, profiles, devices and the organization over HTTP (`docs/contract/users.md`).
 
 use axum::{
     Router,
@@ -250,8 +250,8 @@ fn new_user(body: &Value) -> Result<CheckedMember> {
 
 /// Reads a user update body.
 ///
-/// Spec §2 User is silent: `null` empties what may be missing, `phoneNumber` as a whole included,
-/// and is an error elsewhere.
+/// `null` empties what may be missing, `phoneNumber` as a whole included, and is an error
+/// elsewhere (contract users-12).
 fn user_change(body: &Value) -> Result<UserChange> {
     request::read_object(body, |user| {
         let mut text = |name, text| user.text(name, Presence::NotNull, text).value();
@@ -295,7 +295,7 @@ fn phone(
     user.object("phoneNumber", Presence::Optional, |phone| {
         let direct = phone.text("direct", Presence::Optional, SHORT);
         if matches!(&direct, PropertyValue::Present(text) if !is_phone_number(text)) {
-            // Spec §7: the one rule here with a code of its own.
+            // The one rule here with a code of its own (contract users-11).
             phone.report("direct", "phoneNumber_direct_invalid", "is not a telephone number");
         }
         let mobile = phone.text("mobile", Presence::Optional, SHORT);

@@ -18,7 +18,7 @@
 //!    words and bounds with the types and limits that the handlers use: a new one needs a row in
 //!    `tests.rs`. A page for people is listed in `PAGES` there instead.
 //!
-//! Spec §9 Versioning.
+//! Contract api-18, api-19.
 
 mod document;
 mod news_item;

@@ -1,4 +1,4 @@
-//! How an answer says that its interface is deprecated (Spec §9 Versioning).
+//! How an answer says that its interface is deprecated (contract api-20).
 
 use axum::{
     http::{HeaderName, HeaderValue, header},

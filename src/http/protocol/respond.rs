@@ -1,5 +1,5 @@
 //! Responses that every heading shares: the one table from error kinds to statuses, error bodies
-//! (Spec §7 Errors) and JSON.
+//! (contract api-13, api-15) and JSON.
 
 use axum::{
     body::Body,

@@ -19,8 +19,8 @@ pub(super) fn times_contradict(wanted: &SearchForm, now: Timestamp, zone: &TimeZ
 
 /// The first day that has not begun, as `tre` takes it.
 ///
-/// Spec §4 is silent on what lies ahead; its order is that of `_tstamp`, which for planned items is
-/// when they take place. An API's answer keeps that order. A page of everything that says "newest",
+/// The order of items is that of `_tstamp`, which for planned items is when they take place
+/// (contract items-13). An API's answer keeps that order. A page of everything that says "newest",
 /// and a preview that says "in the last 7 days", leave out what is still to come, and say so.
 pub(super) fn tomorrow(now: Timestamp, zone: &TimeZone) -> String {
     let today = now.to_zoned(zone.clone()).date();

@@ -155,16 +155,16 @@ pub const RETURN_BYTES_MAX: usize = 8 * 1024;
 pub const VERIFIED_MAX: u64 = 10_000;
 /// Time for which a verified secret is remembered.
 pub const VERIFIED_FOR: std::time::Duration = std::time::Duration::from_secs(300);
-/// Time for which a purchase may be downloaded again (agreed: 30 days).
+/// Time for which a purchase may be downloaded again (contract purchases-4).
 pub const DOWNLOADABLE_FOR: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
-/// Time in which the use of a purchase is to be reported (Spec §2 is silent: 60 days, a month
-/// after the last free download).
+/// Time in which the use of a purchase is to be reported, a month after the last free download
+/// (contract purchases-11).
 pub const REPORTABLE_FOR: std::time::Duration = std::time::Duration::from_secs(60 * 86_400);
 /// Purchases kept in memory, so that a repeated download touches no disk; one takes 200 bytes.
 pub const PURCHASES_CACHED_MAX: u64 = 100_000;
 /// Orders in one list, as many as hits of a search.
 pub const ORDERS_LISTED_MAX: usize = 10_000;
-/// Orders in a list, unless the caller says otherwise (Spec §4).
+/// Orders in a list, unless the caller says otherwise (contract purchases-12).
 pub const ORDERS_SIZE_DEFAULT: usize = 20;
 /// Characters of what a customer wants on an invoice.
 pub const INVOICE_TEXT_CHARS_MAX: usize = 2000;
@@ -188,13 +188,14 @@ pub const IMPORT_TRIES: usize = 5;
 /// Bytes of a query string; a list of a thousand product codes takes 10 kB. No URI of an HTTP/1
 /// request is longer.
 pub const QUERY_BYTES_MAX: usize = 64 * 1024;
-/// Hits of a search at most, and hits passed over (Spec §8: 10,000 both).
+/// Hits of a search at most, and hits passed over (contract search-6).
 pub const HITS_MAX: usize = 10_000;
-/// Hits of a search that does not say how many (decision 6; Spec §4 has a second figure, 10).
+/// Hits of a search that does not say how many (contract search-6).
 pub const HITS_DEFAULT: usize = 20;
-/// Seconds that a long poll of the deprecated stream waits, unless it says otherwise (Spec §8).
+/// Seconds that a long poll of the deprecated stream waits, unless it says otherwise (contract
+/// search-19).
 pub const POLL_S: u32 = 60;
-/// Seconds that it may say (Spec §8).
+/// Seconds that it may say (contract search-19).
 pub const POLL_S_MAX: u32 = 300;
 /// Long polls that look at once after items came in: with thousands waiting, each look comes a
 /// little later, and other searches get their turn in between.
@@ -500,7 +501,7 @@ pub const NOTIFICATIONS_PER_USER_MAX: usize = 1000;
 pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 250;
 /// Product codes, and agreements, of one notification.
 pub const NOTIFICATION_LIST_MAX: usize = 200;
-/// Time without a call after which a stream is gone (Spec §8).
+/// Time without a call after which a stream is gone (contract notifications-10).
 pub const STREAM_EXPIRY: std::time::Duration = std::time::Duration::from_secs(300);
 /// Seconds that a poll of a stream waits, unless the client says otherwise, and at most.
 pub const STREAM_POLL_S: u32 = 60;

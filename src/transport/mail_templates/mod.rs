@@ -1,5 +1,4 @@
-//! The texts of mails: subject, text and HTML, from templates (Spec §3: the content of
-//! mails is not shown).
+//! The texts of mails: subject, text and HTML, from templates.
 //!
 //! Templates are in the binary; an operator's folder may hold others of the same names. Whatever
 //! comes from documents is made one line and cut here, then escaped by the templates' names: those

@@ -5,9 +5,8 @@
 //! succeed later and removes devices that are gone. Every send has a time-out, every answer a cap;
 //! no redirect is followed and no proxy used.
 //!
-//! Spec §6 Notifications; decision §7 "Mobile". Spec §6 is silent on the content of a message: a
-//! title, a body, perhaps a picture, and what the app needs to open the item, under the same names
-//! on every platform (`payload`).
+//! A message has a title, a body, perhaps a picture, and what the app needs to open the item,
+//! under the same names on every platform (`payload`). Contract notifications-22.
 
 mod apns;
 mod client;

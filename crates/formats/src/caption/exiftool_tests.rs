@@ -108,7 +108,7 @@ fn cut(text: &str, bytes_max: usize) -> String {
     short
 }
 
-/// What `formats.md` says about a document, in exiftool's names.
+/// What the table of captions says about a document (contract files-12), in exiftool's names.
 struct Expected(Tags);
 
 impl Expected {

@@ -1,5 +1,4 @@
-//! Captions and news item documents: which property is which field (`formats.md`, "JPEG caption
-//! metadata").
+//! Captions and news item documents: which property is which field (contract files-12).
 //!
 //! The schema has no property for a credit line; it is an `infosource` with `rel` `credit`, so
 //! that it is not lost between a photograph that brings one and its renditions.

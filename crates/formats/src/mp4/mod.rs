@@ -92,7 +92,7 @@ impl Default for VideoLimits {
 ///
 /// Fails with [`VideoError`], which says what is wrong with the file or which limit it leaves.
 ///
-/// Spec §4 Media interface, renditions of video items (`width`, `height`, `duration`).
+/// `width`, `height` and `duration` of a video's renditions come from here (contract files-8).
 pub fn facts<R: Read + Seek>(
     reader: &mut R,
     size_bytes: u64,

@@ -40,7 +40,7 @@ use std::io;
 ///
 /// Fails only when `out` does.
 ///
-/// Spec §4 Media interface, `.xml`.
+/// Contract files-1, files-2, files-3.
 pub fn newsml<W: io::Write>(
     document: &Value,
     message: &MessageHeader<'_>,

@@ -59,7 +59,7 @@ impl ArchiveLayout {
     /// Fails with [`ArchiveError`]: no entries, too many, two with the same name (case aside), or
     /// a length that no file has.
     ///
-    /// Spec §4 Media interface, `.zip`; decision 3.
+    /// Contract files-11.
     pub fn new(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
         if entries.is_empty() {
             return Err(ArchiveError::Empty);

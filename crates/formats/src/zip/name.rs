@@ -10,7 +10,7 @@ use crate::limits::ARCHIVE_NAME_BYTES_MAX;
 /// at either end. So it names a file in the folder it is unpacked to, on every system, and can
 /// neither leave it nor hide.
 ///
-/// Decision 3: names contain only the id, the suffix and the extension.
+/// Names contain only the id, the suffix and the extension (contract files-11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EntryName(Box<str>);
 

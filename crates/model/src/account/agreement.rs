@@ -1,4 +1,4 @@
-//! Agreements and the products that they cover (Spec §2 Agreement, Product).
+//! Agreements and the products that they cover (contract purchases-1).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub enum AgreementType {
 }
 
 impl AgreementType {
-    /// Every type, in the order of the specification.
+    /// Every type, in the order of the contract.
     pub const ALL: [Self; 4] = [Self::Subscription, Self::Direct, Self::Normal, Self::Prepaid];
 
     /// The name in documents and in the database.
@@ -44,7 +44,7 @@ impl AgreementType {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approver {
-    /// The user who ordered, and administrators of the organization (Spec §4 `PUT /user/v1/order/{id}`).
+    /// The user who ordered, and administrators of the organization (contract purchases-14).
     #[default]
     Owner,
     /// Administrators of the organization alone.

@@ -1,4 +1,5 @@
-//! Delivery channels: where a user's items are sent, in which formats, and how (decision 10).
+//! Delivery channels: where a user's items are sent, in which formats, and how
+//! (contract deliveries-17).
 
 use std::{fmt, str::FromStr};
 
@@ -125,11 +126,10 @@ impl Channel {
     }
 }
 
-/// The name of a channel in requests: `user:<username>:<channel name>` (Spec §4 Triggering a
-/// delivery).
+/// The name of a channel in requests: `user:<username>:<channel name>`.
 ///
-/// Spec §4 is silent on colons in user names: the channel's name has none, so the last colon
-/// separates the two.
+/// User names may hold colons. The channel's name has none, so the last colon separates the two
+/// (contract deliveries-17).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelId {
     owner: String,

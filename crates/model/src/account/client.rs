@@ -1,4 +1,4 @@
-//! OAuth2 clients (Spec §5: "a client id and client secret are issued to each integration").
+//! OAuth2 clients: each integration has a client id and, unless it is public, a client secret.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +44,8 @@ pub struct OAuthClient {
     pub grants: Vec<GrantType>,
     /// Whether it may be used.
     pub active: bool,
-    /// Whether its tokens need the scopes of each [`Permission`](super::Permission); `false` is what
-    /// the contract describes.
+    /// Whether its tokens need the scopes of each [`Permission`](super::Permission); `false` is
+    /// the default (contract login-14).
     pub scopes_enforced: bool,
     /// Seconds of its access tokens where they end earlier than those of other clients.
     pub access_token_s: Option<u32>,

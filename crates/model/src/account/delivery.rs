@@ -1,4 +1,4 @@
-//! Deliveries: items on their way through a channel (decision 10).
+//! Deliveries: items on their way through a channel.
 
 use jiff::Timestamp;
 use uuid::Uuid;

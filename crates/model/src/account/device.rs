@@ -1,4 +1,4 @@
-//! Mobile devices that push messages go to (Spec §2 Device).
+//! Mobile devices that push messages go to (contract users-7).
 
 /// Which service of which maker reaches a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Accounts as data: organizations, users, products, agreements, licences, clients, orders,
-//! channels, deliveries, notifications (Spec §2 User to Device; decision 10). No database, no clock, no HTTP.
+//! channels, deliveries, notifications. No database, no clock, no HTTP.
 
 mod agreement;
 mod channel;

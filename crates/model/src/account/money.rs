@@ -1,4 +1,4 @@
-//! Amounts of money as exact decimals (Spec §2 License: `^-?\d+\.\d\d`).
+//! Amounts of money: exact, with two decimals (contract purchases-11).
 
 use std::{fmt, str::FromStr};
 

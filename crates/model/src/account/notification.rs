@@ -1,5 +1,5 @@
-//! Notifications: standing questions of a user, and how the answers reach that user (Spec §2
-//! Notification).
+//! Notifications: standing questions of a user, and how the answers reach that user (contract
+//! notifications-1).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub enum NotificationKind {
 }
 
 impl NotificationKind {
-    /// Every kind, in the order of the specification.
+    /// Every kind, in the order of the contract.
     pub const ALL: [Self; 4] = [Self::Mobile, Self::Email, Self::ScheduledEmail, Self::Stream];
 
     /// The word in answers, addresses and the database.
@@ -102,7 +102,7 @@ impl NotificationMethod {
     }
 }
 
-/// A notification (Spec §2).
+/// A notification (contract notifications-1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
     /// Its number in the database.

@@ -1,4 +1,4 @@
-//! Order rows and licences (Spec §2 Order, License).
+//! Order rows and licences (contract purchases-11).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub enum LicensePeriod {
 }
 
 impl LicensePeriod {
-    /// Every period, in the order of the specification.
+    /// Every period, in the order of the contract.
     pub const ALL: [Self; 3] = [Self::Year, Self::Month, Self::Single];
 
     /// The name in documents and in the database.
@@ -58,7 +58,7 @@ pub struct License {
     pub description: Option<String>,
 }
 
-/// Which orders a list holds, by whether their use was reported (Spec §4 `GET /user/v1/order`).
+/// Which orders a list holds, by whether their use was reported (contract purchases-12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderStatus {
     /// Those that were.
@@ -70,7 +70,7 @@ pub enum OrderStatus {
 }
 
 impl OrderStatus {
-    /// Every status, in the order of the specification.
+    /// Every status, in the order of the contract.
     pub const ALL: [Self; 3] = [Self::Reported, Self::Unreported, Self::All];
 
     /// The word in requests.

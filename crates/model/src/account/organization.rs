@@ -1,4 +1,4 @@
-//! Organizations (Spec §2 Organization).
+//! Organizations (contract users-3).
 
 use serde::{Deserialize, Serialize};
 

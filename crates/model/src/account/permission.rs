@@ -2,8 +2,8 @@
 //!
 //! One table says so: the consent page lists what it opens to a client, `auth::Principal` enforces
 //! it, and a test compares `docs/scopes.md` with it. A client for which nothing is said about scopes gets what the contract
-//! describes (Spec §5): `roles` opens almost everything, and no API requires `collection`. A
-//! client with enforced scopes gets what the scopes are named after.
+//! describes (contract login-14): `roles` opens almost everything, and no API requires
+//! `collection`. A client with enforced scopes gets what the scopes are named after.
 
 use super::{ROLE_PROVIDER, Scope, ScopeSet, User};
 

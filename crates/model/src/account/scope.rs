@@ -1,4 +1,4 @@
-//! Scopes of a token (Spec §5 Authentication, OAuth2 service).
+//! Scopes of a token (contract login-12).
 
 use std::fmt;
 

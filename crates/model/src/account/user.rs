@@ -1,4 +1,4 @@
-//! Users (Spec §2 User).
+//! Users (contract users-1).
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! The addresses in a document: whichever host they came in with, ours go out.
 //!
-//! Decision 1: an item's identity is `<mediaType>/<id>`, whatever the host. What names the item
-//! itself or an item that it replaces is moved to our host; so is what names an associated item
-//! that this service has, and its renditions. Renditions at other hosts are left out: a client that
-//! follows them would send its key there.
+//! An item's identity is `<mediaType>/<id>`, whatever the host (contract items-1). What names the
+//! item itself or an item that it replaces is moved to our host; so is what names an associated
+//! item that this service has, and its renditions. Renditions at other hosts are left out: a
+//! client that follows them would send its key there.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! How much of a document is served (Spec §4 Shared parameters, `layout`).
+//! How much of a document is served (contract search-9).
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub enum DocumentLayout {
     Bare,
 }
 
-/// The properties of the layout `bare` (Spec §2 News item).
+/// The properties of the layout `bare` (contract search-9).
 const BARE: [&str; 8] = [
     "headline",
     "date",
@@ -29,8 +29,8 @@ const BARE: [&str; 8] = [
 impl DocumentLayout {
     /// Takes out of a document what the layout leaves out.
     ///
-    /// Spec §2 is silent on what of the one association stays: it is cut like the item, and has no
-    /// associations of its own. A list shows the picture of an article, not the picture's article.
+    /// The one association that stays is cut like the item and has no associations of its own. A
+    /// list shows the picture of an article, not the picture's article.
     pub(super) fn apply(self, fields: &mut Map<String, Value>) {
         if self == Self::Full {
             return;

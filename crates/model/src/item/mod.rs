@@ -1,4 +1,4 @@
-//! The news item document (Spec §2 News item): reading, checking, completing and serving it.
+//! The news item document (contract items-5): reading, checking, completing and serving it.
 //!
 //! A document is JSON of the schema ttninjs 1.6 and is kept losslessly. What the service adds
 //! (dates of storing; addresses, renditions of its files) is added when it comes in or goes out;
@@ -26,7 +26,7 @@ pub use layout::DocumentLayout;
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
 pub use schema::{SCHEMA, SchemaViolation};
 
-/// Publication status of an item (Spec §3).
+/// Publication status of an item (contract items-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PubStatus {
     /// May be published; the default.

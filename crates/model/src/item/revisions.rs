@@ -1,5 +1,5 @@
-//! Revisions: which items a document replaces, and the history that it carries (Spec §2; agreed:
-//! the histories of what it replaces in the order of `replacing`, then itself).
+//! Revisions: which items a document replaces, and the history that it carries (contract
+//! items-16): the histories of what it replaces in the order of `replacing`, then itself.
 
 use serde_json::{Map, Value, json};
 
@@ -41,7 +41,7 @@ impl Document {
     /// Writes the history of this document, which is that of the item `key` and replaces
     /// `replaced`, the documents of [`Document::replaced_keys`] as far as they are there.
     ///
-    /// Spec §2 is silent: where one of them is not there, the history that came with the document
+    /// Where one of them is not there, the history that came with the document
     /// stays in front, because nobody else knows it. A document that replaces nothing keeps what it
     /// brought.
     pub fn write_revisions(&mut self, key: &ItemKey, replaced: &[(ItemKey, Option<Self>)]) {

@@ -8,7 +8,7 @@ use crate::{CropSyntaxError, ItemIdError, UnknownMediaType};
 
 /// A media path that the grammar does not have, and the part of it that is wrong.
 ///
-/// Spec §4 Media interface; decision 3: each of them is an invalid argument.
+/// Each of them is an invalid argument (contract media-8).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
     /// The path is longer than [`MediaPath::BYTES_MAX`](crate::media_url::MediaPath::BYTES_MAX).

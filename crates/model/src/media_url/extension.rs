@@ -7,7 +7,7 @@ use crate::token;
 
 /// The extension of a document made from the item as a whole.
 ///
-/// Spec §4 Media interface, Extensions.
+/// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DocumentExtension {
     /// `.json`, the news item document; the only one that takes a crop.

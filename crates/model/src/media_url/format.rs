@@ -1,6 +1,7 @@
 //! What a channel sends of every item: the part of a media URL that follows the id.
 //!
-//! Decision 10: "formats (a list of `<suffix>.<ext>` such as `_NormalHires.jpg`, `.json`, `.xml`)".
+//! It is what follows the id in a media URL: `_NormalHires.jpg`, `.json`, `.xml` (contract
+//! deliveries-17).
 
 use std::{fmt, str::FromStr};
 

@@ -17,7 +17,7 @@
 //! A parsed path holds meaning, not spelling: `x.jpg` and `x_normalhires.JPG` are equal and print
 //! alike. Whether the item exists, and what the caller may have, is decided elsewhere.
 //!
-//! Spec §4 Media interface; decision 3.
+//! Contract media-1.
 
 mod error;
 mod extension;
@@ -80,7 +80,7 @@ impl RenditionFile {
 
     /// The rendition; a URL without a suffix means the Normal Hires.
     ///
-    /// Spec §4 is silent on `.mp4` without a suffix: the Hires, as for the other extensions.
+    /// Without a suffix it is the Normal Hires (contract media-3).
     pub fn name(&self) -> RenditionName {
         self.name
     }
@@ -232,7 +232,7 @@ impl fmt::Display for MediaPath {
 impl fmt::Display for RenditionFile {
     /// What follows the id.
     ///
-    /// The suffix is left out of an item's Normal Hires `.pdf` and `.eps`, as the specification
+    /// The suffix is left out of an item's Normal Hires `.pdf` and `.eps`, as the contract
     /// lists them, and written everywhere else.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(association) = &self.association {

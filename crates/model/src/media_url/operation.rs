@@ -8,7 +8,7 @@ use crate::{CropSpec, token};
 
 /// One operation on a picture.
 ///
-/// Spec §4 Media interface, operations.
+/// Contract media-13, media-17, media-18.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PictureOperation {
     /// Cuts a rectangle, in pixels of the rendition that the path names.

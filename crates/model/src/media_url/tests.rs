@@ -56,7 +56,7 @@ fn ok_items_and_their_licences() {
 }
 
 #[test]
-fn ok_every_file_that_the_specification_lists() {
+fn ok_every_file_that_the_contract_lists() {
     check_same("text/x.json");
     check_same("text/x.xml");
     check_same("text/x.zip");

@@ -1,12 +1,12 @@
-//! The runs of a scheduled e-mail: a cron expression in a time zone (Spec §2 Notification
-//! `schedule`, `timezone`).
+//! The runs of a scheduled e-mail: a cron expression in a time zone (contract
+//! notifications-18).
 //!
 //! croner reads the expression and says which days match. The walk from one run to the next is
 //! ours, over the stretches between two changes of the clock, because a digest must have exactly
 //! one window per run: croner counts `30 2,3 * * *` as an interval and runs it twice in autumn, and
 //! searches up to the year 5000 for a 30 February.
 //!
-//! Spec §2 is silent on summer time: an expression that names its hours runs as often on every day.
+//! Summer time: an expression that names its hours runs as often on every day.
 //! A time that the clock skips in spring runs at the moment of the change, several of them together
 //! once; a time that comes twice in autumn runs the first time. An expression for every hour
 //! (`*/15 * * * *`) follows the clock on the wall: it runs in both hours of autumn, and what spring
@@ -42,7 +42,7 @@ pub enum ScheduleError {
 
 /// When a scheduled e-mail is due.
 ///
-/// Spec §2 Notification `schedule` and `timezone`.
+/// Contract notifications-18.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pattern: CronPattern,
@@ -73,8 +73,8 @@ impl Schedule {
     ///
     /// Fails with a text for the user.
     ///
-    /// Spec §4 Notifications; agreed: 5 fields. Spec is silent on nicknames: they mean what they mean
-    /// to cron.
+    /// An expression has five fields, or is a nickname that means what it means to cron (contract
+    /// notifications-18).
     pub fn parse(cron: &str, zone: &str) -> Result<Self, ScheduleError> {
         let cron = check::expand_nickname(cron)?;
         check::check_expression(cron)?;

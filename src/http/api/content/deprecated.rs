@@ -1,4 +1,4 @@
-//! The deprecated search interface (Spec §4).
+//! The deprecated search interface (contract search-21).
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The content API over HTTP (Spec §4 Content, Deprecated search interface).
+//! The content API over HTTP (`docs/contract/search.md`).
 
 mod acknowledging_body;
 mod deprecated;
@@ -102,7 +102,7 @@ fn parse_search(
 /// The order of hits unless the caller says otherwise: by `_tstamp`, the latest first.
 const SORT_DEFAULT: SortOrder = SortOrder::By { date: SortDate::Order, descending: true };
 
-/// Whether HTTP Basic is good here: for the search alone (Spec §5).
+/// Whether HTTP Basic is good here: for the search alone (contract access-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BasicAuth {
     Accepted,

@@ -1,4 +1,4 @@
-//! Notifications over HTTP (Spec §4 Notifications).
+//! Notifications over HTTP (`docs/contract/notifications.md`).
 //!
 //! Inputs are query parameters; bodies are not looked at. With an id, any media type in the path
 //! finds the notification.
@@ -43,7 +43,7 @@ use model::schedule::{Schedule, ScheduleError};
 /// The parts of a path with an id, decoded, or why there are none.
 type NotificationPath = Result<Path<(String, String)>, PathRejection>;
 
-/// The zone of a schedule that names none (Spec §4).
+/// The zone of a schedule that names none (contract notifications-18).
 const ZONE_DEFAULT: &str = "Europe/Stockholm";
 
 /// The addresses of this file.
@@ -246,7 +246,8 @@ fn stream_response(body: AcknowledgingBody) -> Response {
     response
 }
 
-/// Items of one answer. Spec §4 is silent on none at all: a poll for nothing would take nothing.
+/// Items of one answer, at least one: a poll for nothing would take nothing (contract
+/// notifications-8).
 fn batch_size(query: &QueryParameters) -> Result<usize> {
     let max = i64::try_from(HITS_MAX).unwrap_or(i64::MAX);
     let found = query.integer("s", 1..=max)?;
@@ -285,7 +286,7 @@ fn draft_from_uri(
 
 /// What a notification says.
 ///
-/// Spec §4 is silent on an empty `title` of a stream's `PUT`: it is refused like that of the others.
+/// An empty `title` is refused, but for the `POST` of a stream (contract notifications-4).
 fn parse_draft(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
@@ -323,7 +324,7 @@ fn parse_saved_query(
     let selection = parameters.selection();
     let q = parameters.read(|query| printable_text(query, "q"));
     let p = parameters.read(product_codes);
-    // Spec §4: only these two take `tr`.
+    // Only these two take `tr` (contract notifications-4).
     let takes_tr = match kind {
         NotificationKind::ScheduledEmail => true,
         NotificationKind::Stream => replaces,

@@ -1,4 +1,4 @@
-//! The parameters that searches, streams and notifications share (Spec §4 Shared parameters).
+//! The parameters that searches, streams and notifications share.
 
 use jiff::{Timestamp, tz::TimeZone};
 

@@ -1,4 +1,4 @@
-//! The deprecated stream: a long poll for the most recent match (Spec §4 Content 2).
+//! The deprecated stream: a long poll for the most recent match (contract search-19).
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> A
 
 /// What a poll asks for, and how long it waits.
 ///
-/// Spec §4 sets no least `wait`: with 0 it looks once.
+/// With a `wait` of 0 it looks once (contract search-19).
 fn parse_poll(
     mut parameters: ContentParameters<'_>,
     media_type: &str,

@@ -1,8 +1,9 @@
 //! What a request says, checked: query parameters, path segments, JSON bodies.
 //!
-//! Whatever is wrong becomes an entry `{errorCode, location, message, path}` of a 400 (Spec §7),
-//! with `errorCode` `<rule>.openapi.requestValidation`. Where several parts are wrong, all of them
-//! are told at once. Unknown query parameters are ignored; unknown properties of a body are not.
+//! Whatever is wrong becomes an entry `{errorCode, location, message, path}` of a 400
+//! (contract api-14), with `errorCode` `<rule>.openapi.requestValidation`. Where several parts are
+//! wrong, all of them are told at once. Unknown query parameters are ignored; unknown properties
+//! of a body are not.
 
 mod body;
 mod object;

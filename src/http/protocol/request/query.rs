@@ -1,9 +1,9 @@
-//! Query parameters (Spec §4 Shared parameters).
+//! Query parameters (contract api-7, api-8, api-9).
 //!
 //! Queries are form-encoded: `+` is a space. A list is written `p=a,b`, `p=a&p=b` or
 //! `p[]=a&p[]=b`, in any mixture; the public client library sends the last form.
 //!
-//! Spec §4 is silent on parameters without a value, as forms send them (`trs=`): they count as absent.
+//! Parameters without a value, as forms send them (`trs=`), count as absent.
 
 use std::ops::RangeInclusive;
 

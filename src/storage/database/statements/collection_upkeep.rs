@@ -1,5 +1,5 @@
-//! What becomes of collections when their items are withdrawn, change or expire (Spec §2 Collection,
-//! `removedContent`).
+//! What becomes of collections when their items are withdrawn, change or expire (contract
+//! collections-11).
 //!
 //! It happens in the transaction that writes the item, so that no collection ever holds what is
 //! gone. An item that comes back is not put back: nobody would know where it stood.

@@ -1,4 +1,4 @@
-//! Order rows: purchases and the reports on them; licences (Spec §2 Order, License).
+//! Order rows: purchases and the reports on them; licences (contract purchases-11).
 //!
 //! What a row says of agreement, product and licence is a copy of what they were then.
 

@@ -252,7 +252,8 @@ impl Caller {
         self.name == "provider"
     }
 
-    /// Whether it sees an item of that state at all, by the rule of decision 3.
+    /// Whether it sees an item of that state at all, by its embargo and status (contract
+    /// items-19, items-20, items-21).
     pub fn sees(&self, state: State) -> bool {
         let has_admin =
             self.authorization.as_deref().is_some_and(|line| line.starts_with("Bearer"));
