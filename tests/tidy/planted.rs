@@ -32,7 +32,7 @@ const MAP: &str = "\
 /// Writes a small tree that keeps every rule.
 fn plant(root: &Path) {
     let files = [
-        ("ARCHITECTURE.md", MAP),
+        ("docs/internals/architecture.md", MAP),
         ("src/lib.rs", "//! The library.\npub mod high;\npub mod low;\n"),
         ("src/low/mod.rs", "//! Below.\npub mod one;\npub mod two;\n"),
         ("src/low/one.rs", "//! One.\nuse crate::low::two;\n"),
@@ -118,9 +118,9 @@ fn a_folder_that_the_map_does_not_name_is_seen() {
     let (lib, root) = ("crates/lines/src/lib.rs", "//! Lines.\n");
     check(rule, lib, root, "crates/lines");
     let without = MAP.replace("| `low` | below |\n", "");
-    check(rule, "ARCHITECTURE.md", &without, "src/low");
+    check(rule, "docs/internals/architecture.md", &without, "src/low");
     let more = MAP.replace("| `low` |", "| `lower` | |\n| `low` |");
-    check(rule, "ARCHITECTURE.md", &more, "src/lower");
+    check(rule, "docs/internals/architecture.md", &more, "src/lower");
 }
 
 #[test]

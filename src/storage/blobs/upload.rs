@@ -66,7 +66,9 @@ impl Drop for Upload<'_> {
         }
         let taken_back = self.bucket.ask_anyway(async move { parts.abort().await }).wait();
         if taken_back.is_err() {
-            tracing::warn!("an upload in parts could not be taken back; see docs/s3.md");
+            tracing::warn!(
+                "an upload in parts could not be taken back; see docs/operations/s3.md"
+            );
         }
     }
 }

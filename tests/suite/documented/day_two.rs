@@ -1,4 +1,4 @@
-//! Runs the blocks of `docs/day-two.md` as an operator does.
+//! Runs the blocks of `docs/operations/maintenance.md` as an operator does.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use crate::common::postgres::{self, Cluster};
 use crate::common::server::{alone, output};
 use crate::common::{Server, pictures::Picture, ports::free_port};
 
-const PAGE: &str = "docs/day-two.md";
+const PAGE: &str = "docs/operations/maintenance.md";
 /// The settings that the page names.
 const SETTINGS: &str = "/etc/wirephoto/wirephoto.toml";
 

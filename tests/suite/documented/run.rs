@@ -213,7 +213,7 @@ fn channels_of_the_readme_work_as_printed() {
 #[test]
 fn backups_work_as_documented() {
     let desk = Desk::small();
-    let page = "docs/backup.md";
+    let page = "docs/operations/backup.md";
     let (data, target, again) = (desk.data(), desk.path("backup"), desk.path("again"));
     let (target, again) = (target.to_str().unwrap(), again.to_str().unwrap());
     let backup = block(page, "wirephoto backup --data DIR TARGET").text;
@@ -246,19 +246,22 @@ fn a_service_is_kept_as_documented() {
     let config = ("/etc/wirephoto/wirephoto.toml", settings.as_str());
     // Whoever runs the test stands for the user `wirephoto`.
     let user = ("sudo -u wirephoto ", "");
-    let commands = block("docs/install.md", "sudo -u wirephoto").commands();
+    let commands = block("docs/operations/install.md", "sudo -u wirephoto").commands();
     let buoy = desk.photograph("photographs/buoy.jpg");
     let folder = buoy.parent().unwrap().to_str().unwrap();
     desk.run(&with(&commands[0], &[user, config, ("/srv/photographs", folder)]));
     desk.shows("buoy");
     let key = desk.run(&with(&commands[1], &[("add editor", "add demo-editor"), user, config]));
     assert!(key.trim().len() > 20, "{key}");
-    desk.run(&with(&block("docs/install.md", "until wirephoto health").text, &[config]));
-    desk.run(&block("docs/scopes.md", "wirephoto client add").text);
+    desk.run(&with(
+        &block("docs/operations/install.md", "until wirephoto health").text,
+        &[config],
+    ));
+    desk.run(&block("docs/guide/scopes.md", "wirephoto client add").text);
     assert!(desk.run("wirephoto client list").contains("desk-plugin"));
     let key = || fs::read(desk.server.data().join("secrets.key")).unwrap();
     let before = key();
-    desk.run(&block("docs/secrets.md", "wirephoto secrets rotate").text);
+    desk.run(&block("docs/operations/secrets.md", "wirephoto secrets rotate").text);
     assert_ne!(before, key());
 }
 
@@ -272,7 +275,7 @@ fn manual_and_completions_are_made_as_documented() {
     fs::create_dir_all(desk.path(".config/fish/completions")).unwrap();
     let root = root.to_str().unwrap();
     let (usr, etc) = (format!("{root}/usr/local"), format!("{root}/etc/bash"));
-    let commands = block("docs/install.md", "wirephoto man").text;
+    let commands = block("docs/operations/install.md", "wirephoto man").text;
     desk.run(&with(&commands, &[("/usr/local", &usr), ("/etc/bash", &etc)]));
     for file in [
         "root/usr/local/share/man/man1/wirephoto.1",
@@ -289,8 +292,10 @@ fn manual_and_completions_are_made_as_documented() {
 fn a_database_is_made_as_documented() {
     let cluster = Cluster::start();
     // The user of the cluster has the name of the role that the page makes.
-    let statements =
-        with(&block("docs/postgresql.md", "CREATE ROLE").text, &[("wirephoto", "desk")]);
+    let statements = with(
+        &block("docs/operations/postgresql.md", "CREATE ROLE").text,
+        &[("wirephoto", "desk")],
+    );
     for statement in statements.lines() {
         postgres::run(&cluster.url("postgres"), statement);
     }
