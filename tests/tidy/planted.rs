@@ -41,6 +41,7 @@ fn plant(root: &Path) {
         ("crates/shapes/src/lib.rs", "//! Shapes.\nmod round;\n"),
         ("crates/shapes/src/round.rs", "//! Round ones.\n"),
         ("tests/COVERAGE.md", "| §4 | a clause | `checked` |\n"),
+        ("README.md", "# Shapes\n"),
     ];
     for (path, text) in files {
         write(root, path, text);
@@ -187,6 +188,11 @@ fn a_clause_without_a_test_is_seen() {
     let rule = "every clause that is covered names a test";
     check(rule, "tests/COVERAGE.md", "| §4 | a clause | `gone` |\n", "gone");
     check(rule, "tests/COVERAGE.md", "| §4 | a clause | |\n", "a clause");
+}
+
+#[test]
+fn a_long_readme_is_seen() {
+    check("the README is short", "README.md", &"line\n".repeat(151), "README.md");
 }
 
 #[test]
