@@ -1,9 +1,11 @@
-//! Every block of code in README.md and docs/ is run as it stands there, or says here why not.
+//! Every code block of README.md, CONTRIBUTING.md, SECURITY.md and docs/ is run as printed, or says here why not;
+//! every relative link resolves.
 //!
 //! [`REGISTER`] has a line for each block. A new block fails until it has one, and a line fails whose block
 //! or whose test is gone.
 
-mod day_two;
+mod links;
+mod maintenance;
 pub mod pages;
 pub mod run;
 
@@ -38,33 +40,36 @@ use Proof::{Alike, Json, Outside, Run, Settings, Shown, Tests};
 
 /// The blocks, by page and the beginning of their first line.
 const REGISTER: &[(&str, &str, Proof)] = &[
-    ("README.md", "/media/image/<id>.jpg ", Shown),
     ("README.md", "./run", Alike("tests/run.sh", &["./run"])),
-    ("README.md", "wirephoto ingest ~/Pictures", Run("commands_of_the_readme_work_as_printed")),
-    ("README.md", "ASAN_OPTIONS=", Tests),
-    ("README.md", "RUSTC_BOOTSTRAP=1 RUSTFLAGS=", Tests),
-    ("README.md", "Server-Timing: ", Shown),
+    ("README.md", "wirephoto ingest ~/Pictures", Run(COMMANDS)),
+    ("README.md", "packaging/deb.sh && ", Alike("tests/packaging.sh", &["packaging/deb.sh"])),
+    ("README.md", "docker build", Outside("images are built where there is Docker")),
+    ("README.md", "/media/image/<id>.jpg ", Shown),
+    ("CONTRIBUTING.md", "./run", Alike("tests/run.sh", &["./run"])),
+    ("CONTRIBUTING.md", "./test quick", Outside("a test does not run all tests")),
+    ("CONTRIBUTING.md", "ASAN_OPTIONS=", Tests),
+    ("CONTRIBUTING.md", "RUSTC_BOOTSTRAP=1 RUSTFLAGS=", Tests),
+    ("docs/guide/collections.md", "curl -X POST -H", Run(CALLS)),
+    ("docs/guide/deliveries.md", "curl -i 'http", Run(CALLS)),
     (
-        "README.md",
-        "wirephoto serve ",
-        Run("every_command_in_the_readme_is_one_that_the_binary_has"),
+        "docs/guide/deliveries.md",
+        "wirephoto channel add",
+        Run("channels_of_the_guide_work_as_printed"),
     ),
-    ("README.md", "KEY=...", Run("calls_of_the_readme_work_as_printed")),
-    ("README.md", "key=$(wirephoto key add", Run("commands_of_the_readme_work_as_printed")),
+    ("docs/guide/ingest.md", "wirephoto ingest ~/Pictures", Run(COMMANDS)),
+    ("docs/guide/ingest.md", "KEY=...", Run(CALLS)),
     (
-        "README.md",
+        "docs/guide/login.md",
         "curl http://127.0.0.1:8080/o/oauth2",
-        Run("the_login_in_the_readme_gives_a_token"),
+        Run("the_login_of_the_guide_gives_a_token"),
     ),
-    ("README.md", "curl -i 'http", Run("calls_of_the_readme_work_as_printed")),
-    ("README.md", "wirephoto channel add", Run("channels_of_the_readme_work_as_printed")),
-    ("README.md", "curl -X POST 'http", Run("calls_of_the_readme_work_as_printed")),
-    ("README.md", "curl -X POST -H", Run("calls_of_the_readme_work_as_printed")),
-    (
-        "README.md",
-        "curl 'http://127.0.0.1:8080/content",
-        Run("calls_of_the_readme_work_as_printed"),
-    ),
+    ("docs/guide/notifications.md", "curl -X POST 'http", Run(CALLS)),
+    ("docs/guide/renditions.md", "/media/image/<id>-crop", Shown),
+    ("docs/guide/renditions.md", "curl -o preview.jpg", Run(RENDITIONS)),
+    ("docs/guide/renditions.md", "curl 'http", Run(RENDITIONS)),
+    ("docs/guide/renditions.md", "Server-Timing: ", Shown),
+    ("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content", Run(CALLS)),
+    ("docs/operations/accounts.md", "key=$(wirephoto key add", Run(COMMANDS)),
     ("docs/operations/audit-log.md", "wirephoto audit list --action", Run(AUDIT)),
     ("docs/operations/audit-log.md", "wirephoto audit list --user demo-editor", Run(AUDIT)),
     ("docs/operations/audit-log.md", "wirephoto audit list --object user/", Run(AUDIT)),
@@ -246,6 +251,9 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ),
 ];
 
+const CALLS: &str = "calls_of_the_guides_work_as_printed";
+const COMMANDS: &str = "commands_of_the_pages_work_as_printed";
+const RENDITIONS: &str = "renditions_of_the_guide_are_served_as_printed";
 const CLUSTER: &str =
     "it needs a cluster; the_pages_of_containers_name_what_is_there compares names and files";
 const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";

@@ -1,4 +1,4 @@
-//! The code blocks of README.md and docs/, as they stand there.
+//! The pages of the documentation and their code blocks.
 
 use std::{fs, path::Path};
 
@@ -27,9 +27,9 @@ impl Block {
     }
 }
 
-/// The names of the pages: README.md and every page below docs/.
+/// The names of the pages: three at the root, and every page below docs/.
 pub fn pages() -> Vec<String> {
-    let mut pages = vec!["README.md".to_owned()];
+    let mut pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned).to_vec();
     collect_pages("docs", &mut pages);
     pages.sort();
     pages
