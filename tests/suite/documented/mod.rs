@@ -69,6 +69,8 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/guide/renditions.md", "curl 'http", Run(RENDITIONS)),
     ("docs/guide/renditions.md", "Server-Timing: ", Shown),
     ("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content", Run(CALLS)),
+    ("docs/internals/architecture.md", " files, uploads", Shown),
+    ("docs/internals/style.md", "  /// Moves a crop", Shown),
     ("docs/operations/accounts.md", "key=$(wirephoto key add", Run(COMMANDS)),
     ("docs/operations/audit-log.md", "wirephoto audit list --action", Run(AUDIT)),
     ("docs/operations/audit-log.md", "wirephoto audit list --user demo-editor", Run(AUDIT)),
