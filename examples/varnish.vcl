@@ -1,7 +1,7 @@
 vcl 4.1;
 
 # Varnish in front of Wirephoto: keeps open media, never what is somebody's own, and forgets by key.
-# Needs the module xkey (Debian: varnish-modules). docs/cdn.md says which settings belong to it;
+# Needs the module xkey (Debian: varnish-modules). docs/operations/cdn.md says which settings belong to it;
 # server.trusted_proxies=127.0.0.1 is one of them.
 
 import std;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the program is made of, from Cargo.lock and the sources of the crates.
 
-packaging/dependencies.py            writes docs/dependencies.md anew: what a crate is for stays as it
+packaging/dependencies.py            writes docs/internals/dependencies.md anew: what a crate is for stays as it
                                      is written there, the rest comes from Cargo and its registry
 packaging/dependencies.py --notices FILE
                                      writes the licence texts of all crates in the program, which a
@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLE = ROOT / "docs/dependencies.md"
+TABLE = ROOT / "docs/internals/dependencies.md"
 TARGET = "x86_64-unknown-linux-gnu"
 HEAD = "| Crate | What for | Licence | Version | of | Newest | of |\n| --- | --- | --- | --- | --- | --- | --- |"
 
@@ -107,7 +107,7 @@ def write_table():
     TABLE.write_text(text)
     for name in dependencies:
         if not known.get(name):
-            print(f"docs/dependencies.md: say what `{name}` is for", file=sys.stderr)
+            print(f"docs/internals/dependencies.md: say what `{name}` is for", file=sys.stderr)
 
 
 def inside():

@@ -1,6 +1,6 @@
 //! Wirephoto: the rendition server and content API for news agencies and picture desks.
 //!
-//! `ARCHITECTURE.md` at the root of the repository is the map of the tree; `STYLE.md` holds its habits. The
+//! `docs/internals/architecture.md` maps the source tree; `docs/internals/style.md` has the rules for code. The
 //! library exists so that benches, fuzz targets and tests reach the units; its interface may
 //! change with every release. Users of the product run the binary.
 

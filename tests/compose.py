@@ -303,9 +303,9 @@ def upload(base, key, item, photograph):
 
 
 def rotate_key(bucket):
-    """The commands of docs/s3.md that make a bucket with a key, then those of docs/day-two.md that replace the key, as
+    """The commands of docs/operations/s3.md that make a bucket with a key, then those of docs/operations/maintenance.md that replace the key, as
     they stand there but for the name."""
-    pages = "".join(pathlib.Path(page).read_text() for page in ("docs/s3.md", "docs/day-two.md"))
+    pages = "".join(pathlib.Path(page).read_text() for page in ("docs/operations/s3.md", "docs/operations/maintenance.md"))
     lines = re.findall(r"^(?:    )?(garage (?:bucket create|key|bucket allow) .*)$", pages, re.MULTILINE)
     expect(len(lines) == 6, f"{lines}")
     script = "\n".join(lines).replace("wirephoto", "printed")

@@ -26,9 +26,9 @@ trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 cp -r examples Dockerfile "$work"
 rm -rf "$work/examples/secrets"
-# The commands of docs/compose.md that make the secrets, as they stand there.
+# The commands of docs/operations/compose.md that make the secrets, as they stand there.
 awk '/^```/ { if (block ~ /^mkdir -m 700/) printf "%s", block; inside = !inside; block = ""; next }
-    inside { block = block $0 "\n" }' docs/compose.md >"$work/secrets.sh"
+    inside { block = block $0 "\n" }' docs/operations/compose.md >"$work/secrets.sh"
 (cd "$work" && bash -euo pipefail secrets.sh)
 "${compose[@]}" --file "$work/examples/compose.yaml" config --format json >"$work/plan.json"
 python3 tests/compose.py "$work" "$binary"

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What docs/s3.md names.
+# What docs/operations/s3.md names.
 version=2.5.0
 tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
 if [ -z "${WIREPHOTO_TEST_GARAGE:-}" ]; then

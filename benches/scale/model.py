@@ -1,7 +1,7 @@
-"""The model behind docs/scale.md: each table of it is a function here.
+"""The model behind docs/operations/capacity.md: each table of it is a function here.
 
     python3 benches/scale/model.py            # prints the tables
-    python3 benches/scale/model.py --write    # puts them into docs/scale.md
+    python3 benches/scale/model.py --write    # puts them into docs/operations/capacity.md
     python3 benches/scale/model.py --check    # fails where the page, the figures and their sources differ
 
 A figure is measured (then a piece of the file that has it is named, and must stand there), assumed, or
@@ -15,7 +15,7 @@ import sys
 import popularity
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGE = 'docs/scale.md'
+PAGE = 'docs/operations/capacity.md'
 
 # Name: value, unit, file, words that stand there.
 MEASURED = {
@@ -51,14 +51,14 @@ MEASURED = {
     'the same without it, 8 clients': (4_630, '/s', 'benches/RESULTS.md', '| one purchase, no lock | 377 | 4,630 |'),
     'batches of 362 queue rows': (96, '/s', 'benches/RESULTS.md', '| 362 queue rows | 96 | 109 |'),
     'fastest purchase, flush and all': (0.32, 'ms', 'benches/RESULTS.md', 'a purchase takes 0.32 ms then'),
-    'requests to the bucket for a crop': (38.5, 'requests', 'docs/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
-    'bytes of them': (495_749, 'bytes', 'docs/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
-    'requests for a Preview': (2, 'requests', 'docs/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
-    'bytes of them, Preview': (339_691, 'bytes', 'docs/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
+    'requests to the bucket for a crop': (38.5, 'requests', 'docs/operations/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
+    'bytes of them': (495_749, 'bytes', 'docs/operations/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
+    'requests for a Preview': (2, 'requests', 'docs/operations/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
+    'bytes of them, Preview': (339_691, 'bytes', 'docs/operations/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
     'side file, part of the original': (0.002, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
     'level, part of the original, at most': (0.04, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
-    'requests to the bucket at a time, by default': (64, '', 'README.md', '| `store.requests` | `64` | requests |'),
-    'polls of a process, by default': (20_000, '', 'README.md', '| `notifications.polls` | `20000` | polls |'),
+    'requests to the bucket at a time, by default': (64, '', 'src/runtime/config/mod.rs', 'requests: usize = "64", 1..=4096, "requests"'),
+    'polls of a process, by default': (20_000, '', 'src/runtime/config/mod.rs', 'polls: usize = "20000"'),
     'days that item_log is kept': (7, 'days', 'src/runtime/limits/mod.rs', 'ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400)'),
 }
 
@@ -441,7 +441,7 @@ def kinds():
     per = a('items in a shard')
     photographs = arrivals()[2] * a('part of the items with a picture')
     rows = [
-        ['edge: balancers', '2 and 1 to spare', 'HAProxy or nginx; by the key of docs/balancer.md', 'assumed: 25,000/s each'],
+        ['edge: balancers', '2 and 1 to spare', 'HAProxy or nginx; by the key of docs/operations/load-balancing.md', 'assumed: 25,000/s each'],
         ['media: renditions, documents, Hires', f'{nodes}', f'{a("cores of a node"):.0f} cores, {size(a("disk for renditions of a node"))} of cache', 'table Media'],
         ['web: APIs, pages, streams', f'{math.ceil(polls) + 1}', f'{nice(polls)} processes of {m("polls of a process, by default"):,} polls; '
          f'{size(m("memory of a waiting poll") * a("notifications"))} for all of them', 'computed'],

@@ -101,7 +101,7 @@ fn is_a_file(config: &Config) -> Result<()> {
     }
     let message = "the database is PostgreSQL's (database.url): back it up and restore it with \
          pg_dump and pg_restore, and the originals after that with --originals-only; \
-         docs/postgresql.md says how";
+         docs/operations/postgresql.md says how";
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 

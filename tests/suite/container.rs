@@ -99,8 +99,8 @@ fn the_settings_of_the_container_are_settings() {
 
 #[test]
 fn the_pages_of_containers_name_what_is_there() {
-    let install = block("docs/kubernetes.md", "openssl rand").text;
-    let rotation = block("docs/kubernetes.md", "pod=$(kubectl").text;
+    let install = block("docs/operations/kubernetes.md", "openssl rand").text;
+    let rotation = block("docs/operations/kubernetes.md", "pod=$(kubectl").text;
     // Every entry of the Secret that the manifests mount, and every manifest but the example of it.
     let secret = read("examples/kubernetes/secret.yaml");
     let entries = secret.split("stringData:").nth(1).unwrap();

@@ -399,10 +399,10 @@ fn every_url_in_the_readme_answers() {
 }
 
 #[test]
-fn the_login_in_the_readme_gives_a_token() {
+fn the_login_of_the_guide_gives_a_token() {
     let server = Server::demo();
-    let readme = fs::read_to_string(checkout("README.md")).unwrap();
-    let block = readme.split("```").find(|block| block.trim_start().starts_with("curl "));
+    let page = fs::read_to_string(checkout("docs/guide/login.md")).unwrap();
+    let block = page.split("```").find(|block| block.trim_start().starts_with("curl "));
     let block = block.expect("a command").replace("http://127.0.0.1:8080", &server.url);
     let output = Command::new("sh").args(["-c", &block]).output().expect("a shell");
     let set: Value = serde_json::from_slice(&output.stdout).expect("a token set");

@@ -359,20 +359,20 @@ fn rules() -> Vec<String> {
 
 #[test]
 fn every_alert_rule_has_a_section_that_says_what_to_do_and_is_tested() {
-    let (rules, page) = (rules(), read("docs/alerts.md"));
+    let (rules, page) = (rules(), read("docs/operations/alerts.md"));
     assert!(rules.len() > 30, "{rules:?}");
     let sections: Vec<(&str, &str)> =
         page.split("\n## ").skip(1).map(|section| section.split_once('\n').unwrap()).collect();
     let names: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
     assert_eq!(BTreeSet::from_iter(names), rules.iter().map(String::as_str).collect());
     for (name, text) in sections {
-        assert!(text.trim().len() > 150, "docs/alerts.md says too little of {name}");
+        assert!(text.trim().len() > 150, "docs/operations/alerts.md says too little of {name}");
     }
     let (text, tests) = (read("packaging/alerts.yml"), read("tests/alerts.yml"));
     for rule in &rules {
         let (_, of_rule) = text.split_once(&format!("- alert: {rule}\n")).unwrap();
         let of_rule = of_rule.split("- alert: ").next().unwrap();
-        let runbook = format!("runbook: docs/alerts.md#{}\n", rule.to_lowercase());
+        let runbook = format!("runbook: docs/operations/alerts.md#{}\n", rule.to_lowercase());
         assert!(of_rule.contains(&runbook), "{rule}: its annotation is no {runbook}");
         let fires = format!("'{{alertname=\"{rule}\"}}'");
         assert!(tests.contains(&fires), "{rule} does not fire in tests/alerts.yml");
@@ -536,7 +536,7 @@ fn every_direct_dependency_says_what_it_is_for() {
         .into_iter()
         .map(|package| (package["id"].as_str().unwrap().to_owned(), package))
         .collect();
-    let table = read("docs/dependencies.md");
+    let table = read("docs/internals/dependencies.md");
     let mut direct = BTreeSet::new();
     for node in list(&metadata["resolve"]["nodes"]) {
         if members.contains(&node["id"]) {
@@ -551,13 +551,17 @@ fn every_direct_dependency_says_what_it_is_for() {
         let name = text("name");
         let row = table.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| {
-            panic!("docs/dependencies.md lacks {name}: run packaging/dependencies.py, say what it is for")
+            panic!("docs/internals/dependencies.md lacks {name}: run packaging/dependencies.py, say what it is for")
         });
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        assert!(cells[2].len() > 3, "docs/dependencies.md: say what {name} is for");
+        assert!(cells[2].len() > 3, "docs/internals/dependencies.md: say what {name} is for");
         let hint = "run packaging/dependencies.py";
         assert_eq!((cells[3], cells[4]), (text("license"), text("version")), "{name}: {hint}");
     }
     let rows = table.lines().filter(|line| line.starts_with("| `")).count();
-    assert_eq!(rows, direct.len(), "docs/dependencies.md names what is no dependency any more");
+    assert_eq!(
+        rows,
+        direct.len(),
+        "docs/internals/dependencies.md names what is no dependency any more"
+    );
 }

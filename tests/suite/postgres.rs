@@ -1,6 +1,6 @@
 //! An archive whose database is PostgreSQL's, through the real thing: a server of Debian's packages,
 //! two nodes over one database, a database that goes away and comes back. The rest of the suite runs
-//! on it too, by a command of its own (`docs/postgresql.md`).
+//! on it too, by a command of its own (`docs/operations/postgresql.md`).
 
 use std::{
     fs,
@@ -160,12 +160,12 @@ fn an_archive_in_postgresql_is_served_searched_and_kept() {
     assert!(said.contains("schema 9999"), "{said}");
 }
 
-/// Runs the block of `docs/postgresql.md` that begins so in the folder `dir`, with the data directory `data`, on
+/// Runs the block of `docs/operations/postgresql.md` that begins so in the folder `dir`, with the data directory `data`, on
 /// the database at `url`.
 fn as_documented(start: &str, dir: &Path, data: &Path, url: &str) -> Output {
     let (backup, place) = (dir.join("backup"), data.to_str().unwrap());
     fs::create_dir_all(&backup).unwrap();
-    let mut block = block("docs/postgresql.md", start).text;
+    let mut block = block("docs/operations/postgresql.md", start).text;
     if let Some((_, address)) = block.split_once("URL='") {
         block = block.replace(address.split('\'').next().unwrap(), url);
     }

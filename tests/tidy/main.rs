@@ -1,6 +1,6 @@
 //! Rules of the tree that neither the compiler nor cargo checks.
 //!
-//! The tables in `ARCHITECTURE.md` are the input of the rules, and so are `docs/contract` and `tests/COVERAGE.md`.
+//! The tables in `docs/internals/architecture.md` are the input of the rules, and so are `docs/contract` and `tests/COVERAGE.md`.
 //! `planted` shows for each rule that it sees a violation.
 
 mod contract;

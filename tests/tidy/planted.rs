@@ -45,7 +45,7 @@ const COVERAGE: &str = "\
 /// Writes a small tree that keeps every rule.
 fn plant(root: &Path) {
     let files = [
-        ("ARCHITECTURE.md", MAP),
+        ("docs/internals/architecture.md", MAP),
         ("src/lib.rs", "//! The library.\npub mod high;\npub mod low;\n"),
         ("src/low/mod.rs", "//! Below.\npub mod one;\npub mod two;\n"),
         ("src/low/one.rs", "//! One.\nuse crate::low::two;\n"),
@@ -56,6 +56,7 @@ fn plant(root: &Path) {
         ("docs/contract/README.md", "| [shape.md](shape.md) | Shapes |\n"),
         ("docs/contract/shape.md", CONTRACT),
         ("tests/COVERAGE.md", COVERAGE),
+        ("README.md", "# Shapes\n"),
     ];
     for (path, text) in files {
         write(root, path, text);
@@ -133,9 +134,9 @@ fn a_folder_that_the_map_does_not_name_is_seen() {
     let (lib, root) = ("crates/lines/src/lib.rs", "//! Lines.\n");
     check(rule, lib, root, "crates/lines");
     let without = MAP.replace("| `low` | below |\n", "");
-    check(rule, "ARCHITECTURE.md", &without, "src/low");
+    check(rule, "docs/internals/architecture.md", &without, "src/low");
     let more = MAP.replace("| `low` |", "| `lower` | |\n| `low` |");
-    check(rule, "ARCHITECTURE.md", &more, "src/lower");
+    check(rule, "docs/internals/architecture.md", &more, "src/lower");
 }
 
 #[test]
@@ -238,6 +239,11 @@ fn a_citation_of_no_clause_is_seen() {
     check(rule, place, &two("`docs/contract/form.md`"), "form.md");
     let linked = format!("{CONTRACT}As [shape-4](#shape-4) says.\n");
     check(rule, "docs/contract/shape.md", &linked, "shape-4");
+}
+
+#[test]
+fn a_long_readme_is_seen() {
+    check("the README is short", "README.md", &"line\n".repeat(151), "README.md");
 }
 
 #[test]

@@ -7,12 +7,14 @@ use crate::tree::{Source, Tree, files, names_in, relative};
 
 /// Lines of a source file.
 const FILE_LINES_MAX: usize = 700;
+/// Lines of README.md, which is read once; what is looked up is in `docs`.
+const README_LINES_MAX: usize = 150;
 
 /// A rule: its name, and what of a tree breaks it.
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
-pub const RULES: [Rule; 12] = [
+pub const RULES: [Rule; 13] = [
     ("a layer imports only lower layers", layers),
     ("the units of a layer import each other in one direction", circles),
     ("the map names every layer and every library", folders),
@@ -25,6 +27,7 @@ pub const RULES: [Rule; 12] = [
     ("only the bench acts in the operator's name", operator),
     ("every clause of the contract names its tests", coverage),
     ("citations name clauses of the contract", citations),
+    ("the README is short", readme),
 ];
 
 fn below(module: &str, unit: &str) -> bool {
@@ -209,6 +212,13 @@ fn operator(tree: &Tree) -> Vec<String> {
         .filter(|source| !allowed.contains(&source.module.as_str()))
         .map(|source| format!("{}: acts in the operator's name", source.path))
         .collect()
+}
+
+fn readme(tree: &Tree) -> Vec<String> {
+    let text = fs::read_to_string(tree.root.join("README.md")).expect("the README exists");
+    let count = text.lines().count();
+    let problem = format!("README.md: {count} lines, at most {README_LINES_MAX}");
+    (count > README_LINES_MAX).then_some(problem).into_iter().collect()
 }
 
 /// What belongs together in a signature is a type with a name.

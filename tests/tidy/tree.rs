@@ -36,7 +36,8 @@ pub struct Tree {
 impl Tree {
     /// Reads the repository at `root`.
     pub fn read(root: &Path) -> Self {
-        let map = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the map exists");
+        let map = fs::read_to_string(root.join("docs/internals/architecture.md"))
+            .expect("the map exists");
         let mut sources = Vec::new();
         for (dir, library) in packages(root) {
             for path in files(&dir) {

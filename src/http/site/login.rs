@@ -458,9 +458,9 @@ mod tests {
             assert!(swedish.contains_key(text), "no Swedish of `{text}`");
             format!("| {text} | {} | {} |", scopes(false, permission), scopes(true, permission))
         });
-        let documented = std::fs::read_to_string("docs/scopes.md").unwrap();
+        let documented = std::fs::read_to_string("docs/guide/scopes.md").unwrap();
         let missing: Vec<String> = rows.filter(|row| !documented.contains(row)).collect();
-        assert!(missing.is_empty(), "docs/scopes.md lacks\n{}", missing.join("\n"));
+        assert!(missing.is_empty(), "docs/guide/scopes.md lacks\n{}", missing.join("\n"));
     }
 
     #[test]

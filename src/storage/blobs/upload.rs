@@ -67,7 +67,9 @@ impl Drop for PartUpload<'_> {
         let taken_back =
             self.bucket.request_through_open_circuit(async move { parts.abort().await }).wait();
         if taken_back.is_err() {
-            tracing::warn!("an upload in parts could not be taken back; see docs/s3.md");
+            tracing::warn!(
+                "an upload in parts could not be taken back; see docs/operations/s3.md"
+            );
         }
     }
 }

@@ -326,7 +326,7 @@ fn events_go_after_their_time_and_none_is_stored_for_none() {
 fn the_audit_log_is_listed_as_its_documentation_shows() {
     let server = Server::demo_with(&CHEAP);
     drop(Person::log_in(&server, "demo-editor"));
-    let page = std::fs::read_to_string(checkout("docs/audit.md")).unwrap();
+    let page = std::fs::read_to_string(checkout("docs/operations/audit-log.md")).unwrap();
     let shown: Vec<&str> =
         page.lines().filter(|line| line.starts_with("wirephoto audit list")).collect();
     assert!(shown.len() >= 5, "{shown:?}");

@@ -1,4 +1,4 @@
-//! The code blocks of README.md and docs/, as they stand there.
+//! The pages of the documentation and their code blocks.
 
 use std::{fs, path::Path};
 
@@ -27,17 +27,24 @@ impl Block {
     }
 }
 
-/// The names of the pages.
+/// The names of the pages: three at the root, and every page below docs/.
 pub fn pages() -> Vec<String> {
-    let docs = fs::read_dir(checkout("docs")).expect("docs");
-    let names =
-        docs.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
-    let is_page = |name: &String| Path::new(name).extension().is_some_and(|end| end == "md");
-    let mut pages: Vec<String> =
-        names.filter(is_page).map(|name| format!("docs/{name}")).collect();
-    pages.push("README.md".to_owned());
+    let mut pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned).to_vec();
+    collect_pages("docs", &mut pages);
     pages.sort();
     pages
+}
+
+fn collect_pages(folder: &str, pages: &mut Vec<String>) {
+    for entry in fs::read_dir(checkout(folder)).expect("a folder of pages") {
+        let entry = entry.expect("an entry");
+        let path = format!("{folder}/{}", entry.file_name().into_string().expect("a name"));
+        if entry.path().is_dir() {
+            collect_pages(&path, pages);
+        } else if Path::new(&path).extension().is_some_and(|end| end == "md") {
+            pages.push(path);
+        }
+    }
 }
 
 /// The blocks of all pages.

@@ -124,15 +124,14 @@ fn json_of(text: &str) -> Value {
 }
 
 #[test]
-fn calls_of_the_readme_work_as_printed() {
+fn calls_of_the_guides_work_as_printed() {
     let desk = Desk::demo();
-    let page = "README.md";
-    let searches = block(page, "curl 'http://127.0.0.1:8080/content").commands();
+    let searches = block("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content").commands();
     let found: Vec<Value> = searches.iter().map(|call| json_of(&desk.run(call))).collect();
     assert!(found.len() == 3 && found.iter().all(|it| it["hits"].is_array()), "{found:?}");
     assert!(found[0]["total"].as_u64() > Some(0), "{}", found[0]);
 
-    let calls = block(page, "curl -X POST 'http").commands();
+    let calls = block("docs/guide/notifications.md", "curl -X POST 'http").commands();
     let stream = json_of(&desk.run(&calls[0]));
     let listed = json_of(&desk.run(&calls[1]));
     let ids = listed.as_array().unwrap().iter().map(|one| &one["id"]);
@@ -141,7 +140,7 @@ fn calls_of_the_readme_work_as_printed() {
     assert_eq!(digest["type"], "scheduled-email", "{digest}");
     assert_eq!(digest["schedule"], "30 6 * * 1-5", "{digest}");
 
-    let calls = block(page, "curl -X POST -H").commands();
+    let calls = block("docs/guide/collections.md", "curl -X POST -H").commands();
     let made = json_of(&desk.run(&calls[0]));
     let id = made["id"].as_str().unwrap();
     desk.run(&with(&calls[1], &[("<id>", id)]));
@@ -153,7 +152,7 @@ fn calls_of_the_readme_work_as_printed() {
     let archive = files.find(|file| file.extension().is_some_and(|end| end == "zip"));
     assert!(fs::read(archive.expect("an archive")).unwrap().starts_with(b"PK"));
 
-    let calls = block(page, "curl -i 'http").commands();
+    let calls = block("docs/guide/deliveries.md", "curl -i 'http").commands();
     let said = desk.run(&calls[0]);
     assert!(said.contains(" 202 ") && said.contains("ocation: "), "{said}");
     assert!(json_of(&desk.run(&calls[1])).is_object());
@@ -162,18 +161,20 @@ fn calls_of_the_readme_work_as_printed() {
     fs::write(desk.path("item.json"), json!({ "headline": "Harbour" }).to_string()).unwrap();
     let auth = provider(&desk.server);
     let key = format!("BASE=http://127.0.0.1:8080 KEY={}", auth.strip_prefix("ApiKey ").unwrap());
-    let sent = json_of(&desk.run(&with(&block(page, "KEY=...").text, &[("KEY=...", &key)])));
+    let upload = block("docs/guide/ingest.md", "KEY=...").text;
+    let sent = json_of(&desk.run(&with(&upload, &[("KEY=...", &key)])));
     assert!(sent["uri"].as_str().unwrap().ends_with("/media/image/harbour-7"), "{sent}");
 }
 
 #[test]
-fn commands_of_the_readme_work_as_printed() {
+fn commands_of_the_pages_work_as_printed() {
     let desk = Desk::small();
-    let page = "README.md";
-    desk.photograph("Pictures/harbour/pilot.jpg");
-    desk.run(&block(page, "wirephoto ingest ~/Pictures").text);
-    desk.shows("pilot");
-    let keys = block(page, "key=$(wirephoto key add").text;
+    for (page, name) in [("README.md", "pilot"), ("docs/guide/ingest.md", "tug")] {
+        desk.photograph(&format!("Pictures/harbour/{name}.jpg"));
+        desk.run(&block(page, "wirephoto ingest ~/Pictures").text);
+        desk.shows(name);
+    }
+    let keys = block("docs/operations/accounts.md", "key=$(wirephoto key add").text;
     let said = desk.run(&format!("{keys}\nprintf '%s' \"$key\""));
     assert!(said.contains("laptop"), "{said}");
     assert!(said.lines().last().unwrap().len() > 20, "the key is in the variable: {said}");
@@ -183,9 +184,9 @@ fn commands_of_the_readme_work_as_printed() {
 }
 
 #[test]
-fn channels_of_the_readme_work_as_printed() {
+fn channels_of_the_guide_work_as_printed() {
     let desk = Desk::demo();
-    let commands = block("README.md", "wirephoto channel add").commands();
+    let commands = block("docs/guide/deliveries.md", "wirephoto channel add").commands();
     let [folder, paper, list, retry] = commands.as_slice() else { panic!("{commands:?}") };
     let settings = json!({
         "host": "paper.example", "username": "wire", "password": "x", "path": "in",
@@ -211,9 +212,24 @@ fn channels_of_the_readme_work_as_printed() {
 }
 
 #[test]
+fn renditions_of_the_guide_are_served_as_printed() {
+    let desk = Desk::demo();
+    let page = "docs/guide/renditions.md";
+    for call in block(page, "curl -o preview.jpg").commands() {
+        desk.run(&call);
+        let name = call.split_whitespace().nth(2).expect("a file behind -o");
+        assert!(fs::read(desk.path(name)).unwrap().starts_with(&[0xff, 0xd8]), "{call}");
+    }
+    let document = json_of(&desk.run(&block(page, "curl 'http").text));
+    let renditions = document["renditions"].as_object().unwrap();
+    let has_crop = |it: &Value| it["href"].as_str().is_some_and(|href| href.contains("-crop_w"));
+    assert!(renditions.values().any(has_crop), "{document}");
+}
+
+#[test]
 fn backups_work_as_documented() {
     let desk = Desk::small();
-    let page = "docs/backup.md";
+    let page = "docs/operations/backup.md";
     let (data, target, again) = (desk.data(), desk.path("backup"), desk.path("again"));
     let (target, again) = (target.to_str().unwrap(), again.to_str().unwrap());
     let backup = block(page, "wirephoto backup --data DIR TARGET").text;
@@ -246,19 +262,22 @@ fn a_service_is_kept_as_documented() {
     let config = ("/etc/wirephoto/wirephoto.toml", settings.as_str());
     // Whoever runs the test stands for the user `wirephoto`.
     let user = ("sudo -u wirephoto ", "");
-    let commands = block("docs/install.md", "sudo -u wirephoto").commands();
+    let commands = block("docs/operations/install.md", "sudo -u wirephoto").commands();
     let buoy = desk.photograph("photographs/buoy.jpg");
     let folder = buoy.parent().unwrap().to_str().unwrap();
     desk.run(&with(&commands[0], &[user, config, ("/srv/photographs", folder)]));
     desk.shows("buoy");
     let key = desk.run(&with(&commands[1], &[("add editor", "add demo-editor"), user, config]));
     assert!(key.trim().len() > 20, "{key}");
-    desk.run(&with(&block("docs/install.md", "until wirephoto health").text, &[config]));
-    desk.run(&block("docs/scopes.md", "wirephoto client add").text);
+    desk.run(&with(
+        &block("docs/operations/install.md", "until wirephoto health").text,
+        &[config],
+    ));
+    desk.run(&block("docs/guide/scopes.md", "wirephoto client add").text);
     assert!(desk.run("wirephoto client list").contains("desk-plugin"));
     let key = || fs::read(desk.server.data().join("secrets.key")).unwrap();
     let before = key();
-    desk.run(&block("docs/secrets.md", "wirephoto secrets rotate").text);
+    desk.run(&block("docs/operations/secrets.md", "wirephoto secrets rotate").text);
     assert_ne!(before, key());
 }
 
@@ -272,7 +291,7 @@ fn manual_and_completions_are_made_as_documented() {
     fs::create_dir_all(desk.path(".config/fish/completions")).unwrap();
     let root = root.to_str().unwrap();
     let (usr, etc) = (format!("{root}/usr/local"), format!("{root}/etc/bash"));
-    let commands = block("docs/install.md", "wirephoto man").text;
+    let commands = block("docs/operations/install.md", "wirephoto man").text;
     desk.run(&with(&commands, &[("/usr/local", &usr), ("/etc/bash", &etc)]));
     for file in [
         "root/usr/local/share/man/man1/wirephoto.1",
@@ -289,8 +308,10 @@ fn manual_and_completions_are_made_as_documented() {
 fn a_database_is_made_as_documented() {
     let cluster = Cluster::start();
     // The user of the cluster has the name of the role that the page makes.
-    let statements =
-        with(&block("docs/postgresql.md", "CREATE ROLE").text, &[("wirephoto", "desk")]);
+    let statements = with(
+        &block("docs/operations/postgresql.md", "CREATE ROLE").text,
+        &[("wirephoto", "desk")],
+    );
     for statement in statements.lines() {
         postgres::run(&cluster.url("postgres"), statement);
     }

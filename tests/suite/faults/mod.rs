@@ -1,6 +1,6 @@
 //! What breaks under a server: disks, files, clocks, the process itself. Nothing that was
 //! acknowledged is lost, nothing wrong is served, and the service comes back by itself
-//! (`docs/faults.md` says what happens when).
+//! (`docs/operations/failures.md` says what happens when).
 
 mod clock;
 mod damage;

@@ -1,5 +1,5 @@
 //! Hostile media: files from other projects' tests and bombs of our own, through the command, the
-//! upload and every rendition (docs/hostile-media.md).
+//! upload and every rendition (docs/operations/untrusted-media.md).
 //!
 //! `HOSTILE_FILES=all` offers all files of the corpus, which takes minutes; without it a part of
 //! them is offered, the same each time.

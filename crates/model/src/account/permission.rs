@@ -1,7 +1,7 @@
 //! What a caller can do with the APIs, and which scopes that takes.
 //!
 //! One table says so: the consent page lists what it opens to a client, `auth::Principal` enforces
-//! it, and a test compares `docs/scopes.md` with it. A client for which nothing is said about scopes gets what the contract
+//! it, and a test compares `docs/guide/scopes.md` with it. A client for which nothing is said about scopes gets what the contract
 //! describes (contract login-14): `roles` opens almost everything, and no API requires
 //! `collection`. A client with enforced scopes gets what the scopes are named after.
 
