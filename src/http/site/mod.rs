@@ -18,6 +18,7 @@ mod docs;
 mod facets;
 mod files;
 pub mod form;
+pub(super) mod guide;
 mod hit;
 mod item;
 mod kept;
@@ -419,6 +420,7 @@ pub(super) fn routes() -> Router<App> {
         .merge(collected::routes())
         .merge(collections::routes())
         .merge(docs::routes())
+        .merge(guide::routes())
         .merge(notifications::routes())
         .merge(studio::routes())
 }

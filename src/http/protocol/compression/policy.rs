@@ -130,7 +130,9 @@ mod tests {
             assert_eq!(rule(route), Some(Plain), "{route}");
         }
         assert_eq!(rule("/nothing/that/there/is"), None);
-        for route in ["/", "/item/{media_type}/{id}", "/docs/try/{operation}"] {
+        for route in
+            ["/", "/item/{media_type}/{id}", "/docs/try/{operation}", "/docs/guide/{*page}"]
+        {
             assert_eq!(rule(route), Some(CodedForStrangers), "{route}");
         }
         for route in ["/content/v1/{media_type}/search", "/collection/v1/collection/{id}"] {
