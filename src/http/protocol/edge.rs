@@ -24,6 +24,7 @@ use uuid::{Builder, Uuid};
 
 use crate::http::App;
 use crate::http::listener::ClientAddr;
+use crate::http::protocol::error_reference;
 use crate::http::protocol::host;
 use crate::http::protocol::respond;
 use crate::http::protocol::security;
@@ -101,6 +102,7 @@ pub(crate) async fn watch(app: &App, request: Request, next: Next) -> Response {
     let (mut response, user) = audit::scope(app.shared.access.audit.clone(), client, work).await;
     let place = security::Place::of(route);
     security::protect(response.headers_mut(), place, app.shared.edge.strict_transport);
+    error_reference::link(&mut response, &app.shared.site.url);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
