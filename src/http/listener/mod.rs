@@ -35,6 +35,7 @@ use crate::http::listener::{
     refusal::Refusals,
 };
 use crate::runtime::live::Live;
+use crate::runtime::telemetry;
 use axum::{
     body::Body,
     http::{Request, Response},
@@ -107,9 +108,9 @@ where
 {
     let Terms { limits, certificate } = terms.into();
     // There from the beginning, so that alerts see the first one.
-    metrics::counter!("wirephoto_connections_refused_total").increment(0);
-    metrics::counter!("wirephoto_connections_refused_per_address_total").increment(0);
-    metrics::counter!("wirephoto_accept_errors_total").increment(0);
+    metrics::counter!(telemetry::CONNECTIONS_REFUSED).increment(0);
+    metrics::counter!(telemetry::ADDRESS_CONNECTIONS_REFUSED).increment(0);
+    metrics::counter!(telemetry::ACCEPT_ERRORS).increment(0);
     let mut shared = Arc::new(Shared::new(limits.get()));
     let mut connections = JoinSet::new();
     let mut refusals = Refusals::default();
@@ -163,7 +164,7 @@ async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, So
             Err(error) if left_early(&error) => {}
             Err(error) => {
                 let pause = backoff.fail();
-                metrics::counter!("wirephoto_accept_errors_total").increment(1);
+                metrics::counter!(telemetry::ACCEPT_ERRORS).increment(1);
                 tracing::error!(%error, pause_ms = pause.as_millis(), "cannot accept connections");
                 sleep(pause).await;
             }
