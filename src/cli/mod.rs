@@ -15,6 +15,7 @@ mod outbox;
 mod programs;
 mod purge;
 mod record;
+mod reference;
 mod secrets;
 mod signing_key;
 mod store;
@@ -318,6 +319,13 @@ enum Command {
         #[arg(hide_possible_values = true)]
         shell: Shell,
     },
+    /// Writes the reference pages of the documentation from the tables of the program.
+    #[command(hide = true)]
+    Reference {
+        /// Folder for the pages.
+        #[arg(long, value_name = "DIR", default_value = "docs/reference")]
+        dir: PathBuf,
+    },
     /// Reads a PDF for another process of ours.
     #[command(hide = true)]
     Pdf(programs::Pdf),
@@ -335,9 +343,9 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it writes nothing but pages of the manual, which are for everybody.
+    /// Whether it writes nothing but pages of documentation, which are for everybody.
     fn writes_for_others(&self) -> bool {
-        matches!(self, Self::Man { .. } | Self::Completions { .. })
+        matches!(self, Self::Man { .. } | Self::Completions { .. } | Self::Reference { .. })
     }
 }
 
@@ -517,6 +525,7 @@ fn dispatch(command: Command) -> Result<(), Trouble> {
             health::ask(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
         }
         Command::Man { dir } => manual::write(dir.as_deref()),
+        Command::Reference { dir } => reference::write(&dir),
         Command::Completions { shell } => {
             manual::completions(shell);
             Ok(())

@@ -96,6 +96,7 @@ pub(super) fn of(command: &Command) -> Recorded {
         | Command::Health { .. }
         | Command::Audit { .. }
         | Command::Man { .. }
+        | Command::Reference { .. }
         | Command::Completions { .. }
         | Command::Pdf(_)
         | Command::Limited(_)

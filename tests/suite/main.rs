@@ -59,6 +59,7 @@ mod push;
 mod push_services;
 mod ready;
 mod receivers;
+mod reference;
 mod reload;
 mod requests;
 mod rights;

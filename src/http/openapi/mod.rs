@@ -21,6 +21,7 @@
 //! Spec §9 Versioning.
 
 mod document;
+mod markdown;
 mod news_item;
 mod page;
 mod trial;
@@ -50,6 +51,7 @@ use crate::http::site::language::Language;
 use crate::http::site::pages;
 use crate::http::site::pages::Pages;
 use crate::runtime::error::{Error, Result};
+pub use markdown::reference;
 use model::Hash;
 pub(super) use trial::{Sample, Trial};
 

@@ -140,6 +140,15 @@ pub(super) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, 
     })
 }
 
+/// The text of `pieces`, with backticks around code and names of schemas.
+pub(super) fn with_backticks(pieces: &[Piece]) -> String {
+    let print = |piece: &Piece| match piece.code || piece.href.is_some() {
+        true => format!("`{}`", piece.text),
+        false => piece.text.clone(),
+    };
+    pieces.iter().map(print).collect()
+}
+
 /// Text with code between backticks.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
@@ -257,7 +266,7 @@ pub(super) fn access(security: &Value) -> Vec<Piece> {
 }
 
 /// What a schema is, in few words.
-fn kind(schema: &Value) -> Vec<Piece> {
+pub(super) fn kind(schema: &Value) -> Vec<Piece> {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(SCHEMAS) {
         return vec![Piece::schema(name)];
     }
@@ -285,7 +294,7 @@ pub(super) fn printed(value: &Value) -> String {
 }
 
 /// Words, bounds and default of a schema.
-fn bounds(schema: &Value) -> Vec<Piece> {
+pub(super) fn bounds(schema: &Value) -> Vec<Piece> {
     let mut parts = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     for (index, word) in elements(&inner["enum"]).enumerate() {
