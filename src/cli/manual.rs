@@ -50,7 +50,7 @@ fn print(bytes: &[u8]) {
 }
 
 /// The commands without those that the program starts of itself.
-fn visible() -> Command {
+pub(super) fn visible() -> Command {
     let all = Cli::command();
     let root = Command::new("wirephoto")
         .about(all.get_about().cloned().unwrap_or_default())

@@ -14,6 +14,7 @@ mod migrate;
 mod nodes;
 mod outbox;
 mod purge;
+mod reference;
 mod secrets;
 mod signing_key;
 mod store;
@@ -318,6 +319,13 @@ enum CliCommand {
         #[arg(hide_possible_values = true)]
         shell: Shell,
     },
+    /// Writes the reference pages of the documentation from the tables of the program.
+    #[command(hide = true)]
+    Reference {
+        /// Folder for the pages.
+        #[arg(long, value_name = "DIR", default_value = "docs/reference")]
+        dir: PathBuf,
+    },
     /// Reads a PDF for another process of ours.
     #[command(hide = true)]
     Pdf(subprocess::PdfArgs),
@@ -335,9 +343,9 @@ enum CliCommand {
 }
 
 impl CliCommand {
-    /// Whether it writes nothing but pages of the manual, which are for everybody.
+    /// Whether it writes nothing but pages of documentation, which are for everybody.
     fn writes_for_others(&self) -> bool {
-        matches!(self, Self::Man { .. } | Self::Completions { .. })
+        matches!(self, Self::Man { .. } | Self::Completions { .. } | Self::Reference { .. })
     }
 }
 
@@ -521,6 +529,7 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
             health::check_service(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
         }
         CliCommand::Man { dir } => manual::write(dir.as_deref()),
+        CliCommand::Reference { dir } => reference::write(&dir),
         CliCommand::Completions { shell } => {
             manual::completions(shell);
             Ok(())

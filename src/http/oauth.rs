@@ -19,6 +19,7 @@ use crate::access::oauth::{
 use crate::http::AppState;
 use crate::http::api::credentials;
 use crate::http::protocol::edge;
+use crate::http::protocol::error_reference::HelpAnchor;
 use crate::http::protocol::respond;
 use crate::http::site::form::form_body;
 use crate::http::site::form::see_other;
@@ -252,8 +253,11 @@ async fn protocol_form(
     request: Request,
 ) -> std::result::Result<(HeaderMap, OAuthParameters), Response> {
     let invalid = |text: &str| {
-        let body = json!({ "error": "invalid_request", "error_description": text });
-        without_caching(respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into()))
+        let code = OAuthErrorCode::InvalidRequest;
+        let body = json!({ "error": code.as_str(), "error_description": text });
+        let mut response = respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into());
+        response.extensions_mut().insert(HelpAnchor::of_oauth(code));
+        without_caching(response)
     };
     let (headers, form) = form_body(request).await.map_err(|_| {
         invalid("a form of the type application/x-www-form-urlencoded is expected")
@@ -274,8 +278,9 @@ fn client_authentication(headers: &HeaderMap) -> ClientAuthentication<'_> {
     }
 }
 
-fn token_error_response(error: &TokenError) -> Response {
-    let status = match error.code {
+/// The status of an error of an endpoint that speaks RFC 6749.
+pub(super) fn status(code: OAuthErrorCode) -> StatusCode {
+    match code {
         OAuthErrorCode::InvalidClient => StatusCode::UNAUTHORIZED,
         OAuthErrorCode::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         OAuthErrorCode::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
@@ -291,7 +296,11 @@ fn token_error_response(error: &TokenError) -> Response {
         | OAuthErrorCode::RequestNotSupported
         | OAuthErrorCode::RequestUriNotSupported
         | OAuthErrorCode::RegistrationNotSupported => StatusCode::BAD_REQUEST,
-    };
+    }
+}
+
+fn refused(error: &TokenError) -> Response {
+    let status = status(error.code);
     match &error.source {
         Some(busy) if busy.kind() == ErrorKind::Overloaded => respond::record_shed(busy),
         Some(cause) => tracing::error!(status = status.as_u16(), "token endpoint: {cause}"),
@@ -299,6 +308,7 @@ fn token_error_response(error: &TokenError) -> Response {
     }
     let body = json!({ "error": error.code.as_str(), "error_description": error.description });
     let mut response = respond::json_text(status, body.to_string().into());
+    response.extensions_mut().insert(HelpAnchor::of_oauth(error.code));
     let headers = response.headers_mut();
     // A 401 names a scheme also where the client chose the form (RFC 9110 §15.5.2).
     if error.challenge || status == StatusCode::UNAUTHORIZED {

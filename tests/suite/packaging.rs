@@ -70,7 +70,9 @@ fn the_manual_has_a_page_for_each_command_and_none_for_hidden_ones() {
         assert!(pages.contains_key(name), "{name} is not among {:?}", pages.keys());
     }
     for (name, page) in &pages {
-        for hidden in ["wirephoto-pdf", "wirephoto-limited", "wirephoto-help"] {
+        for hidden in
+            ["wirephoto-pdf", "wirephoto-limited", "wirephoto-reference", "wirephoto-help"]
+        {
             assert!(!name.starts_with(hidden), "{name}");
             assert!(!plain(page).contains(hidden), "{name} tells of {hidden}");
         }
@@ -109,14 +111,14 @@ fn the_manual_of_the_settings_has_each_with_its_default() {
 }
 
 #[test]
-fn the_readme_names_every_command() {
-    let readme = read("README.md");
+fn the_reference_has_a_heading_for_every_command() {
+    let page = read("docs/reference/commands.md");
     for words in commands() {
-        let line = format!("\nwirephoto {}", words.join(" "));
-        let named = readme
-            .match_indices(&line)
-            .any(|(at, line)| readme[at + line.len()..].starts_with([' ', '\n']));
-        assert!(named, "README.md, section Commands, lacks `{}`", line.trim());
+        let heading = format!("# wirephoto {}", words.join(" "));
+        assert!(
+            page.lines().any(|line| line.ends_with(&heading)),
+            "commands.md lacks `{heading}`"
+        );
     }
 }
 

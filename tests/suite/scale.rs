@@ -32,7 +32,7 @@ fn a_figure_that_differs_from_its_source_is_found() {
         "benches/RESULTS.md",
         "docs/operations/capacity.md",
         "docs/operations/s3.md",
-        "src/runtime/config/mod.rs",
+        "docs/reference/settings.md",
         "src/runtime/limits/mod.rs",
     ];
     let differences = [

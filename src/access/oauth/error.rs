@@ -42,6 +42,69 @@ pub enum OAuthErrorCode {
 }
 
 impl OAuthErrorCode {
+    /// Every code, in the order of the reference page.
+    pub const ALL: [Self; 15] = [
+        Self::InvalidRequest,
+        Self::InvalidClient,
+        Self::InvalidGrant,
+        Self::UnauthorizedClient,
+        Self::UnsupportedGrantType,
+        Self::UnsupportedResponseType,
+        Self::InvalidScope,
+        Self::AccessDenied,
+        Self::LoginRequired,
+        Self::ConsentRequired,
+        Self::RequestNotSupported,
+        Self::RequestUriNotSupported,
+        Self::RegistrationNotSupported,
+        Self::ServerError,
+        Self::TemporarilyUnavailable,
+    ];
+
+    /// What happened, and what the client does about it.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => {
+                "A parameter is missing, repeated or malformed; `error_description` names it."
+            }
+            Self::InvalidClient => {
+                "The client is unknown or its secret is wrong. Check `client_id` and the secret."
+            }
+            Self::InvalidGrant => {
+                "The code, password or refresh token is wrong, expired, used before or issued to another client. \
+                 Authorize again."
+            }
+            Self::UnauthorizedClient => {
+                "The client is not registered for this grant or response type. The operator can change that."
+            }
+            Self::UnsupportedGrantType => "The server has no such `grant_type`.",
+            Self::UnsupportedResponseType => "The server has no such `response_type`.",
+            Self::InvalidScope => {
+                "A scope is unknown, malformed, or exceeds what was granted. Request fewer scopes."
+            }
+            Self::AccessDenied => "The user refused the request.",
+            Self::ServerError => "The server failed. Retry, and tell the operator if it persists.",
+            Self::TemporarilyUnavailable => {
+                "The server is overloaded, or too many logins failed. Retry after the seconds that `Retry-After` \
+                 names."
+            }
+            Self::LoginRequired => {
+                "The user is not logged in, and `prompt=none` forbids to ask. Authorize without it."
+            }
+            Self::ConsentRequired => {
+                "The user has not consented yet, and `prompt=none` forbids to ask. Authorize without it."
+            }
+            Self::RequestNotSupported => "The parameter `request` is not supported. Leave it out.",
+            Self::RequestUriNotSupported => {
+                "The parameter `request_uri` is not supported. Leave it out."
+            }
+            Self::RegistrationNotSupported => {
+                "The parameter `registration` is not supported. Leave it out."
+            }
+        }
+    }
+
     /// The value of `error`.
     #[must_use]
     pub fn as_str(self) -> &'static str {

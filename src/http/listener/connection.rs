@@ -10,6 +10,7 @@ use crate::http::listener::{
     refusal,
     tls::Certificate,
 };
+use crate::runtime::telemetry;
 use axum::body::Body;
 use axum::http::{Request, Response, Version};
 use hyper::{body::Incoming, service::service_fn};
@@ -140,7 +141,7 @@ impl ConnectionSlot {
             *open += 1;
         }
         shared.counts.open.fetch_add(1, Relaxed);
-        metrics::gauge!("wirephoto_connections").increment(1.0);
+        metrics::gauge!(telemetry::CONNECTIONS).increment(1.0);
         Ok(Self { shared: Arc::clone(shared), network })
     }
 }
@@ -148,7 +149,7 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.shared.counts.open.fetch_sub(1, Relaxed);
-        metrics::gauge!("wirephoto_connections").decrement(1.0);
+        metrics::gauge!(telemetry::CONNECTIONS).decrement(1.0);
         let Some(network) = self.network else { return };
         let mut networks = self.shared.counts.networks.lock();
         match networks.get(&network).copied().unwrap_or(0) {
@@ -210,7 +211,7 @@ impl<'a> HandshakePermit<'a> {
             counts.handshakes.fetch_sub(1, Relaxed);
             return None;
         }
-        metrics::gauge!("wirephoto_tls_handshakes").increment(1.0);
+        metrics::gauge!(telemetry::TLS_HANDSHAKES).increment(1.0);
         Some(Self { counts })
     }
 }
@@ -218,7 +219,7 @@ impl<'a> HandshakePermit<'a> {
 impl Drop for HandshakePermit<'_> {
     fn drop(&mut self) {
         self.counts.handshakes.fetch_sub(1, Relaxed);
-        metrics::gauge!("wirephoto_tls_handshakes").decrement(1.0);
+        metrics::gauge!(telemetry::TLS_HANDSHAKES).decrement(1.0);
     }
 }
 
@@ -272,7 +273,7 @@ where
     match shaken {
         Ok(Ok(stream)) => Box::pin(serve_stream(stream, pulse, peer, service, slot, stop)).await,
         Ok(Err(cause)) => {
-            metrics::counter!("wirephoto_tls_handshakes_failed_total").increment(1);
+            metrics::counter!(telemetry::TLS_HANDSHAKES_FAILED).increment(1);
             tracing::debug!(%peer, %cause, "no TLS connection");
             ConnectionEnd::BeforeStop
         }
@@ -366,7 +367,7 @@ fn tick_timer(limits: &ListenerLimits) -> Interval {
 }
 
 fn record_fault(fault: ConnectionFault, peer: SocketAddr) {
-    metrics::counter!("wirephoto_connections_ended_total", "reason" => fault.name()).increment(1);
+    metrics::counter!(telemetry::CONNECTIONS_ENDED, "reason" => fault.name()).increment(1);
     tracing::debug!(%peer, reason = fault.name(), "connection ended by a limit");
 }
 

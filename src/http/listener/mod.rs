@@ -35,6 +35,7 @@ use crate::http::listener::{
     refusal::ConnectionRefusals,
 };
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::telemetry;
 use axum::{
     body::Body,
     http::{Request, Response},
@@ -107,9 +108,9 @@ where
 {
     let ListenerSettings { limits, certificate } = terms.into();
     // There from the beginning, so that alerts see the first one.
-    metrics::counter!("wirephoto_connections_refused_total").increment(0);
-    metrics::counter!("wirephoto_connections_refused_per_address_total").increment(0);
-    metrics::counter!("wirephoto_accept_errors_total").increment(0);
+    metrics::counter!(telemetry::CONNECTIONS_REFUSED).increment(0);
+    metrics::counter!(telemetry::ADDRESS_CONNECTIONS_REFUSED).increment(0);
+    metrics::counter!(telemetry::ACCEPT_ERRORS).increment(0);
     let mut shared = Arc::new(ListenerState::new(limits.get()));
     let mut connections = JoinSet::new();
     let mut refusals = ConnectionRefusals::default();
@@ -166,7 +167,7 @@ async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, So
             Err(error) if is_client_abort(&error) => {}
             Err(error) => {
                 let pause = backoff.fail();
-                metrics::counter!("wirephoto_accept_errors_total").increment(1);
+                metrics::counter!(telemetry::ACCEPT_ERRORS).increment(1);
                 tracing::error!(%error, pause_ms = pause.as_millis(), "cannot accept connections");
                 sleep(pause).await;
             }

@@ -1,6 +1,7 @@
 //! Answers to connections that are not served: one too many, or one without TLS.
 
 use crate::http::listener::connection::ConnectionLimit;
+use crate::runtime::telemetry;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -84,7 +85,7 @@ impl ConnectionRefusals {
         let (peer, full) = client;
         match full {
             ConnectionLimit::Total => {
-                metrics::counter!("wirephoto_connections_refused_total").increment(1);
+                metrics::counter!(telemetry::CONNECTIONS_REFUSED).increment(1);
                 if self.count.is_multiple_of(REFUSALS_PER_LOG) {
                     let refused = self.count + 1;
                     tracing::warn!(%peer, refused, "too many connections, refusing");
@@ -93,7 +94,7 @@ impl ConnectionRefusals {
                 RESPONSE_TOO_MANY
             }
             ConnectionLimit::PerAddress => {
-                metrics::counter!("wirephoto_connections_refused_per_address_total").increment(1);
+                metrics::counter!(telemetry::ADDRESS_CONNECTIONS_REFUSED).increment(1);
                 if self.address_count.is_multiple_of(REFUSALS_PER_LOG) {
                     tracing::warn!(
                         %peer,

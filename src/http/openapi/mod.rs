@@ -21,6 +21,7 @@
 //! Contract api-18, api-19.
 
 mod document;
+mod markdown;
 mod news_item;
 mod page;
 mod trial;
@@ -50,6 +51,7 @@ use crate::http::site::language::PageLanguage;
 use crate::http::site::pages;
 use crate::http::site::pages::PageRenderer;
 use crate::runtime::error::{Error, Result};
+pub use markdown::reference;
 use model::ContentHash;
 pub(super) use trial::{SampleBody, TrialOperation};
 

@@ -140,6 +140,15 @@ pub(super) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, 
     })
 }
 
+/// The text of `pieces`, with backticks around code and names of schemas.
+pub(super) fn with_backticks(pieces: &[Piece]) -> String {
+    let print = |piece: &Piece| match piece.code || piece.href.is_some() {
+        true => format!("`{}`", piece.text),
+        false => piece.text.clone(),
+    };
+    pieces.iter().map(print).collect()
+}
+
 /// Text with code between backticks.
 pub(super) fn text_pieces(text: &str) -> Vec<TextPiece> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
@@ -257,7 +266,7 @@ pub(super) fn access_pieces(security: &Value) -> Vec<TextPiece> {
 }
 
 /// What a schema is, in few words.
-fn type_pieces(schema: &Value) -> Vec<TextPiece> {
+pub(super) fn type_pieces(schema: &Value) -> Vec<TextPiece> {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(SCHEMAS) {
         return vec![TextPiece::schema(name)];
     }
@@ -285,7 +294,7 @@ pub(super) fn plain_text(value: &Value) -> String {
 }
 
 /// Words, bounds and default of a schema.
-fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
+pub(super) fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
     let mut parts = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     for (index, word) in elements(&inner["enum"]).enumerate() {

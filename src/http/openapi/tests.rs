@@ -74,6 +74,8 @@ const PAGES: &[&str] = &[
     "/favicon.ico",
     "/docs",
     "/docs/try/{}",
+    "/docs/guide",
+    "/docs/guide/{*}",
     "/code",
     "/o/login",
     "/o/password",

@@ -24,6 +24,7 @@ use uuid::{Builder, Uuid};
 
 use crate::http::AppState;
 use crate::http::listener::ClientAddr;
+use crate::http::protocol::error_reference;
 use crate::http::protocol::host;
 use crate::http::protocol::respond;
 use crate::http::protocol::security;
@@ -109,6 +110,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
         place,
         app.shared.edge.strict_transport,
     );
+    error_reference::link(&mut response, &app.shared.site.url);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }

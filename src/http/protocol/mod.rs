@@ -7,6 +7,7 @@ pub(crate) mod cors;
 pub(crate) mod deprecation;
 pub(crate) mod disposition;
 pub(crate) mod edge;
+pub mod error_reference;
 pub(crate) mod host;
 pub(crate) mod media_body;
 pub mod range;

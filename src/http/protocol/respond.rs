@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::http::api::credentials;
+use crate::http::protocol::error_reference::HelpAnchor;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
 use crate::runtime::telemetry;
@@ -17,7 +18,8 @@ use crate::runtime::telemetry;
 /// Characters of a caller's own text that an error message repeats.
 const ECHO_CHARS_MAX: usize = 200;
 
-fn status(kind: ErrorKind) -> StatusCode {
+/// The status of a kind of error.
+pub(crate) fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::InvalidArgument => StatusCode::BAD_REQUEST,
         ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
@@ -125,6 +127,7 @@ pub(crate) fn error(error: &Error) -> Response {
         | ErrorKind::TooLarge
         | ErrorKind::Internal => {}
     }
+    response.extensions_mut().insert(HelpAnchor::of(error));
     response
 }
 

@@ -16,7 +16,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::Response,
 };
-use rust_embed::RustEmbed;
+use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::http::protocol::compression::ImmutableResponse;
 use crate::http::protocol::conditional::ETag;
@@ -37,7 +37,7 @@ use model::ContentHash;
 struct SiteAssets;
 
 /// How long a file may be kept under its plain name, behind which another release has another file.
-const CACHE_SHORT: &str = "public, max-age=300";
+pub(super) const CACHE_SHORT: &str = "public, max-age=300";
 /// The same under the fingerprint.
 const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 /// The same under the fingerprint of another release. While nodes are upgraded one after the other,
@@ -91,10 +91,23 @@ pub(crate) async fn favicon(method: Method, headers: HeaderMap) -> Response {
     serve(&method, &headers, "favicon.svg", CACHE_SHORT)
 }
 
-fn serve(method: &Method, headers: &HeaderMap, path: &str, keeping: &'static str) -> Response {
-    let Some(file) = SiteAssets::get(path) else {
-        return respond::error(&Error::new(ErrorKind::NotFound, "no such file"));
-    };
+fn serve(method: &Method, headers: &HeaderMap, path: &str, keep: &'static str) -> Response {
+    match SiteAssets::get(path) {
+        Some(file) => send(method, headers, path, AssetFile { file, keep }),
+        None => respond::error(&Error::new(ErrorKind::NotFound, "no such file")),
+    }
+}
+
+/// A file in the binary.
+pub(super) struct AssetFile {
+    pub(super) file: EmbeddedFile,
+    /// How long it may be kept: a value of `Cache-Control`.
+    pub(super) keep: &'static str,
+}
+
+/// Answers with a file, or with 304 where the client has it; its type follows from `path`.
+pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: AssetFile) -> Response {
+    let AssetFile { file, keep: keeping } = file;
     let tag = ContentHash(file.metadata.sha256_hash()).short();
     let Some(etag) = ETag::new(tag) else {
         return respond::error(&Error::internal("an entity tag is not ASCII"));
@@ -123,6 +136,7 @@ fn content_type(path: &str) -> HeaderValue {
         Some("js") => "text/javascript; charset=utf-8",
         Some("otf") => "font/otf",
         Some("woff2") => "font/woff2",
+        Some("png") => "image/png",
         Some("svg") => "image/svg+xml",
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",

@@ -20,6 +20,7 @@ mod download_panel;
 mod facets;
 mod files;
 pub mod form;
+pub(super) mod guide;
 mod item;
 mod item_summary;
 pub(super) mod language;
@@ -432,6 +433,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(collection_items::routes())
         .merge(collections::routes())
         .merge(docs::routes())
+        .merge(guide::routes())
         .merge(notifications::routes())
         .merge(studio::routes())
 }

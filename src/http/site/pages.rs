@@ -12,6 +12,7 @@ use minijinja::{Environment, Value, context, value::Serde};
 use rust_embed::RustEmbed;
 
 use crate::http::AppState;
+use crate::http::protocol::error_reference::HelpAnchor;
 use crate::http::protocol::respond;
 use crate::http::site::language;
 use crate::http::site::language::PageLanguage;
@@ -148,7 +149,9 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
         _ => "Try again. If it goes on, tell the agency what you did.",
     };
     let message = error.details().first().map_or(error.message(), |detail| &detail.message);
+    let anchor = HelpAnchor::of(error);
     let context = context! {
+        help => anchor.path(),
         status => status.as_u16(),
         title => title,
         message => message,
@@ -158,6 +161,7 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
     // Without its page the error still goes out, as JSON.
     let Ok(text) = app.shared.site.pages.render("error.html", context) else { return response };
     let mut page = html(app, status, text);
+    page.extensions_mut().insert(anchor);
     for name in [header::CACHE_CONTROL, header::RETRY_AFTER] {
         if let Some(value) = response.headers_mut().remove(&name) {
             page.headers_mut().insert(name, value);

@@ -2,7 +2,7 @@
 //!
 //! A value comes from, lowest first: the default, the TOML file, the environment
 //! (`WIREPHOTO_<SECTION>__<KEY>`), a flag. An unknown name or a bad value stops the start with its
-//! name and origin. `wirephoto config` and the table in the README print [`Config::rows`].
+//! name and origin. `wirephoto config` and the reference page of the settings print [`Config::rows`].
 
 mod load;
 mod originals_location;

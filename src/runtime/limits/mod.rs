@@ -255,6 +255,16 @@ pub const CONCEPT_NAMES_MAX: usize = 10_000;
 pub const CONCEPT_NAME_FOR: std::time::Duration = std::time::Duration::from_secs(10 * 60);
 /// How long an error page looks for the name of its visitor.
 pub const ERROR_PAGE_VISITOR: std::time::Duration = std::time::Duration::from_secs(1);
+/// Characters of a query for the search of the documentation; longer ones are refused.
+pub const GUIDE_QUERY_CHARS_MAX: usize = 200;
+/// Words of such a query.
+pub const GUIDE_QUERY_WORDS_MAX: usize = 12;
+/// Sections that the search of the documentation lists.
+pub const GUIDE_HITS_MAX: usize = 30;
+/// Sections of one page among them.
+pub const GUIDE_HITS_PER_PAGE_MAX: usize = 3;
+/// Bytes of text that an excerpt shows around the words of the query.
+pub const GUIDE_EXCERPT_BYTES: usize = 180;
 /// Items on one page of photographs.
 pub const PAGE_ITEMS: usize = 60;
 /// Pages of photographs that can be asked for; what lies deeper is found by a narrower search.

@@ -4,10 +4,12 @@
 //! are read by Prometheus from `/metrics`; names and help texts are registered here, so that one
 //! look shows what can be watched.
 
+mod descriptions;
 mod logs;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
+pub use descriptions::{Description, descriptions};
 pub use logs::{LogFilter, LogSetup, Logs};
 
 use crate::runtime::clock;
@@ -160,6 +162,20 @@ pub const LEASE_VACANT_SECONDS: &str = "wirephoto_lease_vacant_seconds";
 pub const DATABASE_ERRORS: &str = "wirephoto_database_errors_total";
 /// Seconds that a call of the database waited for a thread, by kind: read, search, write, claim (histogram).
 pub const DATABASE_WAIT_SECONDS: &str = "wirephoto_database_wait_seconds";
+/// Connections open (gauge).
+pub const CONNECTIONS: &str = "wirephoto_connections";
+/// Connections that the service closed, by reason (counter).
+pub const CONNECTIONS_ENDED: &str = "wirephoto_connections_ended_total";
+/// Connections refused because too many are open (counter).
+pub const CONNECTIONS_REFUSED: &str = "wirephoto_connections_refused_total";
+/// Connections refused because too many are open from one address (counter).
+pub const ADDRESS_CONNECTIONS_REFUSED: &str = "wirephoto_connections_refused_per_address_total";
+/// Connections that the system could not accept (counter).
+pub const ACCEPT_ERRORS: &str = "wirephoto_accept_errors_total";
+/// TLS handshakes in progress (gauge).
+pub const TLS_HANDSHAKES: &str = "wirephoto_tls_handshakes";
+/// TLS handshakes that failed (counter).
+pub const TLS_HANDSHAKES_FAILED: &str = "wirephoto_tls_handshakes_failed_total";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,6 +285,7 @@ fn describe() {
     counter!(SEARCH_INDEX_REPAIRS, "Times that the search index was built or compared, by kind");
     describe_deliveries_and_nodes();
     describe_notifications();
+    describe_connections();
 }
 
 fn describe_deliveries_and_nodes() {
@@ -312,4 +329,18 @@ fn describe_notifications() {
     gauge!(OUTBOX_PARKED, "Messages that were given up and wait for the operator, by lane");
     counter!(MESSAGES, "Tries to send a message, by lane and outcome");
     histogram!(MESSAGE_SECONDS, "Seconds of one try to send a message, by lane");
+}
+
+fn describe_connections() {
+    use metrics::{describe_counter as counter, describe_gauge as gauge};
+    gauge!(CONNECTIONS, "Connections open");
+    counter!(CONNECTIONS_ENDED, "Connections that the service closed, by reason");
+    counter!(CONNECTIONS_REFUSED, "Connections refused because too many are open");
+    counter!(
+        ADDRESS_CONNECTIONS_REFUSED,
+        "Connections refused because too many are open from one address"
+    );
+    counter!(ACCEPT_ERRORS, "Connections that the system could not accept");
+    gauge!(TLS_HANDSHAKES, "TLS handshakes in progress");
+    counter!(TLS_HANDSHAKES_FAILED, "TLS handshakes that failed");
 }

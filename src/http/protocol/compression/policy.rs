@@ -133,7 +133,9 @@ mod tests {
             assert_eq!(find_rule(route), Some(Plain), "{route}");
         }
         assert_eq!(find_rule("/nothing/that/there/is"), None);
-        for route in ["/", "/item/{media_type}/{id}", "/docs/try/{operation}"] {
+        for route in
+            ["/", "/item/{media_type}/{id}", "/docs/try/{operation}", "/docs/guide/{*page}"]
+        {
             assert_eq!(find_rule(route), Some(CodedForAnonymous), "{route}");
         }
         for route in ["/content/v1/{media_type}/search", "/collection/v1/collection/{id}"] {

@@ -1,0 +1,124 @@
+//! The operations of the OpenAPI document in Markdown, for `docs/reference/http-api.md`.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::page::{access, bounds, elements, kind, members, operations, text, with_backticks};
+use super::{Bases, document};
+use crate::runtime::markdown::{cell, code_cell, escaped};
+
+/// The address of the service in the examples of the page.
+const EXAMPLE: &str = "https://pictures.example.com";
+
+/// The page: every operation with its address, caller, parameters and answers, by section.
+#[must_use]
+pub fn reference() -> String {
+    let bases = Bases { public: EXAMPLE, media: EXAMPLE, auth: EXAMPLE };
+    let document = document::assemble(bases);
+    let mut page = String::new();
+    for paragraph in text(&document["info"]["description"]).split("\n\n") {
+        push(&mut page, &escaped(paragraph));
+    }
+    push(
+        &mut page,
+        "A running server describes the same operations at `/docs`, with a form to try each of them and the call \
+         in curl, JavaScript and Python, and as OpenAPI 3.1 at `/openapi.json`. \
+         [Errors](errors.md) lists the error codes.",
+    );
+    for tag in elements(&document["tags"]) {
+        section(&mut page, &document, tag);
+    }
+    page
+}
+
+fn push(page: &mut String, paragraph: &str) {
+    page.push_str(paragraph.trim());
+    page.push_str("\n\n");
+}
+
+fn row(page: &mut String, cells: &[&str]) {
+    writeln!(page, "| {} |", cells.join(" | ")).expect("a text grows");
+}
+
+fn section(page: &mut String, document: &Value, tag: &Value) {
+    let name = text(&tag["name"]);
+    push(page, &format!("## {name}"));
+    push(page, &escaped(text(&tag["description"])));
+    let own: Vec<_> =
+        operations(document).filter(|(_, _, found)| found["tags"][0] == *name).collect();
+    row(page, &["Operation", "Method", "Address"]);
+    row(page, &["---", "---", "---"]);
+    for (path, method, found) in &own {
+        let method = method.to_ascii_uppercase();
+        row(page, &[&cell(text(&found["summary"])), &method, &code_cell(path)]);
+    }
+    page.push('\n');
+    for (path, method, found) in own {
+        operation(page, path, method, found);
+    }
+}
+
+fn operation(page: &mut String, path: &str, method: &str, found: &Value) {
+    push(page, &format!("### {}", escaped(text(&found["summary"]))));
+    let deprecated = if found["deprecated"] == true { " (deprecated)" } else { "" };
+    push(page, &format!("`{} {path}`{deprecated}", method.to_ascii_uppercase()));
+    push(page, &escaped(text(&found["description"])));
+    push(page, &format!("Access: {}.", with_backticks(&access(&found["security"]))));
+    if elements(&found["parameters"]).next().is_some() {
+        parameters(page, found);
+    }
+    let bodies: Vec<String> =
+        members(&found["requestBody"]["content"]).map(|(name, media)| body(name, media)).collect();
+    if !bodies.is_empty() {
+        let about = escaped(text(&found["requestBody"]["description"]));
+        push(page, &format!("Body: {}. {about}", bodies.join(" or ")));
+    }
+    answers(page, &found["responses"]);
+}
+
+fn parameters(page: &mut String, found: &Value) {
+    row(page, &["Parameter", "In", "Type", "Meaning"]);
+    row(page, &["---", "---", "---", "---"]);
+    for parameter in elements(&found["parameters"]) {
+        let name = code_cell(text(&parameter["name"]));
+        let required = if parameter["required"] == true { ", required" } else { "" };
+        let place = format!("{}{required}", text(&parameter["in"]));
+        let schema = &parameter["schema"];
+        let bounds = with_backticks(&bounds(schema));
+        let about = format!("{} {bounds}", text(&parameter["description"]));
+        let kind = with_backticks(&kind(schema));
+        row(page, &[&name, &place, &cell(&kind), &cell(&about)]);
+    }
+    page.push('\n');
+}
+
+/// The type of a body with the schema that describes it.
+fn body(name: &str, media: &Value) -> String {
+    let schema = with_backticks(&kind(&media["schema"]));
+    match media["schema"].get("contentMediaType").is_some() || schema.is_empty() {
+        true => format!("`{name}`"),
+        false => format!("`{name}` ({schema})"),
+    }
+}
+
+/// The answers of an operation; refusals that are the same everywhere link to the page of the errors.
+fn answers(page: &mut String, responses: &Value) {
+    let mut refusals = Vec::new();
+    row(page, &["Status", "Answer"]);
+    row(page, &["---", "---"]);
+    for (status, answer) in members(responses) {
+        if answer.get("$ref").is_some() {
+            refusals.push(format!("[{status}](errors.md#{status})"));
+            continue;
+        }
+        let bodies: Vec<String> =
+            members(&answer["content"]).map(|(name, media)| body(name, media)).collect();
+        let about = format!("{} {}", text(&answer["description"]), bodies.join(", "));
+        row(page, &[status, &cell(&about)]);
+    }
+    page.push('\n');
+    if !refusals.is_empty() {
+        push(page, &format!("Refusals: {}.", refusals.join(", ")));
+    }
+}

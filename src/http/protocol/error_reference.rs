@@ -1,0 +1,166 @@
+//! The reference page of the errors, and the link from an error to its entry there.
+
+use std::fmt::Write;
+
+use axum::{
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
+};
+
+use super::respond::status;
+use crate::access::oauth::OAuthErrorCode;
+use crate::http::oauth;
+use crate::http::site::guide;
+use crate::runtime::error::{Error, Kind};
+use crate::runtime::error_codes::{ERROR_CODES, VALIDATION_RULES, meaning};
+use crate::runtime::markdown::cell;
+
+/// The address of the page.
+const PAGE: &str = "/docs/guide/reference/errors";
+
+/// The entry of an error on the page; a response carries it until the header is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HelpAnchor(String);
+
+impl HelpAnchor {
+    /// The entry of `error`: that of its first code, else that of its status.
+    pub(crate) fn of(error: &Error) -> Self {
+        let code = error.details().first().map(|detail| detail.error_code.as_str());
+        let known = code.filter(|code| is_listed(code));
+        Self(known.map_or_else(|| status(error.kind()).as_u16().to_string(), guide::anchor))
+    }
+
+    /// The entry of an error of the token endpoint.
+    pub(crate) fn of_oauth(code: OAuthErrorCode) -> Self {
+        Self(guide::anchor(code.as_str()))
+    }
+
+    /// The address of the entry at this server.
+    pub(crate) fn path(&self) -> String {
+        format!("{PAGE}#{}", self.0)
+    }
+}
+
+/// Adds `Link: <…>; rel="help"` (RFC 8288) to an error response, with an address below `site_url`. The body
+/// is what clients parse, and stays as it is.
+pub(crate) fn link(response: &mut Response, site_url: &str) {
+    let Some(anchor) = response.extensions_mut().remove::<HelpAnchor>() else { return };
+    append(response.headers_mut(), &format!("<{site_url}{}>; rel=\"help\"", anchor.path()));
+}
+
+fn append(headers: &mut HeaderMap, link: &str) {
+    if let Ok(link) = HeaderValue::from_str(link) {
+        headers.append(header::LINK, link);
+    }
+}
+
+/// Whether the page has an entry for `code`.
+fn is_listed(code: &str) -> bool {
+    let rule = code.strip_suffix(".openapi.requestValidation");
+    match rule {
+        Some(rule) => VALIDATION_RULES.iter().any(|known| known.rule == rule),
+        None => ERROR_CODES.iter().any(|known| known.code == code),
+    }
+}
+
+/// One kind of error for each status.
+const STATUSES: [Kind; 11] = [
+    Kind::InvalidArgument,
+    Kind::Unauthenticated,
+    Kind::Forbidden,
+    Kind::NotFound,
+    Kind::Unsupported,
+    Kind::Conflict,
+    Kind::TooLarge,
+    Kind::Internal,
+    Kind::Overloaded,
+    Kind::Timeout,
+    Kind::Unavailable,
+];
+
+/// The page: every status, every `errorCode`, every error of the OAuth2 endpoints.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = String::from(
+        "Errors of the APIs have a JSON body, `{\"message\": …, \"errors\": [{\"errorCode\", \"location\", \
+         \"message\", \"path\"}]}`. Compare `errorCode`; the messages are for people and may change. Every error \
+         response also has a header `Link: <…>; rel=\"help\"`, which leads to the entry on this page.\n\n## \
+         Statuses\n\n",
+    );
+    let mut last = None;
+    for kind in STATUSES {
+        let number = status(kind);
+        let reason = number.canonical_reason().unwrap_or_default();
+        match last == Some(number) {
+            true => say(&mut page, meaning(kind)),
+            false => {
+                let number = number.as_u16();
+                say(&mut page, &format!("### {number}\n\n**{reason}**. {}", meaning(kind)));
+            }
+        }
+        last = Some(number);
+    }
+    page.push_str("## Error codes\n\n| Code | Status |\n| --- | --- |\n");
+    for entry in ERROR_CODES {
+        let (code, number) = (entry.code, status(entry.kind).as_u16());
+        writeln!(page, "| [`{code}`](#{}) | {number} |", guide::anchor(code))
+            .expect("a text grows");
+    }
+    page.push('\n');
+    for entry in ERROR_CODES {
+        let (code, number) = (entry.code, status(entry.kind).as_u16());
+        say(
+            &mut page,
+            &format!("### {code}\n\nStatus {number}. {}\n\n{}", entry.meaning, entry.remedy),
+        );
+    }
+    say(
+        &mut page,
+        "## Validation\n\nA request that breaks a rule of the contract is answered 400. `errors` has an entry for \
+         each part that is wrong: `location` is `path`, `query`, `headers` or `body`, `path` names the parameter or \
+         the property. Correct all of them and send the request again; the same request fails again.",
+    );
+    for entry in VALIDATION_RULES {
+        say(
+            &mut page,
+            &format!(
+                "### {}.openapi.requestValidation\n\nStatus 400. {}",
+                entry.rule, entry.meaning
+            ),
+        );
+    }
+    say(
+        &mut page,
+        "## OAuth2\n\nThe endpoints for tokens answer as RFC 6749 defines: `{\"error\": …, \"error_description\": \
+         …}`. The authorization endpoint sends the same codes to the client's redirect address.",
+    );
+    for code in OAuthErrorCode::ALL {
+        let number = oauth::status(code).as_u16();
+        say(
+            &mut page,
+            &format!("### {}\n\nStatus {number}. {}", code.as_str(), cell(code.meaning())),
+        );
+    }
+    page
+}
+
+fn say(page: &mut String, paragraph: &str) {
+    page.push_str(paragraph);
+    page.push_str("\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_links_to_its_code_else_to_its_status() {
+        let check = |error: Error, expected: &str| {
+            assert_eq!(HelpAnchor::of(&error).path(), format!("{PAGE}#{expected}"));
+        };
+        check(Error::forbidden("agreement_required", "no"), "agreement_required");
+        check(Error::invalid("query", "s", "maximum", "no"), "maximumopenapirequestvalidation");
+        check(Error::new(Kind::NotFound, "no"), "404");
+        check(Error::forbidden("of_another_release", "no"), "403");
+    }
+}

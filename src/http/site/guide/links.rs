@@ -1,0 +1,154 @@
+//! Addresses of pages and anchors of headings, and where the links of a document lead on the site.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::ROOT;
+
+/// Whether a file of `docs` is a page.
+pub(super) fn is_document(file: &str) -> bool {
+    file.ends_with(".md")
+}
+
+/// The path of a page below the root: `operations/backup` for `operations/backup.md`, the folder for a
+/// `README.md`.
+pub(super) fn page_path(file: &str) -> &str {
+    let path = file.strip_suffix(".md").unwrap_or(file);
+    match path.strip_suffix("README") {
+        Some(folder) if folder.is_empty() || folder.ends_with('/') => folder.trim_end_matches('/'),
+        Some(_) | None => path,
+    }
+}
+
+/// The address of the page at `path`.
+pub(super) fn url(path: &str) -> String {
+    if path.is_empty() { ROOT.to_owned() } else { format!("{ROOT}/{path}") }
+}
+
+/// The anchor of a heading as GitHub makes it: lower case, spaces as hyphens, no punctuation.
+pub(in crate::http) fn anchor(heading: &str) -> String {
+    heading
+        .trim()
+        .to_lowercase()
+        .chars()
+        .filter_map(|c| match c {
+            ' ' => Some('-'),
+            '-' | '_' => Some(c),
+            c if c.is_alphanumeric() => Some(c),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The anchors of one page; a repeated heading gets a number.
+#[derive(Default)]
+pub(super) struct Anchors {
+    used: HashMap<String, usize>,
+}
+
+impl Anchors {
+    /// The anchor of the next heading.
+    pub(super) fn next(&mut self, heading: &str) -> String {
+        let plain = anchor(heading);
+        let count = self.used.entry(plain.clone()).or_default();
+        *count += 1;
+        if *count == 1 { plain } else { format!("{plain}-{}", *count - 1) }
+    }
+}
+
+/// The files that links may lead to.
+pub(super) struct Links<'a> {
+    documents: BTreeSet<&'a str>,
+    is_image: fn(&str) -> bool,
+}
+
+impl<'a> Links<'a> {
+    /// Links among `documents`, paths of files in `docs`; `is_image` knows the pictures.
+    pub(super) fn new(
+        documents: impl Iterator<Item = &'a str>,
+        is_image: fn(&str) -> bool,
+    ) -> Self {
+        Self { documents: documents.collect(), is_image }
+    }
+
+    /// The address that the link `target` of the document `file` has on the site.
+    ///
+    /// Nothing where it leads to a file of the repository outside `docs`, which the server does not have, and
+    /// where its scheme is none of the web and of mails: such a link is shown as text.
+    pub(super) fn resolve(&self, file: &str, target: &str) -> Option<String> {
+        let is_absolute = ["https://", "http://", "mailto:", "/", "#"]
+            .iter()
+            .any(|start| target.starts_with(start));
+        if is_absolute {
+            return Some(target.to_owned());
+        }
+        let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
+        let path = joined(file, path)?;
+        let fragment = if fragment.is_empty() { String::new() } else { format!("#{fragment}") };
+        if self.documents.contains(path.as_str()) {
+            return Some(format!("{}{fragment}", url(page_path(&path))));
+        }
+        let folder_index =
+            if path.is_empty() { "README.md".into() } else { format!("{path}/README.md") };
+        if self.documents.contains(folder_index.as_str()) {
+            return Some(format!("{}{fragment}", url(&path)));
+        }
+        (self.is_image)(&path).then(|| format!("{ROOT}/{path}"))
+    }
+}
+
+/// The path in `docs` that `target` means in `file`; nothing where it leaves the folder.
+fn joined(file: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = file.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_have_the_anchors_of_github() {
+        let check = |heading: &str, expected: &str| assert_eq!(anchor(heading), expected);
+        check("What needs a restart", "what-needs-a-restart");
+        check("S3, and its rights: `GetObject`", "s3-and-its-rights-getobject");
+        check("enum.openapi.requestValidation", "enumopenapirequestvalidation");
+        check("agreement_required", "agreement_required");
+        check("Bygg & kör", "bygg--kör");
+        let mut anchors = Anchors::default();
+        let found = ["Settings", "Rest", "Settings", "Settings"].map(|one| anchors.next(one));
+        assert_eq!(found, ["settings", "rest", "settings-1", "settings-2"]);
+    }
+
+    #[test]
+    fn links_lead_to_pages_pictures_and_the_web_alone() {
+        let documents =
+            ["README.md", "guide/search.md", "operations/backup.md", "guide/README.md"];
+        let links = Links::new(documents.into_iter(), |path| path == "images/wall.png");
+        let check = |file: &str, target: &str, expected: Option<&str>| {
+            assert_eq!(links.resolve(file, target).as_deref(), expected, "{file} {target}");
+        };
+        let (index, backup) = ("README.md", "operations/backup.md");
+        check(index, "guide/search.md#words", Some("/docs/guide/guide/search#words"));
+        check(backup, "../guide/search.md", Some("/docs/guide/guide/search"));
+        check(backup, "backup.md#restore", Some("/docs/guide/operations/backup#restore"));
+        check(backup, "#restore", Some("#restore"));
+        check(backup, "../README.md", Some("/docs/guide"));
+        check(backup, "../guide/", Some("/docs/guide/guide"));
+        check(backup, "..", Some("/docs/guide"));
+        check(backup, "../images/wall.png", Some("/docs/guide/images/wall.png"));
+        check(backup, "../images/none.png", None);
+        check(backup, "../../benches/RESULTS.md", None);
+        check(backup, "none.md", None);
+        check(backup, "javascript:alert(1)", None);
+        check(backup, "https://example.com/", Some("https://example.com/"));
+        check(backup, "/openapi.json", Some("/openapi.json"));
+    }
+}

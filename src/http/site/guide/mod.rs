@@ -1,0 +1,252 @@
+//! `/docs/guide`: the documents of the folder `docs` as pages of the site, with a search over them.
+//!
+//! The documents are compiled into the binary. They are rendered and indexed all at once when the first of
+//! them is requested; after that a page costs one template. The documents are English, the navigation around
+//! them is in the visitor's language.
+
+mod links;
+mod render;
+mod search;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::OnceLock,
+};
+
+use axum::{
+    Router,
+    extract::Path,
+    http::{HeaderMap, Method, StatusCode},
+    routing::get,
+};
+use minijinja::{Value as PageValue, context, value::Serde};
+use rust_embed::RustEmbed;
+use serde::Serialize;
+
+use super::{App, Page, Site, assets};
+use crate::runtime::error::{Error, Kind, Result};
+use links::Links;
+pub(in crate::http) use links::anchor;
+use render::Document;
+use search::{Answer, Index};
+
+#[derive(RustEmbed)]
+#[folder = "docs/"]
+#[include = "*.md"]
+#[include = "images/*.png"]
+#[include = "images/*.svg"]
+struct Docs;
+
+/// The address of the index; the pages lie below it.
+const ROOT: &str = "/docs/guide";
+/// The document that the index shows.
+const INDEX: &str = "README.md";
+/// The folders in the order of the navigation; others follow by name.
+const FOLDERS: [&str; 6] = ["", "guide", "operations", "reference", "contract", "internals"];
+
+/// The addresses of this folder.
+pub(super) fn routes() -> Router<App> {
+    Router::new().route("/docs/guide", get(index)).route("/docs/guide/{*page}", get(open))
+}
+
+/// `GET /docs/guide`: the index, or with `q` what a search finds.
+async fn index(site: Site) -> Page {
+    let guide = Guide::get().await?;
+    match site.query.field("q")? {
+        None => guide.page(&site, ""),
+        Some(query) => {
+            let answer = guide.index.search(query);
+            let status = match answer {
+                Answer::TooLong => StatusCode::BAD_REQUEST,
+                Answer::NoWords | Answer::Hits(_) => StatusCode::OK,
+            };
+            let (problem, hits) = match answer {
+                Answer::TooLong => (Some("long"), Vec::new()),
+                Answer::NoWords => (Some("empty"), Vec::new()),
+                Answer::Hits(hits) => (None, hits),
+            };
+            site.page_with(
+                status,
+                "guide_search.html",
+                context! {
+                    groups => guide.groups(),
+                    query => search::shortened(query),
+                    problem,
+                    chars_max => crate::runtime::limits::GUIDE_QUERY_CHARS_MAX,
+                    hits => PageValue::from(Serde(hits)),
+                },
+            )
+        }
+    }
+}
+
+/// `GET /docs/guide/…`: a page, or a picture that pages show.
+async fn open(Path(path): Path<String>, method: Method, headers: HeaderMap, site: Site) -> Page {
+    if path.starts_with("images/")
+        && let Some(file) = Docs::get(&path)
+    {
+        return Ok(assets::send(
+            &method,
+            &headers,
+            &path,
+            assets::File { file, keep: assets::PLAIN },
+        ));
+    }
+    Guide::get().await?.page(&site, &path)
+}
+
+/// Every document, rendered.
+struct Guide {
+    /// By the path below [`ROOT`]; the index has the empty one.
+    pages: BTreeMap<String, Document>,
+    groups: Vec<Group>,
+    index: Index,
+}
+
+/// A folder in the navigation.
+#[derive(Debug, Serialize)]
+struct Group {
+    title: String,
+    pages: Vec<Entry>,
+}
+
+/// A page in the navigation.
+#[derive(Debug, Serialize)]
+struct Entry {
+    title: String,
+    url: String,
+}
+
+impl Guide {
+    /// The guide, which the first caller renders on a thread of its own: that takes some 20 ms.
+    async fn get() -> Result<&'static Self> {
+        static GUIDE: OnceLock<Guide> = OnceLock::new();
+        if let Some(guide) = GUIDE.get() {
+            return Ok(guide);
+        }
+        let load = || GUIDE.get_or_init(|| Self::of(&embedded()));
+        tokio::task::spawn_blocking(load).await.map_err(Error::internal)
+    }
+
+    /// Renders `documents`, which are Markdown by the path of their file in `docs`.
+    fn of(documents: &BTreeMap<String, String>) -> Self {
+        let links = Links::new(documents.keys().map(String::as_str), |path| {
+            path.starts_with("images/") && Docs::get(path).is_some()
+        });
+        let pages: BTreeMap<String, Document> = documents
+            .iter()
+            .map(|(file, text)| {
+                (links::page_path(file).to_owned(), render::document(file, text, &links))
+            })
+            .collect();
+        Self { groups: groups(documents, &pages), index: Index::of(&pages), pages }
+    }
+
+    /// The page at `path`.
+    fn page(&self, site: &Site, path: &str) -> Page {
+        let missing = || Error::new(Kind::NotFound, "There is no such page in the documentation.");
+        let document = self.pages.get(path).ok_or_else(missing)?;
+        let blocks: Vec<PageValue> = document
+            .blocks
+            .iter()
+            .map(|block| {
+                // The renderer has escaped everything that is not its own markup.
+                let html = PageValue::from_safe_string(block.html.clone());
+                context! { html, code => block.code_id.clone() }
+            })
+            .collect();
+        site.page(
+            "guide.html",
+            context! {
+                groups => self.groups(),
+                title => document.title.clone(),
+                contents => PageValue::from(Serde(&document.contents)),
+                blocks,
+            },
+        )
+    }
+
+    fn groups(&self) -> PageValue {
+        PageValue::from(Serde(&self.groups))
+    }
+}
+
+/// The documents in the binary by the path of their file in `docs`.
+fn embedded() -> BTreeMap<String, String> {
+    let mut documents: BTreeMap<String, String> = Docs::iter()
+        .filter(|file| links::is_document(file))
+        .filter_map(|file| {
+            let text = Docs::get(&file)?.data.into_owned();
+            Some((file.into_owned(), String::from_utf8(text).ok()?))
+        })
+        .collect();
+    documents.entry(INDEX.to_owned()).or_insert_with(|| "# Documentation\n".to_owned());
+    documents
+}
+
+/// The navigation: pages by folder, those that the index links to first and in its order.
+fn groups(documents: &BTreeMap<String, String>, pages: &BTreeMap<String, Document>) -> Vec<Group> {
+    let listed: HashMap<&str, usize> = pages.get("").map_or_else(HashMap::new, |index| {
+        index.links.iter().enumerate().rev().map(|(at, url)| (url.as_str(), at)).collect()
+    });
+    let mut folders: BTreeMap<(usize, &str), Vec<Entry>> = BTreeMap::new();
+    for file in documents.keys() {
+        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let rank = FOLDERS.iter().position(|known| *known == folder).unwrap_or(FOLDERS.len());
+        let path = links::page_path(file);
+        let Some(document) = pages.get(path) else { continue };
+        let entry = Entry { title: document.title.clone(), url: links::url(path) };
+        folders.entry((rank, folder)).or_default().push(entry);
+    }
+    let place = |entry: &Entry| listed.get(entry.url.as_str()).copied().unwrap_or(usize::MAX);
+    let group = |((_, folder), mut pages): ((usize, &str), Vec<Entry>)| {
+        pages.sort_by_cached_key(|entry| {
+            (entry.url != ROOT, place(entry), entry.title.to_lowercase())
+        });
+        Group { title: folder_title(folder), pages }
+    };
+    folders.into_iter().map(group).collect()
+}
+
+fn folder_title(folder: &str) -> String {
+    let mut letters = folder.chars();
+    match letters.next() {
+        None => "Documentation".to_owned(),
+        Some(first) => format!("{}{}", first.to_uppercase(), letters.as_str().replace('-', " ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_decides_the_order_of_the_navigation() {
+        let documents = [
+            ("README.md", "# All\n\n[Z](guide/z.md) [A](guide/a.md)"),
+            ("guide/a.md", "# A"),
+            ("guide/m.md", "# M"),
+            ("guide/z.md", "# Z"),
+            ("loose.md", "# Loose"),
+            ("other-things/x.md", "# X"),
+        ];
+        let documents = documents.map(|(file, text)| (file.to_owned(), text.to_owned()));
+        let guide = Guide::of(&BTreeMap::from(documents));
+        let titles: Vec<(&str, Vec<&str>)> = guide
+            .groups
+            .iter()
+            .map(|group| {
+                let pages = group.pages.iter().map(|entry| entry.title.as_str()).collect();
+                (group.title.as_str(), pages)
+            })
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                ("Documentation", vec!["All", "Loose"]),
+                ("Guide", vec!["Z", "A", "M"]),
+                ("Other things", vec!["X"]),
+            ]
+        );
+    }
+}

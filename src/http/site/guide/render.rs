@@ -1,0 +1,354 @@
+//! Renders Markdown to the HTML of a page.
+//!
+//! HTML in a document is shown as text, so a document cannot bring scripts or styles. Comments are left out.
+
+use std::mem;
+
+use pulldown_cmark::{
+    CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html,
+};
+use serde::Serialize;
+
+use super::links::{Anchors, Links};
+
+/// Characters of a line from which on a narrow window scrolls a block of code sideways.
+const NARROW_CHARS: usize = 36;
+
+/// A document, rendered.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    /// Its first heading.
+    pub(super) title: String,
+    /// Its HTML, in order. Text and attributes are escaped.
+    pub(super) blocks: Vec<Block>,
+    /// The headings below the title, for the table of contents.
+    pub(super) contents: Vec<Heading>,
+    /// Its text by heading, for the search; the first part is what stands before the second heading.
+    pub(super) sections: Vec<Section>,
+    /// The addresses on the site that it links to, in order.
+    pub(super) links: Vec<String>,
+}
+
+/// A part of the HTML of a document; behind a block of code there is room for a button that copies it.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    pub(super) html: String,
+    /// The id of the block of code that the part ends with.
+    pub(super) code_id: Option<String>,
+}
+
+/// A heading in the table of contents.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Heading {
+    /// 2 or 3.
+    pub(super) level: u8,
+    pub(super) text: String,
+    pub(super) anchor: String,
+}
+
+/// The text below one heading.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    pub(super) heading: String,
+    pub(super) anchor: String,
+    pub(super) text: String,
+}
+
+/// Renders the Markdown of `file`, a path in `docs`.
+pub(super) fn document(file: &str, markdown: &str, links: &Links<'_>) -> Document {
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_GFM;
+    let mut events = Parser::new_ext(markdown, options);
+    let mut renderer = Renderer {
+        file,
+        links,
+        document: Document { sections: vec![Section::default()], ..Document::default() },
+        pending: Vec::new(),
+        anchors: Anchors::default(),
+        open_links: Vec::new(),
+    };
+    while let Some(event) = events.next() {
+        renderer.event(event, &mut events);
+    }
+    renderer.end()
+}
+
+struct Renderer<'a> {
+    file: &'a str,
+    links: &'a Links<'a>,
+    document: Document,
+    /// Events that are not HTML yet.
+    pending: Vec<Event<'a>>,
+    anchors: Anchors,
+    /// For each link and image that is open, whether it is one on the page too.
+    open_links: Vec<bool>,
+}
+
+impl<'a> Renderer<'a> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what is not treated here is rendered as the library does"
+    )]
+    fn event(&mut self, event: Event<'a>, rest: &mut Parser<'a>) {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => self.heading(level, rest),
+            Event::Start(Tag::CodeBlock(kind)) => self.code(&kind, rest),
+            Event::Start(Tag::HtmlBlock) => self.html_block(rest),
+            Event::Start(Tag::Table(columns)) => {
+                // Alignment would be a style attribute, which the policy of the pages forbids.
+                let columns = vec![pulldown_cmark::Alignment::None; columns.len()];
+                self.pending.push(Event::Html("<div class=\"wide\" tabindex=\"0\">".into()));
+                self.pending.push(Event::Start(Tag::Table(columns)));
+            }
+            Event::End(TagEnd::Table) => {
+                self.pending.push(event);
+                self.pending.push(Event::Html("</div>\n".into()));
+            }
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                let target = match link_type == LinkType::Email {
+                    true => Some(dest_url.to_string()),
+                    false => self.links.resolve(self.file, &dest_url),
+                };
+                self.document.links.extend(target.clone());
+                let tag = |url: String| Tag::Link { link_type, dest_url: url.into(), title, id };
+                self.open(target.map(tag));
+            }
+            Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
+                let target = self.links.resolve(self.file, &dest_url);
+                let tag = |url: String| Tag::Image { link_type, dest_url: url.into(), title, id };
+                self.open(target.map(tag));
+            }
+            Event::End(TagEnd::Link | TagEnd::Image) => {
+                if self.open_links.pop().unwrap_or_default() {
+                    self.pending.push(event);
+                }
+            }
+            Event::InlineHtml(html) => self.inline_html(html),
+            event => {
+                self.index(&event);
+                self.pending.push(event);
+            }
+        }
+    }
+
+    fn open(&mut self, tag: Option<Tag<'a>>) {
+        self.open_links.push(tag.is_some());
+        self.pending.extend(tag.map(Event::Start));
+    }
+
+    /// Adds what an event says to the text of the section.
+    fn index(&mut self, event: &Event<'_>) {
+        let Some(section) = self.document.sections.last_mut() else { return };
+        if let Event::Text(text) | Event::Code(text) = event {
+            section.text.push_str(text);
+            return;
+        }
+        let is_within_a_word = matches!(
+            event,
+            Event::Start(_)
+                | Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough)
+        );
+        if !is_within_a_word && !section.text.ends_with(' ') {
+            section.text.push(' ');
+        }
+    }
+
+    /// Gives a heading its anchor and begins a section.
+    fn heading(&mut self, level: HeadingLevel, rest: &mut Parser<'a>) {
+        let mut inner = Vec::new();
+        let mut text = String::new();
+        for event in rest.by_ref() {
+            if let Event::Text(part) | Event::Code(part) = &event {
+                text.push_str(part);
+            }
+            let is_link = matches!(
+                event,
+                Event::Start(Tag::Link { .. } | Tag::Image { .. })
+                    | Event::End(TagEnd::Link | TagEnd::Image)
+            );
+            if matches!(event, Event::End(TagEnd::Heading(_))) {
+                break;
+            } else if let Event::InlineHtml(html) = event {
+                inner.push(Event::Text(html));
+            } else if !is_link {
+                // The text of a link is enough: the anchor of the heading is one already.
+                inner.push(event);
+            }
+        }
+        let anchor = self.anchors.next(&text);
+        let id = Some(CowStr::from(anchor.clone()));
+        self.pending.push(Event::Start(Tag::Heading {
+            level,
+            id,
+            classes: vec![],
+            attrs: vec![],
+        }));
+        self.pending.append(&mut inner);
+        self.pending.push(Event::End(TagEnd::Heading(level)));
+        let document = &mut self.document;
+        if level == HeadingLevel::H1 && document.title.is_empty() {
+            document.title.clone_from(&text);
+            if let Some(first) = document.sections.first_mut() {
+                first.heading = text;
+            }
+            return;
+        }
+        if matches!(level, HeadingLevel::H2 | HeadingLevel::H3) {
+            let level = level as u8;
+            document.contents.push(Heading { level, text: text.clone(), anchor: anchor.clone() });
+        }
+        document.sections.push(Section { heading: text, anchor, text: String::new() });
+    }
+
+    /// Writes a block of code, with an id that a button names.
+    fn code(&mut self, kind: &CodeBlockKind<'_>, rest: &mut Parser<'a>) {
+        let mut code = String::new();
+        let is_inner = |event: &Event<'_>| !matches!(event, Event::End(TagEnd::CodeBlock));
+        for event in rest.by_ref().take_while(is_inner) {
+            if let Event::Text(text) = event {
+                code.push_str(&text);
+            }
+        }
+        if let Some(section) = self.document.sections.last_mut() {
+            section.text.push_str(&code);
+            section.text.push(' ');
+        }
+        let language = match kind {
+            CodeBlockKind::Fenced(info) => info.split_whitespace().next().unwrap_or_default(),
+            CodeBlockKind::Indented => "",
+        };
+        let count = self.document.blocks.iter().filter(|block| block.code_id.is_some()).count();
+        let id = format!("code-{}", count + 1);
+        let is_wide = code.lines().any(|line| line.chars().count() > NARROW_CHARS);
+        let focus = if is_wide { " tabindex=\"0\"" } else { "" };
+        let mut html = self.flush();
+        html.push_str(&format!("<div class=\"sample\"><pre id=\"{id}\"{focus}"));
+        if !language.is_empty() {
+            html.push_str(&format!(" data-language=\"{}\"", escaped(language)));
+        }
+        html.push_str(&format!("><code>{}</code></pre>", escaped(&code)));
+        self.document.blocks.push(Block { html, code_id: Some(id) });
+        self.pending.push(Event::Html("</div>\n".into()));
+    }
+
+    /// Shows a block of HTML as text, unless it is a comment.
+    fn html_block(&mut self, rest: &mut Parser<'a>) {
+        let mut html = String::new();
+        let is_inner = |event: &Event<'_>| !matches!(event, Event::End(TagEnd::HtmlBlock));
+        for event in rest.by_ref().take_while(is_inner) {
+            if let Event::Html(text) | Event::Text(text) = event {
+                html.push_str(&text);
+            }
+        }
+        if !is_comment(&html) {
+            self.pending.push(Event::Start(Tag::Paragraph));
+            self.pending.push(Event::Text(html.into()));
+            self.pending.push(Event::End(TagEnd::Paragraph));
+        }
+    }
+
+    fn inline_html(&mut self, html: CowStr<'a>) {
+        // Cells of tables have no other way to begin a line.
+        if ["<br>", "<br/>", "<br />"].contains(&html.as_ref()) {
+            self.pending.push(Event::HardBreak);
+        } else if !is_comment(&html) {
+            self.pending.push(Event::Text(html));
+        }
+    }
+
+    fn flush(&mut self) -> String {
+        let mut text = String::new();
+        html::push_html(&mut text, mem::take(&mut self.pending).into_iter());
+        text
+    }
+
+    fn end(mut self) -> Document {
+        let html = self.flush();
+        self.document.blocks.push(Block { html, code_id: None });
+        if self.document.title.is_empty() {
+            self.document.title = self.file.trim_end_matches(".md").to_owned();
+        }
+        self.document
+    }
+}
+
+fn is_comment(html: &str) -> bool {
+    let html = html.trim();
+    html.starts_with("<!--") && html.ends_with("-->")
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(markdown: &str) -> Document {
+        let documents = ["guide/search.md", "README.md"];
+        document("README.md", markdown, &Links::new(documents.into_iter(), |_| false))
+    }
+
+    fn html(markdown: &str) -> String {
+        rendered(markdown).blocks.into_iter().map(|block| block.html).collect()
+    }
+
+    #[test]
+    fn html_of_a_document_is_text() {
+        let page = html(
+            "a <b>c</b>\n\n<script>alert(1)</script>\n\n<!-- note -->\n\n[x](javascript:y)\n",
+        );
+        assert!(page.contains("a &lt;b&gt;c&lt;/b&gt;"), "{page}");
+        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{page}");
+        assert!(!page.contains("note") && !page.contains("href"), "{page}");
+        let code = html("```\"><script>\n<i>&\n```\n");
+        assert!(code.contains("&lt;i&gt;&amp;") && !code.contains("<script"), "{code}");
+    }
+
+    #[test]
+    fn a_link_out_of_the_documents_is_text_and_one_within_leads_there() {
+        let page = html("[map](../ARCHITECTURE.md) and [words](guide/search.md#words)");
+        assert!(
+            page.contains("<p>map and <a href=\"/docs/guide/guide/search#words\">words</a>"),
+            "{page}"
+        );
+        assert_eq!(html("![A wall](images/none.png)"), "<p>A wall</p>\n");
+    }
+
+    #[test]
+    fn headings_have_anchors_and_the_text_below_each_is_a_section() {
+        let found = rendered(
+            "# Title\n\nlead\n\n## One `two`\n\n- text\n- more\n\n### Deep\n\n    code\n\n## One `two`\n",
+        );
+        assert_eq!(found.title, "Title");
+        let anchors: Vec<_> =
+            found.contents.iter().map(|one| (one.level, one.anchor.as_str())).collect();
+        assert_eq!(anchors, [(2, "one-two"), (3, "deep"), (2, "one-two-1")]);
+        let sections: Vec<_> =
+            found.sections.iter().map(|one| (one.heading.as_str(), one.text.trim())).collect();
+        assert_eq!(
+            sections,
+            [("Title", "lead"), ("One two", "text more"), ("Deep", "code"), ("One two", "")]
+        );
+        assert_eq!(found.blocks[0].code_id.as_deref(), Some("code-1"));
+    }
+
+    #[test]
+    fn tables_have_no_styles() {
+        let page = html("| a | b |\n| ---: | :-: |\n| 1 | 2 |\n");
+        assert!(page.contains("<td>1</td>") && !page.contains("style"), "{page}");
+    }
+}

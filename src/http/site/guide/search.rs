@@ -1,0 +1,316 @@
+//! Finds the sections of the documents that have all words of a query, best first.
+//!
+//! An inverted index maps each word to the sections that contain it, with a score: words of titles and
+//! headings count more than words of the text. A word of a query also matches longer words that begin with it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
+};
+
+use serde::Serialize;
+
+use super::links;
+use super::render::Document;
+use crate::runtime::limits::{
+    GUIDE_EXCERPT_BYTES, GUIDE_HITS_MAX, GUIDE_HITS_PER_PAGE_MAX, GUIDE_QUERY_CHARS_MAX,
+    GUIDE_QUERY_WORDS_MAX,
+};
+
+/// What a word counts in the title of the page, in the heading, and in the text up to [`COUNTED_MAX`] times.
+const TITLE_SCORE: u32 = 6;
+const HEADING_SCORE: u32 = 12;
+const TEXT_SCORE: u32 = 2;
+const COUNTED_MAX: u32 = 5;
+/// What a whole word counts for one that only begins with the word of the query.
+const WHOLE_WORD_FACTOR: u32 = 3;
+/// Added for a heading that is the query.
+const EXACT_HEADING_SCORE: u32 = 60;
+
+/// The answer to a query.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The query has too many characters or words.
+    TooLong,
+    /// The query has nothing to search for.
+    NoWords,
+    /// The sections, best first; none where nothing matches.
+    Hits(Vec<Hit>),
+}
+
+/// A section that matches.
+#[derive(Debug, Serialize)]
+pub(super) struct Hit {
+    /// Title of the page.
+    title: String,
+    /// The heading; nothing for what stands before the second heading of a page.
+    heading: Option<String>,
+    url: String,
+    excerpt: Vec<Fragment>,
+}
+
+/// A piece of an excerpt.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Fragment {
+    text: String,
+    /// Whether it is a word of the query.
+    is_match: bool,
+}
+
+/// The sections of all documents and the words in them.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    sections: Vec<Indexed>,
+    /// For each word the sections with it, by their place in `sections`, and what it counts there.
+    postings: BTreeMap<String, Vec<(usize, u32)>>,
+}
+
+#[derive(Debug)]
+struct Indexed {
+    title: String,
+    heading: Option<String>,
+    url: String,
+    text: String,
+}
+
+impl Index {
+    /// Indexes `pages`, which are documents by their paths.
+    pub(super) fn of(pages: &BTreeMap<String, Document>) -> Self {
+        let mut index = Self::default();
+        for (path, document) in pages {
+            for (at, section) in document.sections.iter().enumerate() {
+                let address = links::url(path);
+                let is_first = at == 0;
+                index.add(Indexed {
+                    title: document.title.clone(),
+                    heading: (!is_first).then(|| section.heading.clone()),
+                    url: if is_first { address } else { format!("{address}#{}", section.anchor) },
+                    text: section.text.trim().to_owned(),
+                });
+            }
+        }
+        index
+    }
+
+    fn add(&mut self, section: Indexed) {
+        let mut scores: HashMap<String, u32> = HashMap::new();
+        for word in words(&section.text) {
+            *scores.entry(word.text).or_default() += 1;
+        }
+        scores.values_mut().for_each(|count| *count = (*count).min(COUNTED_MAX) * TEXT_SCORE);
+        let heading = section.heading.as_deref().unwrap_or(&section.title);
+        for (text, score) in [(section.title.as_str(), TITLE_SCORE), (heading, HEADING_SCORE)] {
+            for word in words(text) {
+                *scores.entry(word.text).or_default() += score;
+            }
+        }
+        let place = self.sections.len();
+        for (word, score) in scores {
+            self.postings.entry(word).or_default().push((place, score));
+        }
+        self.sections.push(section);
+    }
+
+    /// Searches for sections with all words of `query`.
+    pub(super) fn search(&self, query: &str) -> Answer {
+        if query.chars().count() > GUIDE_QUERY_CHARS_MAX {
+            return Answer::TooLong;
+        }
+        let mut wanted: Vec<String> = words(query).map(|word| word.text).collect();
+        wanted.dedup();
+        match wanted.len() {
+            0 => Answer::NoWords,
+            1..=GUIDE_QUERY_WORDS_MAX => Answer::Hits(self.hits(&wanted)),
+            _ => Answer::TooLong,
+        }
+    }
+
+    fn hits(&self, wanted: &[String]) -> Vec<Hit> {
+        let mut ranked: Vec<(usize, u32)> = self.scores(wanted).into_iter().collect();
+        for (place, score) in &mut ranked {
+            let section = &self.sections[*place];
+            let heading = section.heading.as_deref().unwrap_or(&section.title);
+            if words(heading).map(|word| word.text).eq(wanted.iter().cloned()) {
+                *score += EXACT_HEADING_SCORE;
+            }
+        }
+        // Sections that count the same stay in the order of the pages.
+        ranked.sort_unstable_by_key(|(place, score)| (u32::MAX - score, *place));
+        let mut of_page: HashMap<&str, usize> = HashMap::new();
+        let kept = ranked.into_iter().map(|(place, _)| &self.sections[place]).filter(|section| {
+            let page = section.url.split('#').next().unwrap_or_default();
+            let count = of_page.entry(page).or_default();
+            *count += 1;
+            *count <= GUIDE_HITS_PER_PAGE_MAX
+        });
+        let hit = |section: &Indexed| Hit {
+            title: section.title.clone(),
+            heading: section.heading.clone(),
+            url: section.url.clone(),
+            excerpt: excerpt(&section.text, wanted),
+        };
+        kept.take(GUIDE_HITS_MAX).map(hit).collect()
+    }
+
+    /// The sections with every word, each with the sum of what the words count there.
+    fn scores(&self, wanted: &[String]) -> HashMap<usize, u32> {
+        let mut all: Option<HashMap<usize, u32>> = None;
+        for word in wanted {
+            let mut found: HashMap<usize, u32> = HashMap::new();
+            let from = (Bound::Included(word.as_str()), Bound::Unbounded);
+            let from = self.postings.range::<str, _>(from);
+            for (longer, sections) in from.take_while(|(longer, _)| longer.starts_with(word)) {
+                let factor = if longer == word { WHOLE_WORD_FACTOR } else { 1 };
+                for (place, score) in sections {
+                    let best = found.entry(*place).or_default();
+                    *best = (*best).max(score * factor);
+                }
+            }
+            all = Some(match all {
+                None => found,
+                Some(mut earlier) => {
+                    earlier.retain(|place, _| found.contains_key(place));
+                    earlier.iter_mut().for_each(|(place, score)| *score += found[place]);
+                    earlier
+                }
+            });
+        }
+        all.unwrap_or_default()
+    }
+}
+
+/// A query as a page repeats it.
+pub(super) fn shortened(query: &str) -> String {
+    query.chars().take(GUIDE_QUERY_CHARS_MAX).collect()
+}
+
+/// A word in lower case, and where it stands in the text.
+struct Word {
+    text: String,
+    start: usize,
+    end: usize,
+}
+
+/// The words of a text: letters and digits. A name such as `media.preview_px` is three of them.
+fn words(text: &str) -> impl Iterator<Item = Word> {
+    let mut rest = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (start, first) = rest.by_ref().find(|(_, c)| c.is_alphanumeric())?;
+        let mut end = start + first.len_utf8();
+        while let Some((at, c)) = rest.next_if(|(_, c)| c.is_alphanumeric()) {
+            end = at + c.len_utf8();
+        }
+        Some(Word { text: text[start..end].to_lowercase(), start, end })
+    })
+}
+
+/// The part of `text` with the most different words of the query, those words marked.
+fn excerpt(text: &str, wanted: &[String]) -> Vec<Fragment> {
+    let found: Vec<(usize, Word)> = words(text)
+        .filter_map(|word| {
+            let which = wanted.iter().position(|one| word.text.starts_with(one.as_str()))?;
+            Some((which, word))
+        })
+        .collect();
+    let span = |first: usize| {
+        let start = found[first].1.start;
+        found[first..].iter().take_while(move |(_, word)| word.end <= start + GUIDE_EXCERPT_BYTES)
+    };
+    let different = |first: usize| {
+        let mut seen = vec![false; wanted.len()];
+        span(first).for_each(|(which, _)| seen[*which] = true);
+        seen.into_iter().filter(|seen| *seen).count()
+    };
+    // The first of the best: an excerpt near the top of its section.
+    let best = (0..found.len()).rev().max_by_key(|first| different(*first));
+    let first = best.map_or(0, |best| found[best].1.start);
+    let start = boundary(text, first.saturating_sub(GUIDE_EXCERPT_BYTES / 4));
+    let end = boundary(text, start + GUIDE_EXCERPT_BYTES + GUIDE_EXCERPT_BYTES / 4);
+    let mut fragments = Vec::new();
+    let mut push = |text: &str, is_match: bool| {
+        if !text.is_empty() {
+            fragments.push(Fragment { text: text.to_owned(), is_match });
+        }
+    };
+    push(if start > 0 { "… " } else { "" }, false);
+    let mut at = start;
+    for (_, word) in found.iter().filter(|(_, word)| word.start >= start && word.end <= end) {
+        push(&text[at..word.start], false);
+        push(&text[word.start..word.end], true);
+        at = word.end;
+    }
+    push(&text[at..end], false);
+    push(if end < text.len() { " …" } else { "" }, false);
+    fragments
+}
+
+/// The place of the next space at or behind `at`, 0 for 0; the end of the text where there is none.
+fn boundary(text: &str, at: usize) -> usize {
+    if at == 0 {
+        return 0;
+    }
+    let is_space = |(place, c): &(usize, char)| *place >= at && c.is_whitespace();
+    text.char_indices().find(is_space).map_or(text.len(), |(place, _)| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::links::Links;
+    use super::super::render;
+    use super::*;
+
+    fn index(documents: &[(&str, &str)]) -> Index {
+        let links = Links::new(std::iter::empty(), |_| false);
+        let rendered = documents.iter().map(|(file, text)| {
+            (links::page_path(file).to_owned(), render::document(file, text, &links))
+        });
+        Index::of(&rendered.collect())
+    }
+
+    fn urls(index: &Index, query: &str) -> Vec<String> {
+        match index.search(query) {
+            Answer::Hits(hits) => hits.into_iter().map(|hit| hit.url).collect(),
+            other => panic!("{query}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn headings_come_before_text_and_every_word_must_be_there() {
+        let index = index(&[
+            ("a.md", "# Apples\n\nA backup of apples.\n\n## Backup\n\nHow to store them.\n"),
+            ("b.md", "# Pears\n\nNo backups here, and `media.preview_px`.\n"),
+        ]);
+        let [a, backup, b] = ["/docs/guide/a", "/docs/guide/a#backup", "/docs/guide/b"];
+        assert_eq!(urls(&index, "backup"), [backup, a, b]);
+        assert_eq!(urls(&index, "BACKUP apples"), [a, backup]);
+        assert_eq!(urls(&index, "preview_px"), [b]);
+        assert_eq!(urls(&index, "backup nothing"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn empty_and_overlong_queries_are_no_searches() {
+        let index = index(&[("a.md", "# A\n\ntext")]);
+        for query in ["", "  ", "-- ?"] {
+            assert!(matches!(index.search(query), Answer::NoWords), "{query}");
+        }
+        let words = (0..=GUIDE_QUERY_WORDS_MAX).map(|n| n.to_string()).collect::<Vec<_>>();
+        for query in [&"x".repeat(GUIDE_QUERY_CHARS_MAX + 1), &words.join(" ")] {
+            assert!(matches!(index.search(query), Answer::TooLong), "{query}");
+        }
+        assert!(matches!(index.search(&"é".repeat(GUIDE_QUERY_CHARS_MAX)), Answer::Hits(_)));
+    }
+
+    #[test]
+    fn an_excerpt_has_the_words_marked() {
+        let before = "filler ".repeat(100);
+        let text = format!("{before}the Ångström unit is small {before}");
+        let fragments = excerpt(&text, &["ångström".to_owned(), "small".to_owned()]);
+        let marked: Vec<&str> =
+            fragments.iter().filter(|one| one.is_match).map(|one| one.text.as_str()).collect();
+        assert_eq!(marked, ["Ångström", "small"]);
+        let whole: String = fragments.iter().map(|one| one.text.as_str()).collect();
+        assert!(whole.starts_with("… ") && whole.ends_with(" …"), "{whole}");
+        assert!(whole.len() < 2 * GUIDE_EXCERPT_BYTES, "{whole}");
+        assert_eq!(excerpt("", &["a".to_owned()]), []);
+    }
+}

@@ -1,0 +1,381 @@
+//! The error codes of the APIs: what each means and what a caller does about it.
+//!
+//! [`ERROR_CODES`] is the table behind `docs/reference/errors.md`. A test reads the sources and fails for
+//! a code that is sent and not listed here, and for a listed one that is never sent.
+
+use super::error::Kind;
+
+/// One value of `errorCode` in an error body.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorCode {
+    /// The value, as clients compare it.
+    pub code: &'static str,
+    /// The kind of error that carries it, which decides the status.
+    pub kind: Kind,
+    /// What happened.
+    pub meaning: &'static str,
+    /// What the caller or the operator does about it.
+    pub remedy: &'static str,
+}
+
+const fn invalid(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
+    ErrorCode { code, kind: Kind::InvalidArgument, meaning, remedy }
+}
+
+const fn forbidden(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
+    ErrorCode { code, kind: Kind::Forbidden, meaning, remedy }
+}
+
+const fn overloaded(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
+    ErrorCode { code, kind: Kind::Overloaded, meaning, remedy }
+}
+
+const RETRY: &str = "Retry after the seconds that `Retry-After` names.";
+
+/// The codes that are no validation rules, in the order of their statuses.
+pub const ERROR_CODES: &[ErrorCode] = &[
+    invalid(
+        "license_not_applicable",
+        "The order names a licence that its agreement does not offer.",
+        "Report the order with one of the licences that the order lists.",
+    ),
+    invalid(
+        "mailDomain_not_allowed",
+        "The user's address lies outside the mail domains of the organization.",
+        "Use an address in one of the organization's domains, or ask the operator to add the domain.",
+    ),
+    invalid(
+        "order_already_reported",
+        "The order has been reported before, and a report is final.",
+        "Read the order to see what was reported; ask the operator for a correction.",
+    ),
+    invalid(
+        "phoneNumber_direct_invalid",
+        "The direct telephone number is not a telephone number.",
+        "Send digits with an optional leading `+`, spaces, hyphens or parentheses.",
+    ),
+    invalid(
+        "userName_in_use",
+        "Another user already has this user name, which is the e-mail address.",
+        "Choose another address, or change the existing user.",
+    ),
+    forbidden(
+        "admin_required",
+        "The operation needs the access level `admin` in the caller's organization.",
+        "Ask an administrator of the organization to make the call or to grant the access level.",
+    ),
+    forbidden(
+        "agreement_required",
+        "No agreement of the caller that is in force covers the item, or its prepaid downloads are used up.",
+        "Check `agr` if the request names an agreement; otherwise the organization needs an agreement that \
+         covers the item's products.",
+    ),
+    forbidden(
+        "api_key_unsupported",
+        "The operation acts for a logged-in user and does not accept an API key.",
+        "Call it with an access token.",
+    ),
+    forbidden(
+        "insufficient_scope",
+        "The access token lacks a scope that the operation needs; `WWW-Authenticate` names it.",
+        "Authorize again and request that scope.",
+    ),
+    forbidden(
+        "operator_channel",
+        "The channel belongs to the operator, so its user cannot change it.",
+        "Ask the operator, or create a channel under another name.",
+    ),
+    forbidden(
+        "order_required",
+        "The agreement sells item by item, and no order for this item has been approved. The request has placed \
+         one.",
+        "Have an administrator of the organization approve the order, then repeat the request.",
+    ),
+    forbidden(
+        "organization_required",
+        "The user belongs to no organization, and the operation acts on one.",
+        "Ask the operator to assign the user to an organization.",
+    ),
+    forbidden(
+        "provider_required",
+        "Only accounts with the role `ROLE_PROVIDER` may send or withdraw items.",
+        "Use an account with that role.",
+    ),
+    forbidden(
+        "read_only_node",
+        "This node serves media and never writes to the database.",
+        "Send the request to a node whose `server.role` is `all` or `web`; check the routing rules of the \
+         load balancer.",
+    ),
+    forbidden(
+        "service_account_unsupported",
+        "The operation acts for a person and does not accept a service account.",
+        "Call it with the token of a user.",
+    ),
+    overloaded(
+        "archives",
+        "As many zip archives as `media.archives` allows are being assembled.",
+        RETRY,
+    ),
+    overloaded(
+        "channel_keys",
+        "Too many private keys of channels are being decrypted at the same time.",
+        RETRY,
+    ),
+    overloaded(
+        "channel_tests",
+        "Too many channel tests are running, or the user has started too many within a minute.",
+        RETRY,
+    ),
+    overloaded(
+        "client_archives",
+        "The client is already downloading as many zip archives as `media.client_archives` allows.",
+        "Finish a download before starting the next one.",
+    ),
+    overloaded(
+        "client_logins",
+        "Too many logins from the same network are waiting (`auth.login_queue_per_address`).",
+        RETRY,
+    ),
+    overloaded(
+        "client_megapixels",
+        "The client has used up its render budget (`media.client_megapixels_s`).",
+        "Retry after the seconds that `Retry-After` names, and spread the requests; cached renditions cost \
+         nothing.",
+    ),
+    overloaded(
+        "client_polls",
+        "The client already holds as many waiting polls as `search.client_polls` allows.",
+        "Use one poll at a time for each stream.",
+    ),
+    overloaded(
+        "client_stream_polls",
+        "The user already holds as many waiting polls as `notifications.client_polls` allows.",
+        "Use one poll at a time for each stream.",
+    ),
+    overloaded("database_queue", "Too many calls are waiting for the database.", RETRY),
+    overloaded(
+        "deliveries",
+        "The organization has as many waiting deliveries as `delivery.queue_max` allows.",
+        "Wait until some are delivered. If the queue does not shrink, check the receiving systems under \
+         `/user/v1/delivery?state=failed`.",
+    ),
+    overloaded(
+        "failed_logins",
+        "Too many logins have failed for this user name or from this network, so logins are refused for a \
+         while, correct ones as well.",
+        "Wait the seconds that `Retry-After` names, and fix the client that sends wrong credentials.",
+    ),
+    overloaded("logins", "As many logins as `auth.login_queue` allows are waiting.", RETRY),
+    overloaded(
+        "made_users",
+        "The organization has created as many users as it may within a period.",
+        RETRY,
+    ),
+    overloaded(
+        "notifications",
+        "The user has as many notifications as are allowed.",
+        "Remove notifications that are no longer used.",
+    ),
+    overloaded(
+        "password_resets",
+        "Too many password resets have been requested for this account or from this network.",
+        RETRY,
+    ),
+    overloaded(
+        "polls",
+        "As many polls of the deprecated stream as `search.polls` allows are waiting.",
+        "Retry later, or use a notification stream instead.",
+    ),
+    overloaded("render_queue", "The render queue is full (`media.queue`).", RETRY),
+    overloaded("searches", "Too many searches are waiting for a search thread.", RETRY),
+    overloaded(
+        "stream_asks",
+        "Too many reads of notification streams are waiting for the database.",
+        RETRY,
+    ),
+    overloaded(
+        "stream_polls",
+        "As many polls of notification streams as `notifications.polls` allows are waiting.",
+        RETRY,
+    ),
+    overloaded(
+        "uploads",
+        "As many uploads as this node accepts at a time are in progress.",
+        RETRY,
+    ),
+    ErrorCode {
+        code: "search_disabled",
+        kind: Kind::Unavailable,
+        meaning: "This node does not search (`search.enabled`).",
+        remedy: "Send searches to another node; check the routing rules of the load balancer.",
+    },
+    ErrorCode {
+        code: "search_index",
+        kind: Kind::Unavailable,
+        meaning: "The search index is being built or cannot be read.",
+        remedy: "Retry later. The operator finds the progress in the message, in the log and in \
+                 `wirephoto_search_index_built_items`.",
+    },
+    ErrorCode {
+        code: "search_time",
+        kind: Kind::Timeout,
+        meaning: "The search took longer than one search may.",
+        remedy: "Narrow the query: fewer wildcards, a media type, a date range.",
+    },
+];
+
+/// One rule of the validation of requests; its code is `<rule>.openapi.requestValidation`.
+#[derive(Clone, Copy, Debug)]
+pub struct ValidationRule {
+    /// The first part of the code, named after the keyword of the schema.
+    pub rule: &'static str,
+    /// What is wrong with the part that `location` and `path` name.
+    pub meaning: &'static str,
+}
+
+const fn rule(rule: &'static str, meaning: &'static str) -> ValidationRule {
+    ValidationRule { rule, meaning }
+}
+
+/// The rules that a request may break, by name.
+pub const VALIDATION_RULES: &[ValidationRule] = &[
+    rule(
+        "additionalProperties",
+        "The body has a property or part that the operation does not know.",
+    ),
+    rule("enum", "The value is not one of those that the operation lists."),
+    rule("format", "The value cannot be parsed: a date, a UUID, a query, JSON, a media path."),
+    rule("maxItems", "The list has more elements than allowed."),
+    rule("maximum", "The number, the text or the rectangle is larger than allowed."),
+    rule("minimum", "The number or the text is smaller than allowed."),
+    rule("pattern", "The text contains characters, or has a form, that is not allowed."),
+    rule("required", "The parameter, header, property or body is missing."),
+    rule(
+        "type",
+        "The value has another type, text in place of a number for instance, or a parameter is repeated.",
+    ),
+];
+
+/// What errors without a code of their own mean, by kind.
+#[must_use]
+pub fn meaning(kind: Kind) -> &'static str {
+    match kind {
+        Kind::InvalidArgument => {
+            "The request breaks the contract; `errors` lists every part that is wrong."
+        }
+        Kind::Unauthenticated => {
+            "Credentials are missing, unknown, expired or revoked. Log in again, refresh the token, or check the \
+             API key; `WWW-Authenticate` lists the accepted schemes."
+        }
+        Kind::Forbidden => "The caller is known but lacks a right.",
+        Kind::NotFound => {
+            "Nothing exists at this address, or nothing that this caller may see: items under embargo and \
+             withdrawn items look the same as absent ones."
+        }
+        Kind::Conflict => {
+            "The current state of the resource does not permit the operation. Read the resource again and decide anew."
+        }
+        Kind::Unsupported => "The address exists but does not support this method.",
+        Kind::TooLarge => {
+            "The body, the file or the picture exceeds a limit, which the message names."
+        }
+        Kind::Overloaded => {
+            "A queue is full or a rate limit is reached. Retry after the seconds that `Retry-After` names."
+        }
+        Kind::Timeout => {
+            "The work took longer than its time limit. Retry after the seconds that `Retry-After` names."
+        }
+        Kind::Unavailable => {
+            "The service is starting or stopping, or the database or the store does not respond. Retry after the \
+             seconds that `Retry-After` names."
+        }
+        Kind::Internal => {
+            "The service failed. Retry once; if it persists, give the operator the `X-Request-Id` of the answer, \
+             under which the cause is logged."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    /// What code sends a code with, and the places of the codes among the texts that follow.
+    const MARKS: [(&str, usize, usize); 7] = [
+        ("overloaded(", 0, 1),
+        ("forbidden(", 0, 1),
+        (".with_code(", 0, 1),
+        ("Slots::new(", 0, 2),
+        (".report(", 1, 1),
+        ("error_code: ", 0, 1),
+        ("Error::at(", 2, 1),
+    ];
+
+    fn sources(dir: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let is_tests = path.to_string_lossy().ends_with("tests.rs");
+            if path.is_dir() {
+                sources(&path, found);
+            } else if !is_tests && !path.ends_with("error_codes.rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push(
+                    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned(),
+                );
+            }
+        }
+    }
+
+    /// The texts among the arguments that follow, up to the end of the statement.
+    fn literals(rest: &str) -> Vec<&str> {
+        let statement = rest.split([';', '{', '}']).next().unwrap_or_default();
+        statement.split('"').skip(1).step_by(2).collect()
+    }
+
+    #[test]
+    fn every_code_that_is_sent_is_listed_and_every_listed_one_is_sent() {
+        let mut texts = Vec::new();
+        sources(Path::new("src"), &mut texts);
+        let is_code = |text: &&str| {
+            text.contains('_')
+                && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        };
+        let listed: BTreeSet<&str> = ERROR_CODES.iter().map(|entry| entry.code).collect();
+        assert_eq!(listed.len(), ERROR_CODES.len(), "a code is listed twice");
+        let mut sent = BTreeSet::new();
+        for text in &texts {
+            for (mark, from, count) in MARKS {
+                for (at, _) in text.match_indices(mark) {
+                    let found = literals(&text[at + mark.len()..]);
+                    sent.extend(found.into_iter().skip(from).take(count).filter(is_code));
+                }
+            }
+        }
+        let unlisted: Vec<_> = sent.difference(&listed).collect();
+        assert!(unlisted.is_empty(), "not in ERROR_CODES: {unlisted:?}");
+        let all = texts.concat();
+        let unsent: Vec<_> =
+            listed.iter().filter(|code| !all.contains(&format!("\"{code}\""))).collect();
+        assert!(unsent.is_empty(), "in ERROR_CODES, sent nowhere: {unsent:?}");
+    }
+
+    #[test]
+    fn every_validation_rule_that_is_sent_is_listed() {
+        let mut texts = Vec::new();
+        sources(Path::new("src"), &mut texts);
+        let listed: Vec<&str> = VALIDATION_RULES.iter().map(|entry| entry.rule).collect();
+        let places = ["path", "query", "headers", "body"];
+        for text in &texts {
+            for (at, _) in text.match_indices("Error::invalid(") {
+                let found = literals(&text[at..]);
+                // Location, path, rule: where the path is no literal, the rule is the second text.
+                let is_place = found.first().is_some_and(|first| places.contains(first));
+                let known = found.iter().take(3).any(|text| listed.contains(text));
+                assert!(!is_place || found.len() < 3 || known, "{found:?}");
+            }
+        }
+    }
+}

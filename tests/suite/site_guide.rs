@@ -1,0 +1,250 @@
+//! The documents of `docs/` as the server shows them: pages, links, search, and the links from errors.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fs,
+    path::Path,
+};
+
+use reqwest::blocking::Response;
+
+use crate::common::{
+    DEMO_KEY, Server,
+    browser::{Browser, DESKTOP},
+    checkout,
+};
+
+const ROOT: &str = "/docs/guide";
+const HOSTILE: &str = "\"><script>alert(1)</script>";
+
+fn text(response: Response) -> String {
+    response.text().expect("text")
+}
+
+/// An attribute as browsers read it.
+fn unescaped(value: &str) -> String {
+    let named = [("&#x2f;", "/"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
+    named.into_iter().fold(value.to_owned(), |value, (name, c)| value.replace(name, c))
+}
+
+/// The values of an attribute on a page.
+fn values(page: &str, attribute: &str) -> BTreeSet<String> {
+    let start = format!(" {attribute}=\"");
+    let found = page.split(start.as_str()).skip(1).filter_map(|rest| rest.split('"').next());
+    found.map(unescaped).collect()
+}
+
+/// The Markdown files below a folder, as paths from `docs`.
+fn documents(dir: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(dir).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            documents(&path, found);
+        } else if path.extension().is_some_and(|end| end == "md") {
+            let file = path.strip_prefix(checkout("docs")).expect("below docs");
+            found.insert(file.to_string_lossy().into_owned());
+        }
+    }
+}
+
+/// The address of a document on the site.
+fn address(file: &str) -> String {
+    let path = file.trim_end_matches(".md");
+    let path = path.strip_suffix("README").unwrap_or(path).trim_end_matches('/');
+    if path.is_empty() { ROOT.to_owned() } else { format!("{ROOT}/{path}") }
+}
+
+/// The pages of the guide that can be reached from its index, by address.
+fn crawl(server: &Server) -> BTreeMap<String, String> {
+    let mut pages = BTreeMap::new();
+    let mut open = VecDeque::from([ROOT.to_owned()]);
+    while let Some(path) = open.pop_front() {
+        if pages.contains_key(&path) {
+            continue;
+        }
+        let response = server.get(&path);
+        assert_eq!(response.status(), 200, "{path}");
+        let page = text(response);
+        for link in values(&page, "href") {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.starts_with(ROOT) && !target.contains("/images/") {
+                open.push_back(target.to_owned());
+            }
+        }
+        pages.insert(path, page);
+    }
+    pages
+}
+
+#[test]
+fn no_link_of_the_guide_is_dead_and_every_document_is_in_it() {
+    let server = Server::demo();
+    let pages = crawl(&server);
+    let mut files = BTreeSet::new();
+    documents(&checkout("docs"), &mut files);
+    for file in &files {
+        assert!(pages.contains_key(&address(file)), "{file} cannot be reached");
+    }
+    let (mut dead, mut seen) = (Vec::new(), BTreeSet::new());
+    for (path, page) in &pages {
+        for link in values(page, "href").into_iter().chain(values(page, "src")) {
+            let (target, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if target.is_empty() { path } else { target };
+            match pages.get(target) {
+                Some(found) => {
+                    let is_there = anchor.is_empty() || values(found, "id").contains(anchor);
+                    if !is_there {
+                        dead.push(format!("{path}: {link}"));
+                    }
+                }
+                None if target.starts_with('/') && seen.insert(target.to_owned()) => {
+                    let status = server.get(target).status().as_u16();
+                    if ![200, 302, 303].contains(&status) {
+                        dead.push(format!("{path}: {link} is answered {status}"));
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+    assert_eq!(dead, Vec::<String>::new());
+}
+
+#[test]
+fn a_page_has_its_headings_its_contents_and_no_scripts_or_styles_of_its_own() {
+    let server = Server::demo();
+    let response = server.get("/docs/guide/reference/settings");
+    let policy = response.headers()["content-security-policy"].to_str().expect("ASCII").to_owned();
+    assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(response.headers()["vary"], "Cookie, Accept-Language, Accept-Encoding");
+    let page = text(response);
+    assert!(page.contains("<h1 id=\"settings\">Settings</h1>"), "{page}");
+    assert!(page.contains("<h2 id=\"media\">media</h2>"), "{page}");
+    assert!(page.contains("<a href=\"#media\">media</a>"), "{page}");
+    assert!(page.contains("aria-current=\"page\">Settings</a>"), "{page}");
+    assert!(!page.contains(" style=") && !page.contains("<script>"), "{page}");
+    let swedish = text(server.get_with(ROOT, &[("accept-language", "sv")]));
+    for expected in
+        ["<html lang=\"sv\">", "Sök i dokumentationen", "Dokumentationen är på engelska."]
+    {
+        assert!(swedish.contains(expected), "{expected}: {swedish}");
+    }
+    for nothing in
+        ["nothing", "../Cargo.toml", "reference", "reference/settings.md", "images/none.png"]
+    {
+        assert_eq!(server.get(&format!("{ROOT}/{nothing}")).status(), 404, "{nothing}");
+    }
+}
+
+/// The addresses that a search finds, best first.
+fn found(page: &str) -> Vec<String> {
+    let hits = page.split("<h2><a href=\"").skip(1);
+    hits.filter_map(|rest| rest.split('"').next()).map(unescaped).collect()
+}
+
+fn search(server: &Server, query: &str) -> Response {
+    let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
+    server.get(&format!("{ROOT}?q={query}"))
+}
+
+#[test]
+fn the_guide_is_searched_by_words() {
+    let server = Server::demo();
+    let first = |query: &str| {
+        let page = text(search(&server, query));
+        found(&page).into_iter().next().unwrap_or_else(|| panic!("{query} finds nothing: {page}"))
+    };
+    assert_eq!(first("agreement_required"), "/docs/guide/reference/errors#agreement_required");
+    assert_eq!(first("AGREEMENT required"), "/docs/guide/reference/errors#agreement_required");
+    assert_eq!(
+        first("wirephoto signing-key rotate"),
+        "/docs/guide/reference/commands#wirephoto-signing-key-rotate"
+    );
+    assert!(first("preview_px").starts_with("/docs/guide/reference/settings"));
+    assert!(first("wirephoto_render_queue_depth").starts_with("/docs/guide/reference/metrics"));
+    let page = text(search(&server, "preview_px"));
+    assert!(page.contains("<mark>preview</mark>"), "{page}");
+    assert!(found(&page).len() <= 30, "{page}");
+    // Every page of the guide has the box.
+    assert!(text(server.get("/docs/guide/reference/errors")).contains("role=\"search\""));
+}
+
+#[test]
+fn queries_that_find_nothing_are_answered_in_words() {
+    let server = Server::demo();
+    let check = |query: &str, status: u16, expected: &str| {
+        let response = search(&server, query);
+        assert_eq!(response.status(), status, "{query}");
+        let page = text(response);
+        assert!(page.contains(expected), "{query}: {page}");
+        assert!(found(&page).is_empty() && !page.contains("<script>"), "{query}: {page}");
+    };
+    check("", 200, "Type a word to search for");
+    check("?!", 200, "Type a word to search for");
+    check("xyzzyplugh", 200, "No page has all of these words");
+    check(&format!("{HOSTILE} xyzzyplugh"), 200, "&lt;script&gt;alert(1)&lt;");
+    check(&"x".repeat(201), 400, "at most 200 characters");
+    check("a b c d e f g h i j k l m", 400, "too long");
+    let swedish = server.get_with(&format!("{ROOT}?q="), &[("accept-language", "sv")]);
+    assert!(text(swedish).contains("Skriv ett ord att söka efter"));
+}
+
+#[test]
+fn error_answers_link_to_an_entry_of_the_reference() {
+    let server = Server::demo();
+    let entries = values(&text(server.get("/docs/guide/reference/errors")), "id");
+    let check = |response: Response, status: u16, anchor: &str| {
+        assert_eq!(response.status(), status, "{anchor}");
+        let links: Vec<_> = response.headers().get_all("link").iter().collect();
+        let link = links.last().expect("a link").to_str().expect("ASCII");
+        let expected =
+            format!("<{}/docs/guide/reference/errors#{anchor}>; rel=\"help\"", server.url);
+        assert_eq!(link, expected);
+        assert!(entries.contains(anchor), "no entry {anchor}");
+    };
+    let key = format!("ApiKey {DEMO_KEY}");
+    let get = |path: &str| server.get_with(path, &[("authorization", &key)]);
+    check(get("/content/v1/nothing/search"), 400, "enumopenapirequestvalidation");
+    check(get("/content/v1/image/search?s=x"), 400, "typeopenapirequestvalidation");
+    let key_request = server.client.post(format!("{}/user/v1/key", server.url));
+    let key_request = key_request.header("authorization", &key).body("{\"name\": \"a\"}");
+    check(key_request.send().expect("answer"), 403, "api_key_unsupported");
+    check(get("/media/image/nothing.jpg"), 404, "404");
+    check(get("/nothing"), 404, "404");
+    check(server.get("/user/v1/user"), 401, "401");
+    check(server.get("/user/v1/agreement"), 401, "401");
+    let form = [("grant_type", "nothing")];
+    let request = server.client.post(format!("{}/o/oauth2/token", server.url)).form(&form);
+    let request = request.basic_auth("demo-client", Some("demo-client-secret"));
+    check(request.send().expect("answer"), 400, "unsupported_grant_type");
+    // A page of an error says it in a link of its own.
+    let page = server.get_with("/item/image/nothing", &[("accept", "text/html")]);
+    check(page, 404, "404");
+    let page = text(server.get_with("/item/image/nothing", &[("accept", "text/html")]));
+    assert!(values(&page, "href").contains("/docs/guide/reference/errors#404"), "{page}");
+    // What succeeds has none.
+    assert!(!get("/user/v1/user").headers().contains_key("link"));
+}
+
+#[test]
+fn the_guide_is_sound_in_every_window_and_copies_code() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    for (path, name) in [
+        (ROOT, "guide-index"),
+        ("/docs/guide/reference/settings", "guide-settings"),
+        ("/docs/guide/reference/errors", "guide-errors"),
+        ("/docs/guide?q=signing+key", "guide-search"),
+        ("/docs/guide?q=xyzzyplugh", "guide-search-none"),
+    ] {
+        browser.visit(&format!("{}{path}", server.url));
+        browser.look(name);
+    }
+    let with_code = crawl(&server).into_iter().find(|(_, page)| page.contains("data-copy="));
+    let (path, _) = with_code.expect("a page with code");
+    browser.visit(&format!("{}{path}", server.url));
+    browser.look("guide-code");
+    let buttons =
+        browser.eval("[...document.querySelectorAll('.copy')].every(one => !one.hidden)");
+    assert_eq!(buttons, true);
+}
