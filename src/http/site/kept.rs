@@ -12,14 +12,16 @@ use axum::{
 use minijinja::{context, value::Serde};
 use serde::Serialize;
 
-use super::{App, Form, login, session};
+use super::{App, Form, kept_labels, login, session};
 use crate::http::site::pages;
 use crate::http::site::pages::Leads;
 use crate::http::site::session::Visitor;
 use crate::runtime::error::Result;
 
-/// What names of fields begin with that hold passwords and keys.
+/// What names of fields begin with that hold secrets of channels.
 const SECRET: &str = "secret.";
+/// The fields of the form that changes a password.
+const PASSWORDS: [&str; 3] = ["old", "password", "repeated"];
 
 /// A form that could not be taken yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +69,13 @@ impl Kept {
 
     /// The page that shows what was typed and sends it for `visitor`.
     pub(in crate::http) fn page(&self, app: &App, visitor: &Visitor) -> Result<Response> {
-        let Form(pairs) = Form::parse(&self.fields)?;
+        let form = Form::parse(&self.fields)?;
+        let shown = kept_labels::shown(&form);
         let field = |(name, value)| Field { name, value };
-        let fields: Vec<Field> = pairs.into_iter().map(field).collect();
+        let fields: Vec<Field> = form.0.into_iter().map(field).collect();
         let context = context! {
             action => self.action.clone(),
+            shown => minijinja::Value::from(Serde(shown)),
             fields => minijinja::Value::from(Serde(fields)),
             ..pages::head(app, Some(visitor), "/")
         };
@@ -83,7 +87,8 @@ impl Kept {
 #[must_use]
 pub fn without_secrets(fields: &str) -> String {
     let pairs = form_urlencoded::parse(fields.as_bytes());
-    let pairs = pairs.filter(|(name, _)| name != "csrf" && !name.starts_with(SECRET));
+    let is_secret = |name: &str| name.starts_with(SECRET) || PASSWORDS.contains(&name);
+    let pairs = pairs.filter(|(name, _)| name != "csrf" && !is_secret(name));
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
@@ -146,5 +151,6 @@ mod tests {
         let fields = "name=n&secret.password=p&csrf=c&b=%C3%A5+";
         let kept = Kept::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
         assert_eq!(kept.fields, "name=n&b=%C3%A5+");
+        assert_eq!(without_secrets("old=a&password=b&repeated=b&keys=on"), "keys=on");
     }
 }

@@ -21,6 +21,7 @@ pub mod form;
 mod hit;
 mod item;
 mod kept;
+mod kept_labels;
 pub(super) mod language;
 pub(crate) mod login;
 pub(crate) mod mails;

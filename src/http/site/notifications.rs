@@ -165,9 +165,9 @@ struct Choice {
 }
 
 /// What is asked about: the words of the API with those for people.
-const MEDIA_TYPES: [(&str, &str); 9] = [
+pub(super) const MEDIA_TYPES: [(&str, &str); 9] = [
     ("_all", "All media types"),
-    ("image", "Photographs"),
+    ("image", "Photos"),
     ("video", "Videos"),
     ("graphic", "Graphics"),
     ("text", "Texts"),
@@ -254,7 +254,7 @@ async fn try_out(posted: &Posted, fields: &Fields, id: Option<&str>) -> Page {
 async fn load(member: &Member, id: &str) -> Result<Value, super::Problem> {
     let saved = member.get(ALL).await?;
     let found = saved.as_array().into_iter().flatten().find(|one| one["id"] == *id);
-    let none = || Error::new(Kind::NotFound, "There is no such notification.");
+    let none = || Error::new(Kind::NotFound, "This notification does not exist.");
     Ok(found.cloned().ok_or_else(none)?)
 }
 

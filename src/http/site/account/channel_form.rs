@@ -70,10 +70,9 @@ const HOST: Setting = Setting::needed("host", "Host", Kind::Text);
 const USER: Setting = Setting::needed("username", "User name", Kind::Text);
 const PASSWORD: Setting = Setting::needed("password", "Password", Kind::Secret);
 const FOLDER: Setting = Setting::optional("path", "Folder", Kind::Text);
-const PLAIN: Setting = Setting::optional("allowHttp", "Allow http without TLS", Kind::Tick);
-const AUTHORITY: Setting =
-    Setting::optional("ca", "Certificates of the server's own authority (PEM)", Kind::Long)
-        .hint("Only for servers that no public authority vouches for.");
+const PLAIN: Setting = Setting::optional("allowHttp", "Allow http without encryption", Kind::Tick);
+const AUTHORITY: Setting = Setting::optional("ca", "CA certificates (PEM)", Kind::Long)
+    .hint("Only for servers without a publicly trusted certificate.");
 
 const FTP: [Setting; 5] =
     [HOST, Setting::optional("port", "Port", Kind::Number), USER, PASSWORD, FOLDER];
@@ -89,36 +88,36 @@ const FTPS: [Setting; 7] = [
 const SFTP: [Setting; 8] = [
     HOST,
     Setting::optional("port", "Port", Kind::Number),
-    Setting::needed("hostKey", "Key of the host", Kind::Text)
-        .hint("Its fingerprint, SHA256:…, or a line such as ssh-ed25519 AAAA…"),
+    Setting::needed("hostKey", "Host key", Kind::Text)
+        .hint("Fingerprint (SHA256:…) or a line such as ssh-ed25519 AAAA…"),
     USER,
-    Setting::optional("password", "Password", Kind::Secret).hint("Or a private key below."),
+    Setting::optional("password", "Password", Kind::Secret).hint("Or use a private key below."),
     Setting::optional("privateKey", "Private key (OpenSSH)", Kind::LongSecret),
-    Setting::optional("passphrase", "Passphrase of the private key", Kind::Secret),
+    Setting::optional("passphrase", "Private key passphrase", Kind::Secret),
     FOLDER,
 ];
 const S3: [Setting; 9] = [
     Setting::needed("bucket", "Bucket", Kind::Text),
     Setting::optional("region", "Region", Kind::Text).hint("For example eu-north-1."),
     Setting::optional("prefix", "Folder", Kind::Text),
-    Setting::needed("accessKeyId", "Access key id", Kind::Text),
+    Setting::needed("accessKeyId", "Access key ID", Kind::Text),
     Setting::needed("secretAccessKey", "Secret access key", Kind::Secret),
     Setting::optional("endpoint", "Endpoint", Kind::Text)
-        .hint("Only for storage that is not Amazon's: https://…"),
-    Setting::optional("pathStyle", "Bucket in the path", Kind::Maybe),
+        .hint("Only for storage other than Amazon S3: https://…"),
+    Setting::optional("pathStyle", "Path-style addressing", Kind::Maybe),
     PLAIN,
     AUTHORITY,
 ];
 const WEBHOOK: [Setting; 5] = [
-    Setting::needed("url", "Address", Kind::Address).hint("https://… What is behind the host is not shown again; an address that ends in /*** stays as it is."),
-    Setting::needed("secret", "Secret for signatures", Kind::Secret)
-        .hint("whsec_ and base64, or at least 24 characters."),
-    Setting::optional("mode", "What is posted", Kind::Choice(&["notify", "files"])),
+    Setting::needed("url", "Address", Kind::Address).hint("https://… The part after the host is not shown again. An address that ends in /*** is kept as it is."),
+    Setting::needed("secret", "Signing secret", Kind::Secret)
+        .hint("whsec_ followed by base64, or at least 24 characters."),
+    Setting::optional("mode", "Content", Kind::Choice(&["notify", "files"])),
     PLAIN,
     AUTHORITY,
 ];
 const EMAIL: [Setting; 1] =
-    [Setting::needed("to", "E-mail addresses", Kind::List).hint("One address a line.")];
+    [Setting::needed("to", "E-mail addresses", Kind::List).hint("One address per line.")];
 const DIRECTORY: [Setting; 1] = [Setting::needed("path", "Folder", Kind::Text)];
 
 /// The methods that users make channels of.
@@ -126,15 +125,15 @@ const OFFERED: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "do
 
 /// Formats that are ticked; others are written.
 const FORMATS: [(&str, &str); 11] = [
-    ("_NormalHires.jpg", "Full size (JPEG)"),
+    ("_NormalHires.jpg", "Original (JPEG)"),
     ("_NormalPreview.jpg", "Preview (JPEG)"),
     ("_WatermarkPreview.jpg", "Preview with watermark (JPEG)"),
-    ("_WebPreview.jpg", "Small preview for the web (JPEG)"),
+    ("_WebPreview.jpg", "Web preview (JPEG)"),
     ("_NormalThumbnail.jpg", "Thumbnail (JPEG)"),
     (".json", "Metadata (JSON)"),
     (".xml", "Metadata (XML)"),
-    ("-cutpaste.txt", "Text to paste"),
-    ("-indesign.txt", "Text for InDesign"),
+    ("-cutpaste.txt", "Plain text"),
+    ("-indesign.txt", "InDesign text"),
     (".pdf", "Graphic (PDF)"),
     ("_NormalPreview.mp4", "Video preview (MP4)"),
 ];
@@ -157,6 +156,12 @@ fn settings_of(method: &str) -> Option<&'static [Setting]> {
         "download" => Some(&[]),
         _ => None,
     }
+}
+
+/// The label of the field `name` in the form of a method.
+pub(in crate::http::site) fn setting_label(method: &str, name: &str) -> Option<&'static str> {
+    let mut settings = settings_of(method)?.iter();
+    settings.find(|setting| setting.field() == name).map(|setting| setting.label)
 }
 
 /// Whether there is a form for the method.

@@ -20,6 +20,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::{Value, json};
 
 pub use channel_form::Draft;
+pub(super) use channel_form::setting_label;
 
 use super::{App, Form, FreshMember, FreshPosted, Member, Page, Posted, Problem, Site, api};
 use super::{Call, Refusal};
