@@ -49,7 +49,7 @@ async fn docs(site: Site, method: Method, headers: HeaderMap) -> Page {
 /// `GET /docs/try/{id}`: the form of an operation, and the code of the call that is typed into it.
 async fn try_out(Path(id): Path<String>, site: Site) -> Page {
     let description = &site.app.shared.description;
-    let missing = || Error::new(Kind::NotFound, "There is no such operation.");
+    let missing = || Error::new(Kind::NotFound, "This operation does not exist.");
     let trial = description.operation(&id).ok_or_else(missing)?;
     let typed = Typed::of(trial, &site)?;
     let address = target(&trial.path, &typed.path, &typed.query);

@@ -42,7 +42,8 @@ impl FromRequestParts<App> for Named {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let none = || Error::new(Kind::NotFound, "There is no such item.");
+        let none =
+            || Error::new(Kind::NotFound, "This item does not exist or is no longer available.");
         let path = Path::<(String, String)>::from_request_parts(parts, app).await;
         let Path((media_type, id)) = path.map_err(|_| none())?;
         Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| none())?))
@@ -63,8 +64,8 @@ struct Outcome {
     delivery: Option<Refusal>,
 }
 
-/// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. What stands
-/// in the way is said on the item's page.
+/// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. Where an order
+/// has to be approved first it is placed, and the item's page confirms it; a refusal is shown there too.
 pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: Posted) -> Page {
     let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
     let agr = posted.form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
@@ -81,6 +82,7 @@ pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: 
             posted.note(Call::get(format!("/media/{path}")).query([("agr", agr.as_deref())]));
             Ok(response)
         }
+        Err(error) if is_order(&error) => Ok(see_other(&confirmed(&posted, &key, "placed")?)),
         Err(error) if error.kind() == Kind::Forbidden => {
             let outcome = Outcome { download: Some(error), ..Outcome::default() };
             show(&posted, &key, &outcome).await
@@ -95,17 +97,25 @@ pub(super) async fn deliver(Named(key): Named, posted: Posted) -> Page {
     let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
     let call = call.query([("channel", channel), ("agr", agr)]);
     match posted.send(call).await {
-        Ok(_) => {
-            let back = Back::of(&posted, &key)?.query;
-            let separator = if back.is_empty() { "?" } else { "&" };
-            Ok(see_other(&format!("/item/{key}{back}{separator}done=sent")))
-        }
+        Ok(_) => Ok(see_other(&confirmed(&posted, &key, "sent")?)),
         Err(refusal) if refusal.is_mistake() => {
             let outcome = Outcome { delivery: Some(refusal), ..Outcome::default() };
             show(&posted, &key, &outcome).await
         }
         Err(refusal) => Err(refusal.into()),
     }
+}
+
+/// Whether nothing is delivered yet because an order, which is recorded by now, waits for approval.
+fn is_order(error: &Error) -> bool {
+    error.details().iter().any(|detail| detail.error_code == "order_required")
+}
+
+/// The address of the item's page with the message `done`.
+fn confirmed(site: &Site, key: &ItemKey, done: &str) -> Result<String> {
+    let back = Back::of(site, key)?.query;
+    let separator = if back.is_empty() { "?" } else { "&" };
+    Ok(format!("/item/{key}{back}{separator}done={done}"))
 }
 
 /// What a visitor gets who downloads the item: of a photograph the Hires, else all there is.
@@ -138,7 +148,11 @@ async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
             return Ok(see_other(&login_url(&site.here)));
         }
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
-            return Err(Error::new(Kind::NotFound, "There is no such item.").into());
+            return Err(Error::new(
+                Kind::NotFound,
+                "This item does not exist or is no longer available.",
+            )
+            .into());
         }
         Err(refusal) => return Err(refusal.into()),
     };

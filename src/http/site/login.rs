@@ -35,7 +35,7 @@ use crate::storage::database::{Browser, LoginOrigin};
 use model::account::{Permission, User};
 
 /// What a failed login is told; never which of the two it was.
-const WRONG: &str = "The user name or the password is wrong.";
+const WRONG: &str = "Wrong user name or password.";
 /// Where a login leads when it was asked for from nowhere.
 const HOME: &str = "/";
 /// Pages that a login may lead to, with what is below them.
@@ -106,7 +106,7 @@ pub(crate) fn page(
 
 /// The login page for somebody whose session ended while he filled in a form.
 pub(crate) fn again(app: &App, headers: &HeaderMap, kept: &Kept) -> Result<Response> {
-    let text = "Your login has ended. What you typed is kept: log in to go on.";
+    let text = "You have been logged out. Log in to continue; what you entered is kept.";
     let notice = Notice { error: Some(text), kept: Some(kept), ..Notice::default() };
     page(app, headers, &kept.action, &notice)
 }
@@ -121,7 +121,7 @@ pub(crate) fn confirm(
     path: &str,
     kept: Option<&Kept>,
 ) -> Result<Response> {
-    let text = "You logged in more than an hour ago. Enter your password again to go on.";
+    let text = "You logged in more than an hour ago. Enter your password again to continue.";
     let user_name = Some(visitor.account.user.user_name.as_str());
     let notice = Notice { error: Some(text), user_name, kept, ..Notice::default() };
     page(app, headers, path, &notice)
@@ -177,7 +177,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         Ok(response)
     };
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
-        let text = "The login form has expired. Please try again.";
+        let text = "The login form has expired. Try again.";
         return again(StatusCode::BAD_REQUEST, text);
     }
     let (password, device) = (form.find("password"), Cookie::Device.find(app, &headers));
@@ -197,14 +197,14 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         }
         Ok(Login::Refused) => again(StatusCode::FORBIDDEN, WRONG),
         Ok(Login::Throttled(wait_s)) => {
-            let text = "Too many attempts failed. Please wait before you try again.";
+            let text = "Too many failed attempts. Wait before you try again.";
             let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)
         }
         Err(error) if error.kind() == Kind::Overloaded => {
             respond::note_shed(&error);
-            later("Many people log in at this moment. Please try again.")
+            later("Many people are logging in right now. Try again.")
         }
         Err(error) => outage(error, later),
     }
@@ -217,7 +217,7 @@ fn outage(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<
         return Err(error);
     }
     respond::log(&error);
-    later("The login cannot be checked at this moment. Please try again.")
+    later("You cannot log in right now. Try again.")
 }
 
 /// Where a login leads.
@@ -311,7 +311,7 @@ async fn log_out(app: &App, request: Request) -> Result<Response> {
 
 /// The answer to a form without its token.
 pub(crate) fn expired() -> Error {
-    Error::new(Kind::InvalidArgument, "The form has expired. Please go back and try again.")
+    Error::new(Kind::InvalidArgument, "The form has expired. Go back and try again.")
 }
 
 /// The parameters of a form of ours.

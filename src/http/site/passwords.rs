@@ -28,7 +28,7 @@ const FORGOTTEN: &str = "/o/password";
 /// Where a new password leads.
 pub(crate) const LOGIN_AFTER: &str = "/o/login?done=password";
 /// What is wrong with two fields that should hold the same.
-pub(crate) const DIFFERENT: &str = "The two new passwords differ.";
+pub(crate) const DIFFERENT: &str = "The passwords do not match.";
 
 /// A page with a form for somebody who is not logged in.
 struct FormPage<'a> {
@@ -113,12 +113,12 @@ pub(crate) async fn ask(State(app): State<App>, request: Request) -> Response {
 async fn asked(app: &App, request: Request) -> Result<Response> {
     let Sent { headers, form, address, is_ours } = Sent::read(app, request).await?;
     if !is_ours {
-        let context = context! { error => "The form has expired. Please try again." };
+        let context = context! { error => "The form has expired. Try again." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
     }
     let name = form.find("name").unwrap_or_default();
     if name.is_empty() {
-        let context = context! { error => "Enter your user name or your e-mail address." };
+        let context = context! { error => "Enter your user name or e-mail address." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
     }
     app.shared.access.users.request_reset(name, address, clock::now()).await?;
@@ -186,7 +186,7 @@ async fn was_set(app: &App, token: &str, request: Request) -> Result<Response> {
         None => gone(app, &headers),
     };
     if !is_ours {
-        return again("The form has expired. Please try again.").await;
+        return again("The form has expired. Try again.").await;
     }
     // As it was typed: spaces around it are part of a password.
     let field = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);

@@ -40,7 +40,7 @@ async fn find(site: &Site, name: &str) -> Result<Option<Value>, Refusal> {
 }
 
 fn missing() -> Problem {
-    none("You have no such channel.")
+    none("This channel does not exist.")
 }
 
 fn address(name: &str) -> String {
@@ -79,7 +79,7 @@ fn form(site: &Site, draft: &Draft, refusal: Option<&Refusal>) -> Page {
 pub(super) async fn save(posted: FreshPosted) -> Page {
     let draft = Draft::typed(&posted.form);
     if !is_known(&draft.method) {
-        return Err(none("There is no such method."));
+        return Err(none("This method does not exist."));
     }
     if let Some(refusal) = refuse(&posted, &draft).await? {
         return form(&posted, &draft, Some(&refusal));
@@ -108,11 +108,11 @@ async fn refuse(site: &Site, draft: &Draft) -> Result<Option<Refusal>, Problem> 
         }],
     };
     if draft.name.is_empty() {
-        let message = "The channel has no name.";
+        let message = "Enter a name for the channel.";
         return Ok(Some(refusal(StatusCode::BAD_REQUEST, "required", message)));
     }
     if !draft.is_there && find(site, &draft.name).await?.is_some() {
-        let message = "You have a channel of this name already.";
+        let message = "You already have a channel with this name.";
         return Ok(Some(refusal(StatusCode::CONFLICT, "channel_exists", message)));
     }
     Ok(None)

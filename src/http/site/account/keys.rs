@@ -46,12 +46,12 @@ pub(super) async fn make(posted: FreshPosted) -> Page {
 pub(super) async fn confirm(Path(id): Path<String>, member: Member) -> Page {
     let keys = elements(member.get(KEYS).await?, "keys");
     let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));
-    let key = key.ok_or_else(|| none("You have no such key."))?;
+    let key = key.ok_or_else(|| none("This key does not exist."))?;
     member.page("account/key_revoke.html", context! { key => shown(key) })
 }
 
 /// `POST /account/keys/{id}/revoke`.
 pub(super) async fn revoke(Path(id): Path<String>, posted: Posted) -> Page {
     posted.send(Call::delete(format!("{KEYS}/{}", api::segment(&id)))).await?;
-    Ok(see_other("/account/keys?done=removed"))
+    Ok(see_other("/account/keys?done=revoked"))
 }

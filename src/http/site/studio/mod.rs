@@ -114,7 +114,7 @@ impl Pictures {
 }
 
 fn nothing() -> Problem {
-    Error::new(Kind::NotFound, "There is no photograph to crop here.").into()
+    Error::new(Kind::NotFound, "There is no photo to crop here.").into()
 }
 
 /// The photograph that is cropped.

@@ -73,7 +73,7 @@ pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: 
     let wanted = Wanted::read(|name| site.parameter(name))?;
     let panel = panel::find(&site, &photo.key, None).await?;
     let Some(agreement) = panel.and_then(|panel| panel.bought) else {
-        let message = "The Hires is shown once the photograph is bought.";
+        let message = "The original is shown once the photo has been bought.";
         return Err(Error::new(Kind::Forbidden, message).into());
     };
     let rect = wanted.rect(photo.hires());

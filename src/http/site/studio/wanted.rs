@@ -114,11 +114,9 @@ fn operator(rect: Rect) -> String {
 
 fn refused(unknown: Unknown) -> Refusal {
     let (path, message) = match unknown {
-        Unknown::Number(path) => (path, "A crop is given in whole numbers of pixels."),
-        Unknown::Preset => ("aspect", "There is no such aspect."),
-        Unknown::Ratio => {
-            ("ratio", "A ratio is two numbers of up to 10000, for example 5:7 or 1.91:1.")
-        }
+        Unknown::Number(path) => (path, "Enter the crop in whole pixels."),
+        Unknown::Preset => ("aspect", "This aspect ratio does not exist."),
+        Unknown::Ratio => ("ratio", "Enter two numbers up to 10,000, for example 5:7 or 1.91:1."),
     };
     let wrong = Wrong {
         error_code: "format.openapi.requestValidation".to_owned(),
