@@ -1,6 +1,5 @@
 // What is ticked among the hits stays ticked when the page comes back from adding it to a collection,
-// so that it can go into another one too. The message is taken out of the address, which editors mail
-// around.
+// so that it can go into another one too.
 
 const KEY = "wirephoto.picked";
 const form = document.querySelector("form.pick");
@@ -10,8 +9,6 @@ const here = new URL(location.href);
 if (here.searchParams.get("done") === "added") {
   const picked = new Set(JSON.parse(sessionStorage.getItem(KEY) ?? "[]"));
   for (const box of boxes) box.checked ||= picked.has(box.value);
-  for (const name of ["done", "in"]) here.searchParams.delete(name);
-  history.replaceState(history.state, "", here);
 }
 sessionStorage.removeItem(KEY);
 

@@ -124,8 +124,8 @@ async fn validate(
     encoded: &str,
 ) -> Result<std::result::Result<AuthorizationRequest, Response>> {
     let Ok(parameters) = OAuthParameters::parse(encoded) else {
-        let text = "The address of this login cannot be read.";
-        return Ok(Err(message_page(app, "This login link has a mistake", text)?));
+        let text = "The login address is not valid.";
+        return Ok(Err(message_page(app, "Invalid login link", text)?));
     };
     match app.shared.access.oauth.request(&parameters).await {
         Ok(asked) => Ok(Ok(asked)),

@@ -137,10 +137,12 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
     browser.fill("#user-emailAddress", "Ada.Byron@demo-desk.example");
     browser.fill("#user-firstName", "Ada");
     browser.fill("#user-lastName", "Byron");
-    assert!(shown(&browser).contains("The user gets a mail with a link to choose a password."));
+    assert!(
+        shown(&browser).contains("The user receives an e-mail with a link to choose a password.")
+    );
     browser.follow("main button[type=submit]");
     let text = shown(&browser);
-    assert!(text.contains("a mail with an invitation is on its way"), "{text}");
+    assert!(text.contains("An invitation has been sent by e-mail"), "{text}");
     assert!(text.contains("Invited"), "{text}");
     browser.look("account-users-invited");
     let mail = mailing.mail(0);
@@ -171,15 +173,19 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
         phone.follow("main button[type=submit]");
     };
     choose("PasswordPassword", "PasswordPassword");
-    assert!(shown(&phone).contains("on a list of leaked ones"), "{}", shown(&phone));
+    assert!(shown(&phone).contains("on a list of leaked passwords"), "{}", shown(&phone));
     choose(GOOD, BETTER);
-    assert!(shown(&phone).contains("The two new passwords differ."), "{}", shown(&phone));
+    assert!(shown(&phone).contains("The passwords do not match."), "{}", shown(&phone));
     drop(phone.complaints());
     choose("ada.byron2026!", "ada.byron2026!");
-    assert!(shown(&phone).contains("little more than your name"), "{}", shown(&phone));
+    assert!(shown(&phone).contains("too similar to your name"), "{}", shown(&phone));
     drop(phone.complaints());
     choose(GOOD, GOOD);
-    assert!(shown(&phone).contains("Your password is set. Log in with it."), "{}", shown(&phone));
+    assert!(
+        shown(&phone).contains("Password saved. Log in with your new password."),
+        "{}",
+        shown(&phone)
+    );
     phone.look("login-after-password");
     // As people write an address.
     phone.fill("#username", " Ada.Byron@Demo-Desk.example ");
@@ -224,14 +230,14 @@ fn without_a_mail_server_an_administrator_passes_links_on_and_takes_them_back() 
     let invited = Stranger::open(&server, path(&server, &second));
     browser.follow("main .act a");
     browser.follow("button[value=withdraw]");
-    assert!(shown(&browser).contains("The link is taken back."), "{}", shown(&browser));
+    assert!(shown(&browser).contains("Link revoked."), "{}", shown(&browser));
     browser.visit(&format!("{}/account/users", server.url));
     assert!(shown(&browser).contains("No password"), "{}", shown(&browser));
     assert_eq!(invited.set(GOOD), None);
     assert!(!may_log_in(&server, "grace@demo-desk.example", GOOD));
     assert_eq!(audit(&server, "password_link_withdrawn").len(), 1);
     let forgotten = server.get("/o/password").text().unwrap();
-    assert!(forgotten.contains("This service sends no mails."), "{forgotten}");
+    assert!(forgotten.contains("This service does not send e-mail."), "{forgotten}");
     // Another organization's users are nobody's here.
     let admin = Api::login(&server, "demo-admin");
     let missing = admin.send(Method::POST, &format!("{USERS}/999999/password-link"), None);
@@ -290,7 +296,10 @@ fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
     let known = forget(server, &address.to_uppercase());
     let unknown = forget(server, "nobody.at.all@demo-desk.example");
     assert_eq!(known, unknown, "the page tells who is there");
-    assert!(known.contains("If there is an account with this name or address"), "{known}");
+    assert!(
+        known.contains("If there is an account with this user name or e-mail address"),
+        "{known}"
+    );
     let mail = mailing.mail(1);
     assert_eq!(mail["recipients"], json!([address]));
     let text = mail["text"].as_str().unwrap();
@@ -319,7 +328,7 @@ fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
         both.iter().map(|link| server.get(path(server, link)).status().as_u16()).collect();
     assert!(used.contains(&404) && used.contains(&200), "{used:?}");
     let mail = mailing.mail(3);
-    assert!(mail["subject"].as_str().unwrap().contains("was changed"), "{mail}");
+    assert!(mail["subject"].as_str().unwrap().contains("has been changed"), "{mail}");
     // Of many requests for one name a few send mails.
     for _ in 0..5 {
         forget(server, "demo-buyer");
@@ -338,7 +347,7 @@ fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
     browser.fill("#name", "demo-provider");
     browser.follow("main button[type=submit]");
     browser.look("password-forgotten-sent");
-    assert!(shown(&browser).contains("a mail with a link is on its way"));
+    assert!(shown(&browser).contains("a link has been sent to it"));
 }
 
 #[test]
@@ -389,14 +398,14 @@ fn a_user_sees_and_ends_what_it_is_logged_in_with() {
     let sessions = "document.querySelectorAll('form[action*=\"/sessions/\"]').length";
     assert_eq!(browser.eval(sessions), 2, "one to end, and all others");
     browser.follow("form[action*='/sessions/']:not([action*=others]) button");
-    assert!(shown(&browser).contains("Logged out there."), "{}", shown(&browser));
+    assert!(shown(&browser).contains("Access ended."), "{}", shown(&browser));
     assert_eq!(other.get("/account").status(), 303, "the ended session goes on");
     // An application that holds a token.
     let applications = "document.querySelectorAll('form[action*=\"/applications/\"]').length";
     assert_eq!(browser.eval(applications), 1);
     browser.follow("form[action$='/applications/end'] button");
     assert_eq!(browser.eval(applications), 0);
-    assert!(shown(&browser).contains("No application may act for you."));
+    assert!(shown(&browser).contains("No applications have access to your account."));
     // A key is mailed about; the list says whether it was used.
     let editor = Api::login(server, "demo-editor");
     let made = editor.send(Method::POST, "/user/v1/key", Some(&json!({ "name": "Layout" })));
@@ -424,15 +433,15 @@ fn a_user_sees_and_ends_what_it_is_logged_in_with() {
     drop(browser.complaints());
     // A page that answers a form can be had in the other language, too.
     browser.follow("form.language button");
-    assert!(shown(&browser).contains("Här är du inloggad"), "{}", shown(&browser));
+    assert!(shown(&browser).contains("Aktiva inloggningar"), "{}", shown(&browser));
     browser.follow("form.language button");
     change("demo-editor-password", GOOD);
-    assert!(shown(&browser).contains("Your password is set."), "{}", shown(&browser));
+    assert!(shown(&browser).contains("Password saved."), "{}", shown(&browser));
     assert!(may_log_in(server, "demo-editor", GOOD));
     let refused = Api::key(server, &key).send(Method::GET, "/user/v1/user", None);
     assert_eq!(refused.status(), 401);
     let mail = mailing.mail(2);
-    assert!(mail["subject"].as_str().unwrap().contains("was changed"), "{mail}");
+    assert!(mail["subject"].as_str().unwrap().contains("has been changed"), "{mail}");
     // A key tells nobody where its owner logs in.
     let key = "demo-key-0000-0000-000000000003";
     assert_eq!(Api::key(server, key).send(Method::GET, "/user/v1/session", None).status(), 403);
@@ -463,6 +472,7 @@ fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
     assert_eq!(person.get("/account").status(), 303);
     assert_eq!(with_key(), 200, "a key is no login");
     let person = Person::log_in(&server, "demo-editor");
+    browser.click("details:has(button[value=deactivate]) summary");
     browser.follow("button[value=deactivate]");
     assert!(shown(&browser).contains("Deactivated"), "{}", shown(&browser));
     assert_eq!(person.get("/account").status(), 303);
@@ -473,6 +483,8 @@ fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
     browser.follow("button[value=reactivate]");
     assert!(may_log_in(&server, "demo-editor", "demo-editor-password"));
     assert_eq!(with_key(), 200);
+    browser.click("details:has(button[value=revoke]) summary");
+    browser.look("account-user-revoke");
     browser.follow("button[value=revoke]");
     assert_eq!(with_key(), 401);
     // Nobody locks itself out.

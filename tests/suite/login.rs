@@ -100,14 +100,14 @@ fn a_visitor_logs_in_allows_a_client_and_is_not_asked_again() {
     browser.fill("#password", "wrong");
     browser.follow("main button[type=submit]");
     let shown = browser.text("document.querySelector('[role=alert]').innerText");
-    assert!(shown.contains("wrong"), "{shown}");
+    assert!(shown.contains("Wrong user name or password"), "{shown}");
     assert_eq!(browser.eval("document.querySelector('#username').value"), NAME);
     browser.screenshot("login-wrong-desktop.png");
     browser.fill("#password", PASSWORD);
     browser.follow("main button[type=submit]");
     let shown = browser.text("document.querySelector('main').innerText");
     assert!(
-        shown.contains("Test desk asks for access") && shown.contains("Demo Editor"),
+        shown.contains("Test desk requests access") && shown.contains("Demo Editor"),
         "{shown}"
     );
     browser.screenshot("consent-desktop.png");
@@ -310,7 +310,7 @@ fn a_name_that_nobody_has_costs_as_much_as_one_with_a_wrong_password() {
         let response = submit(&server, &cookie, &fields);
         assert_eq!(response.status(), 403, "{name}");
         let shown = response.text().expect("text");
-        assert!(shown.contains("The user name or the password is wrong."), "{name}");
+        assert!(shown.contains("Wrong user name or password."), "{name}");
         server.metric("wirephoto_password_hashes_total", "") - before
     };
     assert_eq!(hashes(NAME, "wrong"), 1.0);

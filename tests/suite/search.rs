@@ -443,7 +443,7 @@ fn the_first_page_searches_photographs() {
     assert!(text.contains("value=\"isbrytare\""), "{text}");
     let none = server.get("/?q=nothinglikeit");
     assert_eq!(none.status(), 200);
-    assert!(none.text().unwrap().contains("Nothing was found"));
+    assert!(none.text().unwrap().contains("No results"));
     // What is no query is searched for as words.
     let words = server.get("/?q=%28%3Cb%3E");
     assert_eq!(words.status(), 200);

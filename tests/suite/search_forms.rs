@@ -118,7 +118,7 @@ fn the_web_site_finds_other_forms_until_they_are_turned_off() {
     let found = page("/?q=hund");
     assert_eq!(count(&found), 2);
     assert!(found.contains("name=\"written\" type=\"checkbox\" value=\"1\">"), "{found}");
-    assert!(found.contains("Only as written"));
+    assert!(found.contains("Exact words only"));
     let written = page("/?q=hund&written=1");
     assert_eq!(count(&written), 1);
     assert!(written.contains("name=\"written\" type=\"checkbox\" value=\"1\" checked>"));
@@ -130,7 +130,7 @@ fn the_web_site_finds_other_forms_until_they_are_turned_off() {
     assert_eq!(count(&page("/?q=hundarnas")), 2);
     assert_eq!(count(&page("/?q=Bergen")), 1);
     let swedish = server.get_with("/?q=hund", &[("accept-language", "sv")]);
-    assert!(swedish.text().expect("text").contains("Bara som skrivet"));
+    assert!(swedish.text().expect("text").contains("Bara exakta ord"));
 }
 
 #[test]

@@ -244,7 +244,9 @@ fn versions_of_an_item_lead_to_each_other() {
     let page = |path: &str| plain(session.get(&server, path));
     let link = "<a href=\"/item/text/first\">";
     server.until("the newer one", || page("/item/text/second").contains(link).then_some(()));
-    assert!(page("/item/text/first").contains("<a href=\"/item/text/second\">Show it</a>"));
+    assert!(
+        page("/item/text/first").contains("<a href=\"/item/text/second\">Show newer version</a>")
+    );
 }
 
 #[test]
@@ -314,7 +316,7 @@ fn forms_without_their_token_change_nothing() {
     // A page of ours whose session is another one now: asked again, and nothing is sent by itself.
     let again = send(path, "old", Some(&server.url));
     assert_eq!(again.status(), 200);
-    assert!(again.text().expect("text").contains("Send it"));
+    assert!(again.text().expect("text").contains(">Send<"));
     let orders = server.get_with(
         "/user/v1/order",
         &[("cookie", &session.cookie), ("authorization", &format!("Session {}", session.csrf))],
@@ -382,7 +384,7 @@ fn no_other_site_hands_a_form_on_through_the_login() {
             let request = server.client.post(format!("{}/o/login", server.url));
             let answer = request.header(COOKIE, &form).form(&fields).send().expect("answer");
             let text = answer.text().expect("text");
-            assert!(!text.contains("smuggled") && !text.contains("Send it"), "{action}: {text}");
+            assert!(!text.contains("smuggled") && !text.contains(">Send<"), "{action}: {text}");
         }
     }
 }
@@ -430,7 +432,7 @@ fn what_was_typed_survives_the_end_of_a_session() {
         (browser.eval("window.led") == true).then_some(())
     });
     browser.follow("form[action='/collections/add'] button");
-    assert!(browser.text(MAIN).contains("What you typed is kept"), "{}", browser.text(MAIN));
+    assert!(browser.text(MAIN).contains("what you entered is kept"), "{}", browser.text(MAIN));
     browser.look("login-kept");
     browser.fill("#username", "demo-editor");
     browser.fill("#password", "wrong");
@@ -488,7 +490,7 @@ fn pages_speak_the_language_of_the_browser_or_the_one_that_was_chosen() {
     let text = swedish.text().expect("text");
     assert!(text.contains("<html lang=\"sv\">") && text.contains("Senaste bilderna"), "{text}");
     let missing = server.get_with("/item/image/none", &[("accept-language", "sv")]);
-    assert!(missing.text().expect("text").contains("Finns inte"));
+    assert!(missing.text().expect("text").contains("Hittades inte"));
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/item/image/demo-bridge-cables", server.url));
     browser.follow("form.language button");

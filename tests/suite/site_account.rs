@@ -159,6 +159,24 @@ pub fn check_harmless(browser: &Browser, what: &str) {
 }
 
 #[test]
+fn an_order_under_a_direct_agreement_is_confirmed_and_decided() {
+    let server = Server::demo();
+    let person = Person::log_in(&server, "demo-buyer");
+    let place = person.done("/item/image/demo-urtavla/download", &[("agr", "1003")]);
+    assert_eq!(place, "/item/image/demo-urtavla?done=placed");
+    assert!(person.page(&place).contains("Item ordered."));
+    let list = person.page("/account/orders");
+    assert!(list.contains("To approve") && !list.contains("To report"), "{list}");
+    let id = Api::login(&server, "demo-buyer").orders()[0]["id"].to_string();
+    let page = person.page(&format!("/account/orders/{id}"));
+    assert!(page.contains("Approve the order?") && !page.contains("Was the item used?"), "{page}");
+    let place = person.done(&format!("/account/orders/{id}"), &[("approve", "no")]);
+    assert_eq!(place, "/account/orders?done=rejected");
+    let list = person.page(&place);
+    assert!(list.contains("Order rejected.") && list.contains(">Rejected<"), "{list}");
+}
+
+#[test]
 fn an_order_is_reported_under_a_licence() {
     let server = Server::demo();
     let buyer = Api::key(&server, BUYER_KEY);
@@ -188,8 +206,8 @@ fn an_order_is_reported_under_a_licence() {
     browser.click("#license-2");
     let uuid = browser.text("document.querySelector('#license-2').value");
     browser.follow("main button[type=submit]");
-    assert!(browser.address().ends_with("/account/orders?done=reported"));
-    assert!(shown(&browser).contains("Reported."), "{}", shown(&browser));
+    assert!(browser.address().ends_with("/account/orders"));
+    assert!(shown(&browser).contains("Order reported."), "{}", shown(&browser));
     let order = api.orders().into_iter().find(|one| one["id"] == ids[1]).unwrap();
     assert!(order["reported"].is_string(), "{order}");
     assert_eq!(
@@ -207,7 +225,7 @@ fn an_order_is_reported_under_a_licence() {
     let person = Person::log_in(&server, "demo-buyer");
     let again = person.post(&page, &[("approve", "no")]);
     assert_eq!(again.status(), 400);
-    assert!(again.text().unwrap().contains("This order is reported already."));
+    assert!(again.text().unwrap().contains("This order has already been reported."));
     assert_eq!(person.get("/account/orders/999999").status(), 404);
     assert_eq!(person.get("/account/orders/%3Cb%3E").status(), 404);
     assert_eq!(person.get("/account/orders?start=x").status(), 400);
@@ -260,7 +278,7 @@ fn a_key_is_shown_once_and_works_until_it_is_revoked() {
     assert_eq!(person.get(&format!("/account/keys/{id}/revoke")).status(), 404);
     let none = person.post("/account/keys", &[("name", " ")]);
     assert_eq!(none.status(), 400);
-    assert!(none.text().unwrap().contains("Name of the key is missing."));
+    assert!(none.text().unwrap().contains("Key name is missing."));
 }
 
 #[test]
@@ -320,7 +338,7 @@ fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
     browser.fill("#user-lastName", "Person");
     browser.fill("#user-direct", "not a number");
     browser.follow("main button[type=submit]");
-    assert_eq!(alert(&browser), "The direct number is no telephone number.");
+    assert_eq!(alert(&browser), "The phone number is not valid.");
     let typed = browser.text("document.querySelector('#user-firstName').value");
     assert_eq!(typed, HOSTILE);
     check_harmless(&browser, "new user");
@@ -329,7 +347,7 @@ fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
     browser.fill("#user-direct", "+46 8 123 456");
     browser.follow("main button[type=submit]");
     // Nothing is mailed here: the administrator gets a link to pass on.
-    assert!(shown(&browser).contains("Link to set a password"), "{}", shown(&browser));
+    assert!(shown(&browser).contains("Password link"), "{}", shown(&browser));
     browser.follow(".desk-nav a[href='/account/users']");
     assert!(shown(&browser).contains(HOSTILE));
     check_harmless(&browser, "users");
@@ -359,7 +377,7 @@ fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
         [("emailAddress", "new.person@demo-desk.example"), ("firstName", "A"), ("lastName", "B")];
     let response = person.post("/account/users/new", &twice);
     assert_eq!(response.status(), 400);
-    assert!(response.text().unwrap().contains("Somebody has this address"));
+    assert!(response.text().unwrap().contains("This address is already in use"));
     let empty = person.post(&page, &[("emailAddress", "a@b.example"), ("lastName", "B")]);
     assert_eq!(empty.status(), 400);
     assert!(empty.text().unwrap().contains("First name is missing."));
@@ -376,14 +394,14 @@ fn check_only_administrators(server: &Server, page: &str, twice: &[(&str, &str)]
     for path in ["/account/users", "/account/users/new", page] {
         let response = editor.get(path);
         assert_eq!(response.status(), 403, "{path}");
-        assert!(response.text().unwrap().contains("Only administrators see this"), "{path}");
+        assert!(response.text().unwrap().contains("For administrators only"), "{path}");
     }
     for path in ["/account/users/new", page] {
         assert_eq!(editor.post(path, twice).status(), 403, "{path}");
     }
     let other = Browser::open(DESKTOP);
     other.log_in(&server.url, "demo-editor", "/account/users");
-    assert!(shown(&other).contains("Only administrators see this"));
+    assert!(shown(&other).contains("For administrators only"));
     drop(other.complaints());
     other.look("account-forbidden");
 }
@@ -403,7 +421,7 @@ fn the_profile_is_edited_and_bad_json_keeps_what_was_typed() {
     let typed = format!("{{\n  \"title\": {},\n  oops\n}}", json!(HOSTILE));
     browser.fill("#profile-text", &typed);
     browser.follow("main button[type=submit]");
-    assert_eq!(alert(&browser), "This is not JSON: see line 3, column 3.");
+    assert_eq!(alert(&browser), "Invalid JSON at line 3, column 3.");
     assert_eq!(browser.text("document.querySelector('#profile-text').value"), typed);
     check_harmless(&browser, "profile");
     drop(browser.complaints());
@@ -421,15 +439,15 @@ fn the_profile_is_edited_and_bad_json_keeps_what_was_typed() {
         let text = response.text().unwrap();
         assert!(text.contains(said), "{said}: {text}");
     };
-    check("[1]", 400, "a profile is an object");
-    check("", 400, "This is not JSON: see line 1, column 0.");
+    check("[1]", 400, "The profile must be a JSON object.");
+    check("", 400, "Invalid JSON at line 1, column 0.");
     let long = format!("{{\"a\": \"{}\"}}", "x".repeat(64 * 1024));
     check(&long, 413, "65536 bytes");
     assert_eq!(api.get("/user/v1/profile"), json!({ "title": HOSTILE }));
     // In Swedish.
     let cookie = format!("{}; wirephoto_language=sv", person.cookie);
     let page = server.get_with("/account", &[("cookie", &cookie)]).text().unwrap();
-    for part in ["Du och dina avtal", "Förbetalt", "10 av 10", "31 dec. 2035"] {
+    for part in ["Översikt", "Förbetalt", "10 av 10", "31 dec. 2035"] {
         assert!(page.contains(part), "{part}");
     }
 }
@@ -495,7 +513,7 @@ fn a_form_without_the_sessions_token_changes_nothing() {
             let response = person.post_with(csrf, path, fields);
             // What a page of ours sent is kept, and asked about; it is not done.
             assert_eq!(response.status(), 200, "{path}");
-            assert!(response.text().unwrap().contains("What you typed is still here"), "{path}");
+            assert!(response.text().unwrap().contains("Your form has not been sent"), "{path}");
             let request = server.client.post(format!("{}{path}", server.url));
             let request =
                 request.header(COOKIE, &person.cookie).header(ORIGIN, "https://evil.example");

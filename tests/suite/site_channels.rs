@@ -23,7 +23,7 @@ fn make_hook(browser: &Browser, name: &str, (url, secret): (&str, &str)) {
     browser.fill("#formats", "nonsense.jpg");
     // http has to be allowed and the format must be one: both are told, one after the other.
     browser.follow("main .form button[type=submit]");
-    assert!(alert(browser).contains("Address cannot be used"), "{}", alert(browser));
+    assert!(alert(browser).contains("Address: invalid value."), "{}", alert(browser));
     let wrong = "document.querySelector(\"[name='secret.url']\").getAttribute('aria-invalid')";
     assert_eq!(browser.eval(wrong), "true");
     assert_eq!(browser.eval("document.querySelector('[type=password]').value"), "");
@@ -64,7 +64,7 @@ fn the_test_of_a_channel_arrives_or_says_why_not() {
     let test = "form[action='/account/channels/test']:has([value^='Desk']) button";
     browser.follow(test);
     let said = browser.text("document.querySelector('.tested').innerText");
-    assert!(said.contains("It works."), "{said}");
+    assert!(said.contains("Test succeeded."), "{said}");
     assert_eq!(receiver.next()["verified"], true);
     check_harmless(&browser, "tested channel");
     browser.look("account-channel-tested");
@@ -85,7 +85,7 @@ fn the_test_of_a_channel_arrives_or_says_why_not() {
     drop(receiver);
     browser.follow(test);
     let said = alert(&browser);
-    assert!(said.contains("It does not work.") && said.contains("refused"), "{said}");
+    assert!(said.contains("Test failed.") && said.contains("refused"), "{said}");
     assert!(!said.contains(&secret), "{said}");
     browser.look("account-channel-failed");
     browser.follow("form[action='/account/channels/remove']:has([value^='Desk']) button");
@@ -139,7 +139,7 @@ fn every_method_has_a_form_that_makes_a_channel() {
         let twice = person.post("/account/channels/edit", &all);
         assert_eq!(twice.status(), 409, "{method}");
         let text = twice.text().unwrap();
-        assert!(text.contains("You have a channel of this name already."), "{method}");
+        assert!(text.contains("You already have a channel with this name."), "{method}");
         assert!(!text.contains("p-secret"), "{method}: no page shows a secret");
         let page = person.page(&format!("/account/channels/edit?name={name}"));
         assert!(!page.contains("p-secret"), "{method}");
@@ -177,7 +177,10 @@ fn a_channel_that_cannot_be_is_refused_in_words() {
     for (fields, said) in [
         (vec![("method", "ftp"), ("name", "x"), ("format", ".json")], "Host is missing."),
         (vec![("method", "email"), ("format", ".json")], "Name is missing."),
-        (vec![("method", "download"), ("name", "a:b"), ("format", ".json")], "no colon"),
+        (
+            vec![("method", "download"), ("name", "a:b"), ("format", ".json")],
+            "cannot contain a colon",
+        ),
         (vec![("method", "download"), ("name", "x")], "Formats:"),
     ] {
         let response = person.post("/account/channels/edit", &fields);
@@ -199,7 +202,7 @@ fn a_channel_that_cannot_be_is_refused_in_words() {
     ];
     let response = person.post("/account/channels/edit", &moved);
     assert_eq!(response.status(), 400);
-    assert!(response.text().unwrap().contains("Password has to be typed again"));
+    assert!(response.text().unwrap().contains("Password: enter it again"));
     // The operator's folder is shut and opened, and leads nowhere else.
     let folder = [
         ("method", "directory"),
@@ -214,7 +217,7 @@ fn a_channel_that_cannot_be_is_refused_in_words() {
     elsewhere[3] = ("setting.path", "demo-admin");
     let response = person.post("/account/channels/edit", &elsewhere);
     assert_eq!(response.status(), 403);
-    assert!(response.text().unwrap().contains("Made by the agency"));
+    assert!(response.text().unwrap().contains("Created by the agency"));
 }
 
 #[test]
@@ -234,11 +237,12 @@ fn what_was_typed_when_the_session_ended_is_sent_after_the_login() {
     );
     browser.wait("the logout", "window.left === true");
     browser.follow("main .form button[type=submit]");
-    assert!(alert(&browser).contains("What you typed is kept"), "{}", alert(&browser));
+    assert!(alert(&browser).contains("what you entered is kept"), "{}", alert(&browser));
     browser.fill("#username", "demo-editor");
     browser.fill("#password", "demo-editor-password");
     browser.follow("main button[type=submit]");
     assert!(shown(&browser).contains(HOSTILE) && !shown(&browser).contains("p-secret"));
+    assert!(shown(&browser).contains("Host") && !shown(&browser).contains("setting."), "labels");
     check_harmless(&browser, "kept form");
     let api = Api::key(&server, DEMO_KEY);
     let find = || {

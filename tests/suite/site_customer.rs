@@ -116,7 +116,9 @@ fn a_delivery_says_what_it_takes_and_never_offers_what_cannot_send() {
     browser.check_sound("deliver");
     browser.look("item-deliver");
     browser.follow("form.deliver button");
-    assert!(browser.text("document.querySelector('main').innerText").contains("On its way"));
+    assert!(
+        browser.text("document.querySelector('main').innerText").contains("Delivery started.")
+    );
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn an_item_without_its_file_offers_no_download() {
     server
         .until("the item", || plain(session.get(&server, "/")).contains("No file").then_some(()));
     let page = plain(session.get(&server, "/item/image/bare"));
-    assert!(page.contains("No file") && !page.contains("Download Hires"), "{page}");
+    assert!(page.contains("No file") && !page.contains("Download original"), "{page}");
     let wall = plain(session.get(&server, "/"));
     assert!(wall.contains("class=\"no-picture\""), "{wall}");
 }
@@ -191,7 +193,7 @@ fn the_search_box_finds_addresses_and_takes_what_is_no_query_as_words() {
         assert_eq!(count(&found), 1, "{q}");
     }
     for (q, said) in
-        [("%22sunset", "A quotation mark is missing"), ("sunset:", "could not be read")]
+        [("%22sunset", "A quotation mark is missing"), ("sunset:", "could not be interpreted")]
     {
         let answer = get(&format!("/?q={q}"));
         assert_eq!(answer.status(), 200, "{q}");
@@ -200,7 +202,7 @@ fn the_search_box_finds_addresses_and_takes_what_is_no_query_as_words() {
     }
     let swedish = [("accept-language", "sv")];
     let page = plain(server.get_with("/?q=sunset)", &swedish));
-    assert!(page.contains("oväntat ) vid tecken 7"), "{page}");
+    assert!(page.contains(") hör inte hemma här (tecken 7)"), "{page}");
 }
 
 #[test]
@@ -230,7 +232,7 @@ fn errors_are_pages_for_browsers_with_the_name_of_the_visitor() {
         }
     }
     let page = plain(server.get_with("/?page=0", &headers));
-    assert!(page.contains("page är 0, minst 1 krävs"), "{page}");
+    assert!(page.contains("Sidnumret är 0; minst 1 krävs."), "{page}");
     // Programs get what they always got.
     let answer = server.get("/nope");
     let body: Value = answer.json().expect("JSON");
@@ -278,4 +280,17 @@ fn a_delivery_keeps_the_way_back() {
     let answer = session.post(&server, path, &fields);
     assert_eq!(answer.status(), 303);
     assert_eq!(answer.headers()[LOCATION], "/item/image/demo-urtavla?from=q%3Dsunset&done=sent");
+}
+
+#[test]
+fn an_event_without_a_time_shows_its_day_alone() {
+    let server = Server::demo();
+    let session = Session::open(&server, "demo-editor");
+    for path in ["/item/calendar/demo-city-run", "/?type=calendar&upcoming=1"] {
+        let page = plain(session.get(&server, path));
+        assert!(
+            page.contains("5 Dec 2026") && !page.contains("5 Dec 2026 00:00"),
+            "{path}: {page}"
+        );
+    }
 }

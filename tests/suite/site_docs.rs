@@ -337,7 +337,7 @@ fn what_was_done_on_the_site_stands_there_as_code_that_runs() {
     // Another session of the same user has done nothing.
     let other = session(&server, "demo-editor");
     let page = text(server.get_with("/code", &[("cookie", &other)]));
-    assert!(page.contains("Nothing yet."), "{page}");
+    assert!(page.contains("No calls yet."), "{page}");
 }
 
 #[test]
@@ -347,9 +347,9 @@ fn the_page_of_calls_speaks_swedish_too() {
     let get = |path: &str| {
         text(server.get_with(path, &[("cookie", &cookie), ("accept-language", "sv")]))
     };
-    assert!(get("/code").contains("Ingenting ännu."));
+    assert!(get("/code").contains("Inga anrop än."));
     get("/?q=bergen");
     let page = get("/code");
-    assert!(page.contains("Det du gjorde, som kod") && page.contains("data-copy=\"Kopiera\""));
+    assert!(page.contains("Dina senaste API-anrop") && page.contains("data-copy=\"Kopiera\""));
     assert!(page.contains("YOUR_KEY"), "{page}");
 }

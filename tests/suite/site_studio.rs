@@ -296,7 +296,7 @@ fn a_frame_is_nudged_by_keyboard_and_by_fields() {
         let invalid = browser.text("document.getElementById('height').ariaInvalid");
         assert_eq!(invalid, "true", "{wrong}");
         let message = browser.text("document.getElementById('outside').textContent");
-        assert_eq!(message, "A whole number from 1 to 1735.");
+        assert_eq!(message, "Enter a whole number from 1 to 1735.");
         assert_eq!(shown(&browser, "height"), "611", "{wrong}");
     }
     type_over(&browser, "#height", "612");
@@ -426,12 +426,15 @@ fn presets_are_as_close_as_whole_pixels_come_and_outlive_a_reload() {
          (document.getElementById('output'))",
     );
     let verdict = "document.getElementById('verdict').textContent";
-    assert_eq!(browser.text(verdict), "Too small: 1733 of 3543 pixels. It would be enlarged.");
+    assert_eq!(
+        browser.text(verdict),
+        "Too small: 1733 pixels wide, 3543 needed. It would be enlarged."
+    );
     browser.wait("the address", "location.search === '?output=print-30'");
     browser.visit(&browser.address());
     assert_eq!(
         browser.text(&format!("{verdict}.trim()")),
-        "Too small: 1733 of 3543 pixels. It would be enlarged."
+        "Too small: 1733 pixels wide, 3543 needed. It would be enlarged."
     );
 }
 
@@ -677,21 +680,21 @@ fn a_wrong_crop_gives_the_form_again_with_what_the_api_says() {
         assert!(!text.contains("<b>"), "{query}");
     };
     let all = &["width", "height", "x", "y"];
-    check("x=1&width=260", "leaves the 260x174 image", all);
-    check("y=174", "takes nothing of the 260x174 image", all);
-    check("width=0", "is zero", &["width"]);
-    check("height=0&width=2", "is zero", &["height"]);
-    check("x=abc", "needs a whole number of pixels", &["x"]);
-    check("y=-1", "needs a whole number of pixels", &["y"]);
-    check("width=4294967296", "is too large", &["width"]);
-    check("height=1.5", "needs a whole number of pixels", &["height"]);
-    check("x=%3Cb%3E%22", "A crop is given in whole numbers", &["x"]);
-    check("y=1_x2", "A crop is given in whole numbers", &["y"]);
-    check("x=%C3%A5", "A crop is given in whole numbers", &["x"]);
-    check("width=10.jpg", "needs a whole number of pixels", &["width"]);
-    check("aspect=custom&ratio=%3Cb%3E", "A ratio is two numbers", &["ratio"]);
-    check("aspect=custom", "A ratio is two numbers", &["ratio"]);
-    check("aspect=%3Cb%3E", "There is no such aspect", &[]);
+    check("x=1&width=260", "extends beyond the photo, which is 260x174", all);
+    check("y=174", "is outside the photo, which is 260x174", all);
+    check("width=0", "cannot be zero", &["width"]);
+    check("height=0&width=2", "cannot be zero", &["height"]);
+    check("x=abc", "must be a whole number of pixels", &["x"]);
+    check("y=-1", "must be a whole number of pixels", &["y"]);
+    check("width=4294967296", "it must be at most", &["width"]);
+    check("height=1.5", "must be a whole number of pixels", &["height"]);
+    check("x=%3Cb%3E%22", "Enter the crop in whole pixels", &["x"]);
+    check("y=1_x2", "Enter the crop in whole pixels", &["y"]);
+    check("x=%C3%A5", "Enter the crop in whole pixels", &["x"]);
+    check("width=10.jpg", "must be a whole number of pixels", &["width"]);
+    check("aspect=custom&ratio=%3Cb%3E", "Enter two numbers up to 10,000", &["ratio"]);
+    check("aspect=custom", "Enter two numbers up to 10,000", &["ratio"]);
+    check("aspect=%3Cb%3E", "This aspect ratio does not exist", &[]);
     let text = server.get(&format!("{page}?x=%22%3E%3Cb%3E")).text().expect("text");
     assert!(text.contains("name=\"x\" value=\"&quot;&gt;&lt;b&gt;\""), "{text}");
     // What no form of ours sends, and what is no photograph.
@@ -705,7 +708,7 @@ fn a_wrong_crop_gives_the_form_again_with_what_the_api_says() {
         assert!(!response.text().expect("text").contains("<b>"), "{path}");
     }
     let sv = server.get_with(&format!("{page}?aspect=x"), &[("accept-language", "sv")]);
-    assert!(sv.text().expect("text").contains("Det formatet finns inte."));
+    assert!(sv.text().expect("text").contains("Bildformatet finns inte."));
     // With scripts the next change mends it.
     let visible =
         "[...document.querySelectorAll('[data-result]')].map(one => one.offsetHeight > 0)";

@@ -170,5 +170,5 @@ fn what_is_wrong_is_said_in_swedish() {
         mistakes.extend(mistake(&format!("{end} {fields}"), &page));
     }
     assert_eq!(mistakes, Vec::<String>::new());
-    assert!(swede.get("/docs").contains("Dokumentationen av API:et är på engelska."));
+    assert!(swede.get("/docs").contains("API-dokumentationen är på engelska."));
 }

@@ -212,7 +212,7 @@ pub(super) fn unknown_client<T>(client_id: &str) -> Result<T, AuthorizationError
 }
 
 fn page<T>(message: &str) -> Result<T, AuthorizationError> {
-    let title = "This login link has a mistake";
+    let title = "Invalid login link";
     Err(AuthorizationError::Page { title, message: message.to_owned() })
 }
 

@@ -158,7 +158,11 @@ async fn the_first_mail_to_a_stranger_says_who_has_it_sent_and_the_link_stops_th
     // A mail that did not go out introduced nobody.
     assert_eq!(waits_until(&scene.clear(&["victim@x.example"], at(0, 1)).await), None);
     let first = scene.sent("victim@x.example", at(0, 2)).await;
-    assert!(first[0].text.contains("Eva Ek (Byrån) has Wire send"), "{}", first[0].text);
+    assert!(
+        first[0].text.contains("Eva Ek (Byrån) sends e-mail like this from Wire"),
+        "{}",
+        first[0].text
+    );
     assert_eq!(scene.sent("Victim@X.example", at(0, 3)).await, []);
     let token = token(&first[0].text);
     let found = scene.recipients.invitation(&token, at(0, 4)).await.unwrap().unwrap();

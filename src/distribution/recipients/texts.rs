@@ -29,16 +29,15 @@ pub(super) fn introduction(
     url: &str,
 ) -> Introduction {
     let text = format!(
-        "{sender} has {site_name} send mails like this one to your address. This is the first of \
-         them.\nStop the mails that {sender} has sent to you:\n{url}"
+        "{sender} sends e-mail like this from {site_name} to your address. This is the first \
+         message.\nStop e-mail from {sender}:\n{url}"
     );
     let (sender, site_name, url) = (escape(sender), escape(site_name), escape(url));
     let html = format!(
         "<p style=\"max-width: 600px; margin: 16px auto; padding: 0 16px; font-family: sans-serif; \
-         font-size: 14px; line-height: 21px;\"><strong dir=\"auto\">{sender}</strong> has \
-         {site_name} send mails like this one to your address. This is the first of them. \
-         <a href=\"{url}\">Stop the mails that <span dir=\"auto\">{sender}</span> has sent to \
-         you</a></p>"
+         font-size: 14px; line-height: 21px;\"><strong dir=\"auto\">{sender}</strong> sends \
+         e-mail like this from {site_name} to your address. This is the first message. \
+         <a href=\"{url}\">Stop e-mail from <span dir=\"auto\">{sender}</span></a></p>"
     );
     Introduction { to: to.clone(), text, html, sent: SentMark::default() }
 }
@@ -52,15 +51,15 @@ pub(super) fn confirmation(
     at: Timestamp,
 ) -> Mail {
     let text = format!(
-        "{sender} wants {site_name} to send mails to your address.\n\n\
-         Nothing is sent unless you agree within seven days. Agree, or refuse for good:\n{url}\n\n\
-         If you do nothing, you get no mails.\n"
+        "{sender} wants to send e-mail from {site_name} to your address.\n\n\
+         Nothing is sent unless you accept within seven days. Accept or decline:\n{url}\n\n\
+         If you do nothing, you receive no e-mail.\n"
     );
     Mail {
         id: Uuid::now_v7().to_string(),
         at,
         to: vec![to.clone()],
-        subject: line(&format!("{site_name}: may mails be sent to you?"), NAME_CHARS_MAX),
+        subject: line(&format!("{site_name}: accept e-mail to your address?"), NAME_CHARS_MAX),
         text,
         html: None,
         inline: Vec::new(),

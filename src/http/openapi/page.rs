@@ -252,10 +252,14 @@ pub(super) fn access_pieces(security: &Value) -> Vec<TextPiece> {
         }
     }
     let mut line = match (is_open, words.is_empty()) {
-        (true, true) => "Everybody".to_owned(),
-        (true, false) if words == [CLIENT] => format!("Needs {CLIENT}, unless it is public"),
-        (true, false) => format!("Everybody for what is open; else {}", words.join(", ")),
-        (false, _) => format!("Needs {}", words.join(" or ")),
+        (true, true) => "No credentials needed".to_owned(),
+        (true, false) if words == [CLIENT] => {
+            format!("Requires {CLIENT}, unless the client is public")
+        }
+        (true, false) => {
+            format!("Public content needs no credentials; other content {}", words.join(" or "))
+        }
+        (false, _) => format!("Requires {}", words.join(" or ")),
     };
     if !scopes.is_empty() {
         let scopes: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();

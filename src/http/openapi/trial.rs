@@ -122,18 +122,18 @@ fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOper
 fn unsent_reason(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
     let tag = text(&found["tags"][0]);
     if tag == OPERATOR {
-        return Some("It is for the operator's tools, so it is not sent from here.");
+        return Some("This operation is for the operator's tools and is not sent from here.");
     }
     if elements(&found["security"]).any(|one| one.get("client").is_some()) {
-        return Some("It takes the credentials of a client, so it is not sent from here.");
+        return Some("This operation takes client credentials and is not sent from here.");
     }
     if path == "/o/oauth2/auth" {
-        return Some("A browser is led through it by a client, so it is not sent from here.");
+        return Some("A client sends the user's browser here; the request is not sent from here.");
     }
     if tag == OAUTH2 && elements(&found["security"]).next().is_some() {
-        return Some("It takes an access token, so it is not sent from here.");
+        return Some("This operation takes an access token and is not sent from here.");
     }
-    takes_ak.then_some("It takes an application key, so it is not sent from here.")
+    takes_ak.then_some("This operation takes an application key and is not sent from here.")
 }
 
 fn field(parameter: &Value) -> Option<OperationField> {

@@ -23,9 +23,9 @@ use crate::http::site::login;
 use model::ItemKey;
 
 /// What is said when items did not come in.
-const LEFT_OUT: &str = "Items that are gone, or that your agreements do not cover, are left out.";
+const LEFT_OUT: &str = "Some items could not be added: they are no longer available, or your agreements do not cover them.";
 /// What is said when there is nothing to add.
-const NOTHING: &str = "Choose what to add.";
+const NOTHING: &str = "Select at least one item to add.";
 
 /// The addresses of this file.
 pub(super) fn routes() -> Router<AppState> {

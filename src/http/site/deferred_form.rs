@@ -12,14 +12,16 @@ use axum::{
 use minijinja::{context, value::Serde};
 use serde::Serialize;
 
-use super::{AppState, FormFields, login, session};
+use super::{AppState, FormFields, kept_labels, login, session};
 use crate::http::site::pages;
 use crate::http::site::pages::FormTargets;
 use crate::http::site::session::SiteVisitor;
 use crate::runtime::error::Result;
 
-/// What names of fields begin with that hold passwords and keys.
+/// What names of fields begin with that hold secrets of channels.
 const SECRET_PREFIX: &str = "secret.";
+/// The fields of the form that changes a password.
+const PASSWORDS: [&str; 3] = ["old", "password", "repeated"];
 
 /// A form that could not be taken yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +69,13 @@ impl DeferredForm {
 
     /// The page that shows what was typed and sends it for `visitor`.
     pub(in crate::http) fn page(&self, app: &AppState, visitor: &SiteVisitor) -> Result<Response> {
-        let FormFields(pairs) = FormFields::parse(&self.fields)?;
+        let form = FormFields::parse(&self.fields)?;
+        let shown = kept_labels::shown(&form);
         let field = |(name, value)| DeferredField { name, value };
-        let fields: Vec<DeferredField> = pairs.into_iter().map(field).collect();
+        let fields: Vec<DeferredField> = form.0.into_iter().map(field).collect();
         let context = context! {
             action => self.action.clone(),
+            shown => minijinja::Value::from(Serde(shown)),
             fields => minijinja::Value::from(Serde(fields)),
             ..pages::head(app, Some(visitor), "/")
         };
@@ -83,7 +87,8 @@ impl DeferredForm {
 #[must_use]
 pub fn without_secrets(fields: &str) -> String {
     let pairs = form_urlencoded::parse(fields.as_bytes());
-    let pairs = pairs.filter(|(name, _)| name != "csrf" && !name.starts_with(SECRET_PREFIX));
+    let is_secret = |name: &str| name.starts_with(SECRET_PREFIX) || PASSWORDS.contains(&name);
+    let pairs = pairs.filter(|(name, _)| name != "csrf" && !is_secret(name));
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
@@ -148,5 +153,6 @@ mod tests {
         let kept =
             DeferredForm::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
         assert_eq!(kept.fields, "name=n&b=%C3%A5+");
+        assert_eq!(without_secrets("old=a&password=b&repeated=b&keys=on"), "keys=on");
     }
 }

@@ -49,7 +49,7 @@ async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResu
 /// `GET /docs/try/{id}`: the form of an operation, and the code of the call that is typed into it.
 async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
-    let missing = || Error::new(ErrorKind::NotFound, "There is no such operation.");
+    let missing = || Error::new(ErrorKind::NotFound, "This operation does not exist.");
     let trial = description.operation(&id).ok_or_else(missing)?;
     let typed = TryOutInput::of(trial, &site)?;
     let address = target(&trial.path, &typed.path, &typed.query);

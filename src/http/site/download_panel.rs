@@ -5,8 +5,10 @@ use serde::Serialize;
 use super::SiteRequest;
 use crate::access::orders::{AgreementOffer, ItemFacts, OfferState};
 use crate::http::AppState;
+use crate::http::site::language;
 use crate::http::site::pages::served_item;
 use crate::http::site::session::SiteVisitor;
+use crate::http::site::words;
 use crate::media::CatalogEntry;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -35,6 +37,8 @@ pub(super) struct DownloadPanel {
     agreements: Vec<DownloadAgreement>,
     until: Option<String>,
     order_note: Option<&'static str>,
+    /// An order for the item waits for approval.
+    ordered: bool,
     /// An agreement gives the item at once.
     pub(super) delivers: bool,
     /// No agreement of the visitor covers the item.
@@ -85,7 +89,8 @@ impl DownloadPanel {
             return self;
         }
         let shown = if delivering.is_empty() {
-            self.order_note = Some(order_note(&orders));
+            self.ordered = orders.iter().any(|offer| offer.state == OfferState::Order(true));
+            self.order_note = Some(order_note(self.ordered));
             orders
         } else {
             delivering
@@ -107,19 +112,16 @@ fn size_text(app: &AppState, entry: &CatalogEntry) -> Option<String> {
     let size =
         served_item(&app.shared.media, &entry.key, &entry.assets).size(RenditionUsage::Hires)?;
     let length = AssetGroup::of_item(&entry.assets).picture(RenditionUsage::Hires)?.length;
-    Some(format!("{} × {}, {}", size.width, size.height, bytes_text(length)))
+    let bytes = words::size_text(language::spoken(), length);
+    Some(format!("{} × {}, {bytes}", size.width, size.height))
 }
 
-fn bytes_text(bytes: u64) -> String {
-    let tenths = bytes.div_ceil(100_000);
-    format!("{}.{} MB", tenths / 10, tenths % 10)
-}
-
-fn order_note(orders: &[&AgreementOffer]) -> &'static str {
-    if orders.iter().any(|offer| offer.state == OfferState::Order(true)) {
-        return "It is ordered. Approve the order with a licence under Account, Orders; it says who may do that.";
+fn order_note(is_ordered: bool) -> &'static str {
+    if is_ordered {
+        "The item has been ordered. You can download it once the order is approved."
+    } else {
+        "You can download the item once your order is approved."
     }
-    "This agreement delivers once the order is approved with a licence, under Account, Orders."
 }
 
 /// Until when a download of the item is free again, because it was bought.

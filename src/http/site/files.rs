@@ -43,7 +43,10 @@ impl DownloadRights {
 /// A file of the item.
 #[derive(Debug, Serialize)]
 pub(super) struct FileRow {
-    name: String,
+    usage: String,
+    variant: String,
+    /// What sort of file it is, unless it is a JPEG: ` PDF`.
+    kind: String,
     /// Its address for programs.
     href: String,
     /// Where it opens for the visitor: on our own host where the browser's login is needed.
@@ -84,7 +87,9 @@ fn row(key: &ItemKey, one: &Value, base: &str, rights: DownloadRights) -> Option
     };
     // The key is the document's own.
     (path.key() == key).then(|| FileRow {
-        name: format!("{} {}{kind}", text("variant"), text("usage")),
+        usage: text("usage").to_owned(),
+        variant: text("variant").to_owned(),
+        kind,
         href: text("href").to_owned(),
         url,
         file: file.to_owned(),

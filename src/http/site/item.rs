@@ -41,7 +41,9 @@ impl FromRequestParts<AppState> for ItemFromPath {
     type Rejection = PageError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
-        let none = || Error::new(ErrorKind::NotFound, "There is no such item.");
+        let none = || {
+            Error::new(ErrorKind::NotFound, "This item does not exist or is no longer available.")
+        };
         let path = Path::<(String, String)>::from_request_parts(parts, app).await;
         let Path((media_type, id)) = path.map_err(|_| none())?;
         Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| none())?))
@@ -62,8 +64,8 @@ struct FormOutcome {
     delivery: Option<ApiRefusal>,
 }
 
-/// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. What stands
-/// in the way is said on the item's page.
+/// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. Where an order
+/// has to be approved first it is placed, and the item's page confirms it; a refusal is shown there too.
 pub(super) async fn download(
     State(app): State<AppState>,
     ItemFromPath(key): ItemFromPath,
@@ -86,6 +88,7 @@ pub(super) async fn download(
             );
             Ok(response)
         }
+        Err(error) if is_order(&error) => Ok(see_other(&confirmed(&posted, &key, "placed")?)),
         Err(error) if error.kind() == ErrorKind::Forbidden => {
             let outcome = FormOutcome { download: Some(error), ..FormOutcome::default() };
             show(&posted, &key, &outcome).await
@@ -100,17 +103,25 @@ pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm)
     let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
     let call = call.query([("channel", channel), ("agr", agr)]);
     match posted.call_and_record(call).await {
-        Ok(_) => {
-            let back = BackLink::of(&posted, &key)?.query;
-            let separator = if back.is_empty() { "?" } else { "&" };
-            Ok(see_other(&format!("/item/{key}{back}{separator}done=sent")))
-        }
+        Ok(_) => Ok(see_other(&confirmed(&posted, &key, "sent")?)),
         Err(refusal) if refusal.is_mistake() => {
             let outcome = FormOutcome { delivery: Some(refusal), ..FormOutcome::default() };
             show(&posted, &key, &outcome).await
         }
         Err(refusal) => Err(refusal.into()),
     }
+}
+
+/// Whether nothing is delivered yet because an order, which is recorded by now, waits for approval.
+fn is_order(error: &Error) -> bool {
+    error.details().iter().any(|detail| detail.error_code == "order_required")
+}
+
+/// The address of the item's page with the message `done`.
+fn confirmed(site: &Site, key: &ItemKey, done: &str) -> Result<String> {
+    let back = Back::of(site, key)?.query;
+    let separator = if back.is_empty() { "?" } else { "&" };
+    Ok(format!("/item/{key}{back}{separator}done={done}"))
 }
 
 /// What a visitor gets who downloads the item: of a photograph the Hires, else all there is.
@@ -143,7 +154,11 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
             return Ok(see_other(&login_url(&site.path_and_query)));
         }
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
-            return Err(Error::new(ErrorKind::NotFound, "There is no such item.").into());
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                "This item does not exist or is no longer available.",
+            )
+            .into());
         }
         Err(refusal) => return Err(refusal.into()),
     };

@@ -35,7 +35,7 @@ use crate::storage::database::{LoginBrowser, LoginOrigin};
 use model::account::{Permission, User};
 
 /// What a failed login is told; never which of the two it was.
-const WRONG_CREDENTIALS: &str = "The user name or the password is wrong.";
+const WRONG_CREDENTIALS: &str = "Wrong user name or password.";
 /// Where a login leads when it was asked for from nowhere.
 const HOME: &str = "/";
 /// Pages that a login may lead to, with what is below them.
@@ -110,7 +110,7 @@ pub(crate) fn session_ended_page(
     headers: &HeaderMap,
     kept: &DeferredForm,
 ) -> Result<Response> {
-    let text = "Your login has ended. What you typed is kept: log in to go on.";
+    let text = "You have been logged out. Log in to continue; what you entered is kept.";
     let notice =
         LoginNotice { error: Some(text), deferred_form: Some(kept), ..LoginNotice::default() };
     page(app, headers, &kept.action, &notice)
@@ -126,7 +126,7 @@ pub(crate) fn reauthentication_page(
     path: &str,
     kept: Option<&DeferredForm>,
 ) -> Result<Response> {
-    let text = "You logged in more than an hour ago. Enter your password again to go on.";
+    let text = "You logged in more than an hour ago. Enter your password again to continue.";
     let user_name = Some(visitor.account.user.user_name.as_str());
     let notice = LoginNotice {
         error: Some(text),
@@ -195,7 +195,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         Ok(response)
     };
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
-        let text = "The login form has expired. Please try again.";
+        let text = "The login form has expired. Try again.";
         return again(StatusCode::BAD_REQUEST, text);
     }
     let (password, device) = (form.find("password"), SiteCookie::Device.find(app, &headers));
@@ -217,14 +217,14 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         }
         Ok(LoginOutcome::Refused) => again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS),
         Ok(LoginOutcome::Throttled(wait_s)) => {
-            let text = "Too many attempts failed. Please wait before you try again.";
+            let text = "Too many failed attempts. Wait before you try again.";
             let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)
         }
         Err(error) if error.kind() == ErrorKind::Overloaded => {
             respond::record_shed(&error);
-            later("Many people log in at this moment. Please try again.")
+            later("Many people are logging in right now. Try again.")
         }
         Err(error) => outage_page(error, later),
     }
@@ -237,7 +237,7 @@ fn outage_page(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Re
         return Err(error);
     }
     respond::log_failure(&error);
-    later("The login cannot be checked at this moment. Please try again.")
+    later("You cannot log in right now. Try again.")
 }
 
 /// Where a login leads.
@@ -335,7 +335,7 @@ async fn log_out(app: &AppState, request: Request) -> Result<Response> {
 
 /// The answer to a form without its token.
 pub(crate) fn expired_form() -> Error {
-    Error::new(ErrorKind::InvalidArgument, "The form has expired. Please go back and try again.")
+    Error::new(ErrorKind::InvalidArgument, "The form has expired. Go back and try again.")
 }
 
 /// The parameters of a form of ours.

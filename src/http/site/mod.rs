@@ -23,6 +23,7 @@ pub mod form;
 pub(super) mod guide;
 mod item;
 mod item_summary;
+mod kept_labels;
 pub(super) mod language;
 pub(crate) mod login;
 pub(crate) mod mail_consent;

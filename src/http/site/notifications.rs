@@ -169,9 +169,9 @@ struct LabeledChoice {
 }
 
 /// What is asked about: the words of the API with those for people.
-const MEDIA_TYPES: [(&str, &str); 9] = [
+pub(super) const MEDIA_TYPES: [(&str, &str); 9] = [
     ("_all", "All media types"),
-    ("image", "Photographs"),
+    ("image", "Photos"),
     ("video", "Videos"),
     ("graphic", "Graphics"),
     ("text", "Texts"),
@@ -278,7 +278,7 @@ async fn show_dry_run(
 async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageError> {
     let saved = member.get(NOTIFICATIONS).await?;
     let found = saved.as_array().into_iter().flatten().find(|one| one["id"] == *id);
-    let none = || Error::new(ErrorKind::NotFound, "There is no such notification.");
+    let none = || Error::new(ErrorKind::NotFound, "This notification does not exist.");
     Ok(found.cloned().ok_or_else(none)?)
 }
 

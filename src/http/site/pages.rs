@@ -133,20 +133,20 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
     let status = response.status();
     let title = match status {
         StatusCode::NOT_FOUND => "Not found",
-        StatusCode::BAD_REQUEST => "This address has a mistake",
-        StatusCode::SERVICE_UNAVAILABLE => "Busy",
-        StatusCode::FORBIDDEN => "Not allowed",
-        StatusCode::METHOD_NOT_ALLOWED => "Nothing to show here",
+        StatusCode::BAD_REQUEST => "Invalid request",
+        StatusCode::SERVICE_UNAVAILABLE => "Temporarily unavailable",
+        StatusCode::FORBIDDEN => "Access denied",
+        StatusCode::METHOD_NOT_ALLOWED => "Page not available",
         _ => "Something went wrong",
     };
     let advice = match status {
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
             "Check the address, or search for what you need."
         }
-        StatusCode::BAD_REQUEST => "Go back and try again, or start with a new search.",
-        StatusCode::FORBIDDEN => "Ask the administrator of your organization for access.",
-        StatusCode::SERVICE_UNAVAILABLE => "Wait a moment, then load the page again.",
-        _ => "Try again. If it goes on, tell the agency what you did.",
+        StatusCode::BAD_REQUEST => "Go back and try again, or start a new search.",
+        StatusCode::FORBIDDEN => "Ask your organization's administrator for access.",
+        StatusCode::SERVICE_UNAVAILABLE => "Wait a moment and reload the page.",
+        _ => "Try again. If the problem continues, contact the agency.",
     };
     let message = error.details().first().map_or(error.message(), |detail| &detail.message);
     let anchor = HelpAnchor::of(error);

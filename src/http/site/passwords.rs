@@ -28,7 +28,7 @@ const FORGOTTEN: &str = "/o/password";
 /// Where a new password leads.
 pub(crate) const LOGIN_AFTER: &str = "/o/login?done=password";
 /// What is wrong with two fields that should hold the same.
-pub(crate) const PASSWORDS_DIFFER: &str = "The two new passwords differ.";
+pub(crate) const PASSWORDS_DIFFER: &str = "The passwords do not match.";
 
 /// A page with a form for somebody who is not logged in.
 struct FormPage<'a> {
@@ -116,12 +116,12 @@ async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
     let AnonymousForm { headers, form, address, has_valid_token: is_ours } =
         AnonymousForm::read(app, request).await?;
     if !is_ours {
-        let context = context! { error => "The form has expired. Please try again." };
+        let context = context! { error => "The form has expired. Try again." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
     }
     let name = form.find("name").unwrap_or_default();
     if name.is_empty() {
-        let context = context! { error => "Enter your user name or your e-mail address." };
+        let context = context! { error => "Enter your user name or e-mail address." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
     }
     app.shared.access.users.request_reset(name, address, clock::now()).await?;
@@ -190,7 +190,7 @@ async fn password_set_response(app: &AppState, token: &str, request: Request) ->
         None => invalid_link_page(app, &headers),
     };
     if !is_ours {
-        return again("The form has expired. Please try again.").await;
+        return again("The form has expired. Try again.").await;
     }
     // As it was typed: spaces around it are part of a password.
     let field = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);

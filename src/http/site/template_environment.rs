@@ -19,11 +19,13 @@ const SWEDISH_MONTHS: [&str; 12] = [
 /// An environment whose pages are in `language`:
 ///
 /// - `_(text, …)`: the text in that language, each `{}` in it replaced by a value;
-/// - `… | when`: a time of an API as day and time of day; `… | day`: its day; `… | last_day`: the last
-///   day that ends with it; `zone`: the time zone that all of them are in;
+/// - `… | when`: a time of an API as day and time of day; `… | moment`: the same, its day alone at
+///   midnight, which is how documents write a day without a time; `… | day`: its day; `… | last_day`:
+///   the last day that ends with it; `zone`: the time zone that all of them are in;
 /// - `… | number`: an integer with its thousands apart;
 /// - `… | bytes`: a size;
-/// - `… | sentence`: a message of an API as people say it, in that language where it is known;
+/// - `… | sentence`: a message of an API as a sentence for people, in that language where it is known;
+///   `… | phrase`: the same as a part of another sentence;
 /// - `asset(name)`: the address of a style sheet, a script, a font or the icon.
 pub(crate) fn environment(
     language: PageLanguage,
@@ -31,17 +33,20 @@ pub(crate) fn environment(
     zone: &TimeZone,
 ) -> Environment<'static> {
     let mut environment = Environment::new();
-    let (known, messages) = (Arc::clone(texts), Arc::clone(texts));
+    let (known, messages, phrases) = (Arc::clone(texts), Arc::clone(texts), Arc::clone(texts));
     environment.add_function("_", move |text: &str, values: Rest<Value>| {
         fill_placeholders(known.get(text).map_or(text, String::as_str), &values)
     });
-    environment.add_filter("sentence", move |text: &str| {
-        translate_message(&messages, without_parameter(text))
-    });
+    environment
+        .add_filter("sentence", move |text: &str| sentence(&messages, without_parameter(text)));
+    environment.add_filter("phrase", move |text: &str| translate_message(&phrases, text).text);
     let own = zone.clone();
     environment.add_filter("when", move |time: &str| {
         format_time(language, &own, time, TimeDisplay::Time)
     });
+    let own = zone.clone();
+    environment
+        .add_filter("moment", move |time: &str| shown(language, &own, time, TimeDisplay::Moment));
     let own = zone.clone();
     environment
         .add_filter("day", move |time: &str| format_time(language, &own, time, TimeDisplay::Day));
@@ -69,10 +74,38 @@ fn without_parameter(text: &str) -> &str {
     }
 }
 
+/// A message as a page shows it.
+struct Translated {
+    text: String,
+    /// It begins with a value, such as a host name, whose letters stay as they are.
+    starts_with_value: bool,
+}
+
+impl Translated {
+    fn words(text: &str) -> Self {
+        Self { text: text.to_owned(), starts_with_value: false }
+    }
+}
+
+/// A message as a sentence: translated, with a capital letter and a full stop.
+fn sentence(texts: &HashMap<String, String>, message: &str) -> String {
+    let Translated { text, starts_with_value } = translate_message(texts, message);
+    let text = text.trim();
+    let mut letters = text.chars();
+    let mut sentence = match letters.next() {
+        Some(first) if !starts_with_value => first.to_uppercase().chain(letters).collect(),
+        Some(_) | None => text.to_owned(),
+    };
+    if !sentence.ends_with(['.', '!', '?', '…', ':']) && !sentence.is_empty() {
+        sentence.push('.');
+    }
+    sentence
+}
+
 /// What a page says for a message, in which the values may differ each time: `{} at character {}`.
-fn translate_message(texts: &HashMap<String, String>, text: &str) -> String {
+fn translate_message(texts: &HashMap<String, String>, text: &str) -> Translated {
     if let Some(known) = texts.get(text) {
-        return known.clone();
+        return Translated::words(known);
     }
     // The most particular pattern, so that a general one does not take its place.
     let patterns = texts.iter().filter(|(pattern, _)| pattern.contains("{}"));
@@ -81,16 +114,16 @@ fn translate_message(texts: &HashMap<String, String>, text: &str) -> String {
         (letters > 7).then_some((letters, pattern, captures(pattern, text)?, known))
     });
     let best = fitting.max_by_key(|(letters, pattern, ..)| (*letters, *pattern));
-    best.map_or_else(
-        || text.to_owned(),
-        |(_, _, values, known)| {
-            let values = values.into_iter().map(|value| match texts.get(value) {
-                Some(value) => Value::from(value.clone()),
-                None => Value::from(value),
-            });
-            fill_placeholders(known, &Rest(values.collect()))
-        },
-    )
+    let Some((_, _, values, known)) = best else { return Translated::words(text) };
+    let is_known = values.first().is_some_and(|first| texts.contains_key(*first));
+    let values = values.into_iter().map(|value| match texts.get(value) {
+        Some(value) => Value::from(value.clone()),
+        None => Value::from(value),
+    });
+    Translated {
+        text: fill_placeholders(known, &Rest(values.collect())),
+        starts_with_value: known.starts_with("{}") && !is_known,
+    }
 }
 
 /// What stands in `text` for each `{}` of `pattern`.
@@ -116,6 +149,8 @@ fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
 #[derive(Clone, Copy)]
 enum TimeDisplay {
     Time,
+    /// The day alone at midnight, else as [`Self::Time`].
+    Moment,
     Day,
     /// The day before, where the time is the midnight with which that day ends.
     LastDay,
@@ -127,8 +162,13 @@ fn format_time(language: PageLanguage, zone: &TimeZone, text: &str, shown: TimeD
     let time = time.to_zoned(zone.clone());
     match shown {
         TimeDisplay::Day => day(language, &time),
-        TimeDisplay::LastDay => day(language, &instant_before(&time)),
-        TimeDisplay::Time => format!("{} {}", day(language, &time), time.strftime("%H:%M")),
+        TimeDisplay::LastDay => day(language, &last_within(&time)),
+        TimeDisplay::Moment if time.time() == jiff::civil::Time::midnight() => {
+            day(language, &time)
+        }
+        TimeDisplay::Time | TimeDisplay::Moment => {
+            format!("{} {}", day(language, &time), time.strftime("%H:%M"))
+        }
     }
 }
 
@@ -163,7 +203,8 @@ fn format_thousands(language: PageLanguage, number: i64) -> String {
     if number < 0 { format!("-{text}") } else { text }
 }
 
-fn size_text(language: PageLanguage, bytes: u64) -> String {
+/// A size in kB or MB, rounded up.
+pub(super) fn size_text(language: PageLanguage, bytes: u64) -> String {
     let point = match language {
         PageLanguage::English => '.',
         PageLanguage::Swedish => ',',
@@ -206,7 +247,7 @@ mod tests {
         let swedish: HashMap<String, String> =
             pairs.iter().map(|(en, sv)| ((*en).to_owned(), (*sv).to_owned())).collect();
         let check = |text: &str, expected: &str| {
-            assert_eq!(translate_message(&swedish, text), expected, "{text}");
+            assert_eq!(translate_message(&swedish, text).text, expected, "{text}");
         };
         check("expected a closing quote at character 5", "citattecken saknas vid tecken 5");
         check("page is 0, expected at least 1", "page är 0, minst 1 krävs");
@@ -218,6 +259,27 @@ mod tests {
     }
 
     #[test]
+    fn a_message_is_shown_as_a_sentence() {
+        let texts = [
+            ("no channel {}", "kanalen finns inte"),
+            ("{}: no answer within {}", "{}: inget svar inom {}"),
+            ("{} is missing altogether", "{} saknas"),
+            ("name", "namnet"),
+        ];
+        let texts: HashMap<String, String> =
+            texts.map(|(en, sv)| (en.to_owned(), sv.to_owned())).into();
+        let check = |message: &str, expected: &str| {
+            assert_eq!(sentence(&texts, message), expected, "{message}");
+        };
+        check("no channel a", "Kanalen finns inte.");
+        check("name is missing altogether", "Namnet saknas.");
+        check("desk.example: no answer within 5s", "desk.example: inget svar inom 5s.");
+        check("something else", "Something else.");
+        check("Stop!", "Stop!");
+        check("", "");
+    }
+
+    #[test]
     fn pages_speak_their_language() {
         check(PageLanguage::English, r#"{{ _("{} of {}", 1, 2) }}"#, "1 of 2");
         check(PageLanguage::Swedish, r#"{{ _("{} of {}", 1, 2) }}"#, "1 av 2");
@@ -226,6 +288,9 @@ mod tests {
         check(PageLanguage::English, time, "4 May 2026 00:30|4 May 2026");
         check(PageLanguage::Swedish, time, "4 maj 2026 00:30|4 maj 2026");
         check(PageLanguage::English, r#"{{ "soon" | when }}"#, "soon");
+        let event =
+            r#"{{ "2026-05-03T22:00:00Z" | moment }}|{{ "2026-05-03T22:30:00Z" | moment }}"#;
+        check(Language::English, event, "4 May 2026|4 May 2026 00:30");
         let end =
             r#"{{ "2035-12-31T23:00:00Z" | last_day }}|{{ "2036-01-01T11:00:00Z" | last_day }}"#;
         check(PageLanguage::English, end, "31 Dec 2035|1 Jan 2036");

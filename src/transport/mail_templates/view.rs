@@ -65,7 +65,8 @@ impl MailView {
 
 fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
     let short = |text: &str| line(text, limits::MAIL_NAME_CHARS_MAX);
-    let facts = [&entry.byline, &entry.source, &entry.media_type, &entry.time].map(|t| short(t));
+    let media_type = media_type_name(&entry.media_type);
+    let facts = [entry.byline.as_str(), &entry.source, media_type, &entry.time].map(short);
     let headline = line(&entry.headline, limits::MAIL_HEADLINE_CHARS_MAX);
     let description = line(&entry.description, description_chars_max);
     // Not every item has a headline, and a link needs words.
@@ -154,4 +155,20 @@ pub(super) fn samples() -> Vec<NotificationMail> {
             ]
         })
         .collect()
+}
+
+/// A media type as people call it.
+fn media_type_name(media_type: &str) -> &str {
+    match media_type {
+        "image" => "Photo",
+        "stockfoto" => "Stock photo",
+        "graphic" => "Graphic",
+        "video" => "Video",
+        "text" => "Text",
+        "feature" => "Feature",
+        "page" => "Page",
+        "planning" => "Planning",
+        "calendar" => "Event",
+        other => other,
+    }
 }

@@ -130,7 +130,7 @@ fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
     assert!(recorded.contains("\"detail\":\"admin_required\""), "{recorded}");
     let page =
         Person::log_in(&server, "demo-buyer").page(&format!("/account/orders/{}", order["id"]));
-    assert!(page.contains("approved by administrators of your organization"), "{page}");
+    assert!(page.contains("Only administrators of your organization can approve"), "{page}");
     Api::login(&server, "chief").put(&path, &approval);
     assert_eq!(status(), 200);
     // The user who ordered still reports that an item was not used.
@@ -305,13 +305,13 @@ fn consent_hides_nothing_that_the_scopes_open() {
     };
     let money = "approve them under a licence, which can cost money";
     let wide = page("wide", "roles");
-    for text in [money, "your collections", "your profile", "mails and push messages", "e-mail"] {
+    for text in [money, "your collections", "your profile", "e-mail and push messages", "e-mail"] {
         assert!(wide.contains(text), "{text} is not in {wide}");
     }
     assert!(!wide.contains("users of your organization"), "the editor is no administrator");
     let narrow = page("enforced", "roles");
     assert!(narrow.contains(money));
-    for text in ["your collections", "your profile", "mails and push messages"] {
+    for text in ["your collections", "your profile", "e-mail and push messages"] {
         assert!(!narrow.contains(text), "{text} is in {narrow}");
     }
     assert!(page("enforced", "roles collection").contains("your collections"));

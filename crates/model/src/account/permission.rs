@@ -118,12 +118,7 @@ const KEY: &[Scope] = &[
 static TABLE: [PermissionRow; 25] = [
     PermissionRow {
         claims: Some(Scope::OpenId),
-        ..row(
-            Permission::Identity,
-            &[Scope::OpenId],
-            &[Scope::OpenId],
-            "Learn that it is you who logged in",
-        )
+        ..row(Permission::Identity, &[Scope::OpenId], &[Scope::OpenId], "Know who you are")
     },
     row(
         Permission::Search,
@@ -135,7 +130,7 @@ static TABLE: [PermissionRow; 25] = [
         Permission::Download,
         ROLES,
         ROLES,
-        "Download under the agreements of your organization, which can cost money",
+        "Download under your organization's agreements, which can cost money",
     ),
     row(
         Permission::OwnOrders,
@@ -171,7 +166,7 @@ static TABLE: [PermissionRow; 25] = [
             Permission::Name,
             ROLES,
             &[Scope::User],
-            "See your first and last name, your user id and your telephone numbers",
+            "See your first and last name, your user ID and your phone numbers",
         )
     },
     PermissionRow {
@@ -192,26 +187,26 @@ static TABLE: [PermissionRow; 25] = [
         Permission::ReadNotifications,
         ROLES,
         ROLES,
-        "See your notifications, and read what their streams collect",
+        "See your notifications and read their streams",
     ),
     row(
         Permission::WriteNotifications,
         ROLES,
         PROFILE,
-        "Create, change and delete notifications, which send mails and push messages",
+        "Create, change and delete notifications, which send e-mail and push messages",
     ),
     row(
         Permission::Devices,
         ROLES,
         PROFILE,
-        "See, register and remove the devices that get your push messages",
+        "See, register and remove the devices that receive your push messages",
     ),
     row(Permission::ReadChannels, ROLES, PROFILE, "See and test your delivery channels"),
     row(
         Permission::WriteChannels,
         PROFILE,
         PROFILE,
-        "Create, change and remove delivery channels, which send files to other systems",
+        "Create, change and delete delivery channels, which send files to other systems",
     ),
     row(Permission::ReadKeys, ROLES, PROFILE, "See the names of your API keys"),
     row(Permission::RevokeKeys, PROFILE, PROFILE, "Revoke your API keys"),
@@ -219,13 +214,13 @@ static TABLE: [PermissionRow; 25] = [
         Permission::MakeKeys,
         KEY,
         KEY,
-        "Make API keys, which go on working when this access has ended",
+        "Create API keys, which keep working after this access has ended",
     ),
     row(
         Permission::Logins,
         KEY,
         KEY,
-        "See your sessions and the applications that act for you, and end them",
+        "See and end your sessions and the access of connected applications",
     ),
     row(
         Permission::Collections,

@@ -72,13 +72,10 @@ const PASSWORD: ChannelSetting =
     ChannelSetting::needed("password", "Password", SettingKind::Secret);
 const FOLDER: ChannelSetting = ChannelSetting::optional("path", "Folder", SettingKind::Text);
 const PLAIN: ChannelSetting =
-    ChannelSetting::optional("allowHttp", "Allow http without TLS", SettingKind::Checkbox);
-const AUTHORITY: ChannelSetting = ChannelSetting::optional(
-    "ca",
-    "Certificates of the server's own authority (PEM)",
-    SettingKind::Lines,
-)
-.hint("Only for servers that no public authority vouches for.");
+    ChannelSetting::optional("allowHttp", "Allow http without encryption", SettingKind::Checkbox);
+const AUTHORITY: ChannelSetting =
+    ChannelSetting::optional("ca", "CA certificates (PEM)", SettingKind::Lines)
+        .hint("Only for servers without a publicly trusted certificate.");
 
 const FTP: [ChannelSetting; 5] =
     [HOST, ChannelSetting::optional("port", "Port", SettingKind::Number), USER, PASSWORD, FOLDER];
@@ -94,13 +91,13 @@ const FTPS: [ChannelSetting; 7] = [
 const SFTP: [ChannelSetting; 8] = [
     HOST,
     ChannelSetting::optional("port", "Port", SettingKind::Number),
-    ChannelSetting::needed("hostKey", "Key of the host", SettingKind::Text)
-        .hint("Its fingerprint, SHA256:…, or a line such as ssh-ed25519 AAAA…"),
+    ChannelSetting::needed("hostKey", "Host key", SettingKind::Text)
+        .hint("Fingerprint (SHA256:…) or a line such as ssh-ed25519 AAAA…"),
     USER,
     ChannelSetting::optional("password", "Password", SettingKind::Secret)
-        .hint("Or a private key below."),
+        .hint("Or use a private key below."),
     ChannelSetting::optional("privateKey", "Private key (OpenSSH)", SettingKind::SecretLines),
-    ChannelSetting::optional("passphrase", "Passphrase of the private key", SettingKind::Secret),
+    ChannelSetting::optional("passphrase", "Private key passphrase", SettingKind::Secret),
     FOLDER,
 ];
 const S3: [ChannelSetting; 9] = [
@@ -108,25 +105,25 @@ const S3: [ChannelSetting; 9] = [
     ChannelSetting::optional("region", "Region", SettingKind::Text)
         .hint("For example eu-north-1."),
     ChannelSetting::optional("prefix", "Folder", SettingKind::Text),
-    ChannelSetting::needed("accessKeyId", "Access key id", SettingKind::Text),
+    ChannelSetting::needed("accessKeyId", "Access key ID", SettingKind::Text),
     ChannelSetting::needed("secretAccessKey", "Secret access key", SettingKind::Secret),
     ChannelSetting::optional("endpoint", "Endpoint", SettingKind::Text)
-        .hint("Only for storage that is not Amazon's: https://…"),
-    ChannelSetting::optional("pathStyle", "Bucket in the path", SettingKind::OptionalFlag),
+        .hint("Only for storage other than Amazon S3: https://…"),
+    ChannelSetting::optional("pathStyle", "Path-style addressing", SettingKind::OptionalFlag),
     PLAIN,
     AUTHORITY,
 ];
 const WEBHOOK: [ChannelSetting; 5] = [
-    ChannelSetting::needed("url", "Address", SettingKind::Address).hint("https://… What is behind the host is not shown again; an address that ends in /*** stays as it is."),
-    ChannelSetting::needed("secret", "Secret for signatures", SettingKind::Secret)
-        .hint("whsec_ and base64, or at least 24 characters."),
-    ChannelSetting::optional("mode", "What is posted", SettingKind::Choice(&["notify", "files"])),
+    ChannelSetting::needed("url", "Address", SettingKind::Address).hint("https://… The part after the host is not shown again. An address that ends in /*** is kept as it is."),
+    ChannelSetting::needed("secret", "Signing secret", SettingKind::Secret)
+        .hint("whsec_ followed by base64, or at least 24 characters."),
+    ChannelSetting::optional("mode", "Content", SettingKind::Choice(&["notify", "files"])),
     PLAIN,
     AUTHORITY,
 ];
 const EMAIL: [ChannelSetting; 1] =
     [ChannelSetting::needed("to", "E-mail addresses", SettingKind::List)
-        .hint("One address a line.")];
+        .hint("One address per line.")];
 const DIRECTORY: [ChannelSetting; 1] =
     [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
 
@@ -135,15 +132,15 @@ const OFFERED_METHODS: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "f
 
 /// Formats that are ticked; others are written.
 const FORMATS: [(&str, &str); 11] = [
-    ("_NormalHires.jpg", "Full size (JPEG)"),
+    ("_NormalHires.jpg", "Original (JPEG)"),
     ("_NormalPreview.jpg", "Preview (JPEG)"),
     ("_WatermarkPreview.jpg", "Preview with watermark (JPEG)"),
-    ("_WebPreview.jpg", "Small preview for the web (JPEG)"),
+    ("_WebPreview.jpg", "Web preview (JPEG)"),
     ("_NormalThumbnail.jpg", "Thumbnail (JPEG)"),
     (".json", "Metadata (JSON)"),
     (".xml", "Metadata (XML)"),
-    ("-cutpaste.txt", "Text to paste"),
-    ("-indesign.txt", "Text for InDesign"),
+    ("-cutpaste.txt", "Plain text"),
+    ("-indesign.txt", "InDesign text"),
     (".pdf", "Graphic (PDF)"),
     ("_NormalPreview.mp4", "Video preview (MP4)"),
 ];
@@ -166,6 +163,12 @@ fn settings_of(method: &str) -> Option<&'static [ChannelSetting]> {
         "download" => Some(&[]),
         _ => None,
     }
+}
+
+/// The label of the field `name` in the form of a method.
+pub(in crate::http::site) fn setting_label(method: &str, name: &str) -> Option<&'static str> {
+    let mut settings = settings_of(method)?.iter();
+    settings.find(|setting| setting.field() == name).map(|setting| setting.label)
 }
 
 /// Whether there is a form for the method.

@@ -40,7 +40,7 @@ async fn find(site: &SiteRequest, name: &str) -> Result<Option<Value>, ApiRefusa
 }
 
 fn no_such_channel() -> PageError {
-    not_found("You have no such channel.")
+    not_found("This channel does not exist.")
 }
 
 fn address(name: &str) -> String {
@@ -80,7 +80,7 @@ fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -
 pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
     let draft = ChannelForm::from_form(&posted.form);
     if !is_known(&draft.method) {
-        return Err(not_found("There is no such method."));
+        return Err(not_found("This method does not exist."));
     }
     if let Some(refusal) = validate(&posted, &draft).await? {
         return form(&posted, &draft, Some(&refusal));
@@ -112,11 +112,11 @@ async fn validate(
         }],
     };
     if draft.name.is_empty() {
-        let message = "The channel has no name.";
+        let message = "Enter a name for the channel.";
         return Ok(Some(refusal(StatusCode::BAD_REQUEST, "required", message)));
     }
     if !draft.replaces_existing && find(site, &draft.name).await?.is_some() {
-        let message = "You have a channel of this name already.";
+        let message = "You already have a channel with this name.";
         return Ok(Some(refusal(StatusCode::CONFLICT, "channel_exists", message)));
     }
     Ok(None)

@@ -25,7 +25,7 @@ pub(super) async fn confirm(member: MemberRequest) -> PageResult {
     let token = member.parameter("token")?.unwrap_or_default();
     let devices = elements(member.get(DEVICES).await?, "devices");
     let device = devices.into_iter().find(|device| device["token"] == token);
-    let device = device.ok_or_else(|| not_found("You have no such device."))?;
+    let device = device.ok_or_else(|| not_found("This device is not registered."))?;
     member.page("account/device_remove.html", context! { device => template_value(device) })
 }
 

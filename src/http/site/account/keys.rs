@@ -46,7 +46,7 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
 pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let keys = elements(member.get(KEYS).await?, "keys");
     let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));
-    let key = key.ok_or_else(|| not_found("You have no such key."))?;
+    let key = key.ok_or_else(|| not_found("This key does not exist."))?;
     member.page("account/key_revoke.html", context! { key => template_value(key) })
 }
 
@@ -55,5 +55,5 @@ pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageRe
     posted
         .call_and_record(ApiCall::delete(format!("{KEYS}/{}", api_client::encode_segment(&id))))
         .await?;
-    Ok(see_other("/account/keys?done=removed"))
+    Ok(see_other("/account/keys?done=revoked"))
 }

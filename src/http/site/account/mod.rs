@@ -20,6 +20,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::{Value, json};
 
 pub use channel_form::ChannelForm;
+pub(super) use channel_form::setting_label;
 
 use super::{ApiCall, ApiRefusal};
 use super::{

@@ -39,13 +39,23 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
     page(&member, &id, None).await
 }
 
-/// `POST /account/orders/{id}`: reports its use.
+/// `POST /account/orders/{id}`: approves or rejects it, or reports its use.
 pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = ApiCall::put(format!("{ORDERS}/{}", api_client::encode_segment(&id)))
         .json(body(&posted.form));
     match posted.call_and_record(call).await {
-        Ok(_) => Ok(see_other("/account/orders?done=reported")),
+        Ok(order) => Ok(see_other(&format!("/account/orders?done={}", outcome(&order)))),
         Err(refusal) => page(&posted, &id, Some((form_refusal(refusal)?, &posted.form))).await,
+    }
+}
+
+/// What was done to the order, for the message. Under agreements of these types nothing is delivered
+/// before the approval; under others the use is reported afterwards.
+fn outcome(order: &Value) -> &'static str {
+    match (order["price"]["agreement"]["type"].as_str(), order["approved"] == true) {
+        (Some("Direct" | "Normal"), true) => "approved",
+        (Some("Direct" | "Normal"), false) => "rejected",
+        _ => "reported",
     }
 }
 
@@ -93,7 +103,7 @@ async fn page(
 
 /// The order of that number. What is no number is that of none.
 async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
-    let missing = || not_found("There is no such order.");
+    let missing = || not_found("This order does not exist.");
     let id: i64 = id.parse().map_err(|_| missing())?;
     match site.get(format!("{ORDERS}/{id}")).await {
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(missing()),
@@ -104,6 +114,19 @@ async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_order_is_approved_or_rejected_where_the_agreement_needs_it_and_reported_elsewhere() {
+        let check = |kind: &str, approved: bool, expected: &str| {
+            let order =
+                json!({ "price": { "agreement": { "type": kind } }, "approved": approved });
+            assert_eq!(outcome(&order), expected, "{order}");
+        };
+        check("Direct", true, "approved");
+        check("Normal", false, "rejected");
+        check("Prepaid", true, "reported");
+        check("Subscription", false, "reported");
+    }
 
     #[test]
     fn a_report_says_what_the_form_says() {

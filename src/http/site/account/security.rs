@@ -86,7 +86,7 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
             wrong(StatusCode::FORBIDDEN, "The current password is wrong.").await
         }
         PasswordOutcome::Throttled(wait_s) => {
-            let text = "Too many attempts failed. Please wait before you try again.";
+            let text = "Too many failed attempts. Wait before you try again.";
             let mut response = wrong(StatusCode::SERVICE_UNAVAILABLE, text).await?;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)

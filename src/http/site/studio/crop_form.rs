@@ -114,10 +114,10 @@ fn operator(rect: Rect) -> String {
 
 fn invalid_form(unknown: CropFormError) -> ApiRefusal {
     let (path, message) = match unknown {
-        CropFormError::Number(path) => (path, "A crop is given in whole numbers of pixels."),
-        CropFormError::Preset => ("aspect", "There is no such aspect."),
+        CropFormError::Number(path) => (path, "Enter the crop in whole pixels."),
+        CropFormError::Preset => ("aspect", "This aspect ratio does not exist."),
         CropFormError::Ratio => {
-            ("ratio", "A ratio is two numbers of up to 10000, for example 5:7 or 1.91:1.")
+            ("ratio", "Enter two numbers up to 10,000, for example 5:7 or 1.91:1.")
         }
     };
     let wrong = FieldError {

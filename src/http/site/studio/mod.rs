@@ -114,7 +114,7 @@ impl CropPictures {
 }
 
 fn no_photograph() -> PageError {
-    Error::new(ErrorKind::NotFound, "There is no photograph to crop here.").into()
+    Error::new(ErrorKind::NotFound, "There is no photo to crop here.").into()
 }
 
 /// The photograph that is cropped.

@@ -83,7 +83,7 @@ pub(super) async fn show_hires(
     let wanted = CropForm::read(|name| site.parameter(name))?;
     let panel = download_panel::find(&site, &photo.key, None).await?;
     let Some(agreement) = panel.and_then(|panel| panel.bought) else {
-        let message = "The Hires is shown once the photograph is bought.";
+        let message = "The original is shown once the photo has been bought.";
         return Err(Error::new(ErrorKind::Forbidden, message).into());
     };
     let rect = wanted.rect(photo.hires());

@@ -97,7 +97,7 @@ fn a_stranger_learns_who_has_mails_sent_and_stops_them() {
     take_in(&server, "oden");
     let first = mails(&server, 1).remove(0);
     assert_eq!(first["to"], json!([VICTIM]));
-    assert!(text(&first).contains("Demo Editor (Demo desk) has"), "{first}");
+    assert!(text(&first).contains("Demo Editor (Demo desk) sends"), "{first}");
     assert!(first["html"].as_str().unwrap().contains("Demo Editor (Demo desk)"), "{first}");
     take_in(&server, "ymer");
     let second = mails(&server, 2).remove(1);
@@ -167,14 +167,14 @@ fn nobody_is_mailed_who_did_not_agree_where_the_operator_wants_that() {
     let sent = mails(&server, 2);
     let is_asked = |mail: &&Value| mail["to"] == json!([VICTIM]);
     let asked = sent.iter().find(is_asked).expect("it is asked");
-    assert!(text(asked).contains("Nothing is sent unless you agree"), "{asked}");
+    assert!(text(asked).contains("Nothing is sent unless you accept"), "{asked}");
     assert!(!text(asked).contains("oden"), "{asked}");
     take_in(&server, "ymer");
     server.until("both to wait", || (outcomes(&server, "postponed") >= 2.0).then_some(()));
     // The user's own address needs no answer.
     assert_eq!(mails(&server, 3).iter().filter(is_asked).count(), 1);
     let path = link(&server, asked);
-    assert!(server.get(&path).text().unwrap().contains("Agree to the mails"));
+    assert!(server.get(&path).text().unwrap().contains("Accept e-mail"));
     assert_eq!(server.post_form(&path, &[("answer", "agree")]).status(), 200);
     let sent = mails(&server, 4);
     let both = sent.iter().filter(is_asked).find(|mail| text(mail).contains("oden"));
@@ -202,7 +202,7 @@ fn channel() {
     let sent = mails(&server, 2);
     let is_victims = |mail: &&Value| mail["to"] == json!([VICTIM]);
     let first = sent.iter().find(is_victims).expect("a mail of its own");
-    assert!(text(first).contains("Demo Editor (Demo desk) has"), "{first}");
+    assert!(text(first).contains("Demo Editor (Demo desk) sends"), "{first}");
     let own = sent.iter().find(|mail| !is_victims(mail)).unwrap();
     assert!(!text(own).contains("/mail/"), "no recipient reads another's link: {own}");
     // The hour's mail of this mailbox is used up: the next one waits, and says so.

@@ -1,0 +1,147 @@
+//! What a page shows of a form that is kept: the labels that its fields have in the form itself. Texts
+//! are English, as templates say them.
+
+use serde::Serialize;
+
+use super::{Form, account, hit::key_of, notifications::MEDIA_TYPES, question::SCHEDULES};
+
+/// A field that is shown.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Labelled {
+    label: &'static str,
+    value: String,
+    /// The value is a text of ours, which has a translation.
+    is_text: bool,
+}
+
+/// Fields with what they are called. Those without a label are not shown: tokens, ids and the way back.
+const LABELS: [(&str, &str); 36] = [
+    ("active", "Active"),
+    ("admin", "Organization administrator"),
+    ("approve", "Approve"),
+    ("channel", "Channel"),
+    ("cron", "Cron expression"),
+    ("department", "Department"),
+    ("direct", "Phone"),
+    ("email", "E-mail address"),
+    ("emailAddress", "E-mail"),
+    ("firstName", "First name"),
+    ("format", "Files to send"),
+    ("formats", "Other formats"),
+    ("height", "Height"),
+    ("invoiceText", "Invoice text"),
+    ("keys", "Revoke all API keys"),
+    ("lastName", "Last name"),
+    ("mediaType", "Media type"),
+    ("mediebank", "Media bank access"),
+    ("method", "Method"),
+    ("mobile", "Mobile"),
+    ("name", "Name"),
+    ("p", "Product codes"),
+    ("profile", "Profile"),
+    ("public", "Public"),
+    ("q", "Search terms"),
+    ("ratio", "Width:height"),
+    ("timezone", "Time zone"),
+    ("title", "Title"),
+    ("tr", "Time"),
+    ("type", "Notify me by"),
+    ("uri", "Item"),
+    ("watermark", "Watermark"),
+    ("when", "Schedule"),
+    ("width", "Width"),
+    ("x", "From left"),
+    ("y", "From top"),
+];
+
+/// Values that a form shows as words.
+const VALUES: [(&str, &str, &str); 19] = [
+    ("approve", "no", "No"),
+    ("approve", "yes", "Yes"),
+    ("method", "download", "Zip download"),
+    ("method", "email", "E-mail"),
+    ("method", "ftp", "FTP, unencrypted"),
+    ("method", "ftps", "FTP over TLS"),
+    ("method", "s3", "S3 storage"),
+    ("method", "sftp", "SFTP"),
+    ("method", "webhook", "Webhook"),
+    ("tr", "d", "Past day"),
+    ("tr", "h", "Past hour"),
+    ("tr", "m", "Past month"),
+    ("tr", "w", "Past week"),
+    ("tr", "y", "Past year"),
+    ("type", "email", "E-mail"),
+    ("type", "mobile", "Push message"),
+    ("type", "scheduled-email", "E-mail on a schedule"),
+    ("type", "stream", "Stream"),
+    ("when", "own", "Custom schedule:"),
+];
+
+/// Boxes that are ticked or not.
+const TICKS: [&str; 6] = ["active", "admin", "keys", "mediebank", "public", "watermark"];
+
+/// The fields of `form` that are shown, in their order, without empty ones.
+pub(super) fn shown(form: &Form) -> Vec<Labelled> {
+    let method = form.find("method").unwrap_or_default();
+    let label = |name: &str| {
+        let own = LABELS.iter().find(|(own, _)| *own == name).map(|(_, label)| *label);
+        own.or_else(|| account::setting_label(method, name))
+    };
+    let field = |(name, value): (&str, &str)| {
+        let (label, value) = (label(name)?, value.trim());
+        let text = words(name, value);
+        let value = text.map_or_else(|| plain(name, value), str::to_owned);
+        (!value.is_empty()).then_some(Labelled { label, value, is_text: text.is_some() })
+    };
+    form.fields().filter_map(field).collect()
+}
+
+/// The text that the form shows for a value.
+fn words(name: &str, value: &str) -> Option<&'static str> {
+    if TICKS.contains(&name) {
+        return Some("Yes");
+    }
+    let chosen = |list: &[(&'static str, &'static str)]| {
+        list.iter().find(|(own, _)| *own == value).map(|(_, words)| *words)
+    };
+    let listed = VALUES.iter().find(|(field, own, _)| *field == name && *own == value);
+    listed.map(|(_, _, words)| *words).or_else(|| match name {
+        "mediaType" => chosen(&MEDIA_TYPES),
+        "when" => chosen(&SCHEDULES),
+        _ => None,
+    })
+}
+
+/// A value as people know it: an item by its id, a channel by its name.
+fn plain(name: &str, value: &str) -> String {
+    match name {
+        "uri" => key_of(value).map_or_else(String::new, |key| key.to_string()),
+        "channel" => value.rsplit(':').next().unwrap_or_default().to_owned(),
+        _ => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_shown_with_their_labels_and_words() {
+        let check = |form: &str, expected: &[(&str, &str)]| {
+            let found = shown(&Form::parse(form).unwrap());
+            let found: Vec<_> =
+                found.iter().map(|field| (field.label, field.value.as_str())).collect();
+            assert_eq!(found, expected, "{form}");
+        };
+        let notification = "step=save&title=Fire&type=scheduled-email&when=0+7+*+*+*&cron=&p=";
+        let schedule = ("Schedule", "Every day at 7:00");
+        check(
+            notification,
+            &[("Title", "Fire"), ("Notify me by", "E-mail on a schedule"), schedule],
+        );
+        check("return_to=%2F&uri=http%3A%2F%2Fa%2Fmedia%2Fimage%2Fb", &[("Item", "image/b")]);
+        let channel = "method=sftp&setting.host=desk.example&active=on&setting.bucket=x";
+        check(channel, &[("Method", "SFTP"), ("Host", "desk.example"), ("Active", "Yes")]);
+        check("name=%3Cb%3E&token=secret", &[("Name", "<b>")]);
+    }
+}
