@@ -57,13 +57,8 @@ MEASURED = {
     'bytes of them, Preview': (339_691, 'bytes', 'docs/operations/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
     'side file, part of the original': (0.002, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
     'level, part of the original, at most': (0.04, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
-<<<<<<< HEAD
-    'requests to the bucket at a time, by default': (64, '', 'src/runtime/config/mod.rs', 'requests: usize = "64", 1..=4096, "requests"'),
-    'polls of a process, by default': (20_000, '', 'src/runtime/config/mod.rs', 'polls: usize = "20000"'),
-=======
     'requests to the bucket at a time, by default': (64, '', 'docs/reference/settings.md', '| `store.requests` | `64` | requests |'),
     'polls of a process, by default': (20_000, '', 'docs/reference/settings.md', '| `notifications.polls` | `20000` | polls |'),
->>>>>>> d3
     'days that item_log is kept': (7, 'days', 'src/runtime/limits/mod.rs', 'ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400)'),
 }
 

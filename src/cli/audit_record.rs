@@ -97,6 +97,7 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         | CliCommand::Health { .. }
         | CliCommand::Audit { .. }
         | CliCommand::Man { .. }
+        | CliCommand::Reference { .. }
         | CliCommand::Completions { .. }
         | CliCommand::Pdf(_)
         | CliCommand::Limited(_)

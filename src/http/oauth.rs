@@ -299,7 +299,7 @@ pub(super) fn status(code: OAuthErrorCode) -> StatusCode {
     }
 }
 
-fn refused(error: &TokenError) -> Response {
+fn token_error_response(error: &TokenError) -> Response {
     let status = status(error.code);
     match &error.source {
         Some(busy) if busy.kind() == ErrorKind::Overloaded => respond::record_shed(busy),

@@ -3,7 +3,7 @@
 //! [`ERROR_CODES`] is the table behind `docs/reference/errors.md`. A test reads the sources and fails for
 //! a code that is sent and not listed here, and for a listed one that is never sent.
 
-use super::error::Kind;
+use super::error::ErrorKind;
 
 /// One value of `errorCode` in an error body.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub struct ErrorCode {
     /// The value, as clients compare it.
     pub code: &'static str,
     /// The kind of error that carries it, which decides the status.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// What happened.
     pub meaning: &'static str,
     /// What the caller or the operator does about it.
@@ -19,15 +19,15 @@ pub struct ErrorCode {
 }
 
 const fn invalid(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
-    ErrorCode { code, kind: Kind::InvalidArgument, meaning, remedy }
+    ErrorCode { code, kind: ErrorKind::InvalidArgument, meaning, remedy }
 }
 
 const fn forbidden(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
-    ErrorCode { code, kind: Kind::Forbidden, meaning, remedy }
+    ErrorCode { code, kind: ErrorKind::Forbidden, meaning, remedy }
 }
 
 const fn overloaded(code: &'static str, meaning: &'static str, remedy: &'static str) -> ErrorCode {
-    ErrorCode { code, kind: Kind::Overloaded, meaning, remedy }
+    ErrorCode { code, kind: ErrorKind::Overloaded, meaning, remedy }
 }
 
 const RETRY: &str = "Retry after the seconds that `Retry-After` names.";
@@ -206,20 +206,20 @@ pub const ERROR_CODES: &[ErrorCode] = &[
     ),
     ErrorCode {
         code: "search_disabled",
-        kind: Kind::Unavailable,
+        kind: ErrorKind::Unavailable,
         meaning: "This node does not search (`search.enabled`).",
         remedy: "Send searches to another node; check the routing rules of the load balancer.",
     },
     ErrorCode {
         code: "search_index",
-        kind: Kind::Unavailable,
+        kind: ErrorKind::Unavailable,
         meaning: "The search index is being built or cannot be read.",
         remedy: "Retry later. The operator finds the progress in the message, in the log and in \
                  `wirephoto_search_index_built_items`.",
     },
     ErrorCode {
         code: "search_time",
-        kind: Kind::Timeout,
+        kind: ErrorKind::Timeout,
         meaning: "The search took longer than one search may.",
         remedy: "Narrow the query: fewer wildcards, a media type, a date range.",
     },
@@ -259,38 +259,38 @@ pub const VALIDATION_RULES: &[ValidationRule] = &[
 
 /// What errors without a code of their own mean, by kind.
 #[must_use]
-pub fn meaning(kind: Kind) -> &'static str {
+pub fn meaning(kind: ErrorKind) -> &'static str {
     match kind {
-        Kind::InvalidArgument => {
+        ErrorKind::InvalidArgument => {
             "The request breaks the contract; `errors` lists every part that is wrong."
         }
-        Kind::Unauthenticated => {
+        ErrorKind::Unauthenticated => {
             "Credentials are missing, unknown, expired or revoked. Log in again, refresh the token, or check the \
              API key; `WWW-Authenticate` lists the accepted schemes."
         }
-        Kind::Forbidden => "The caller is known but lacks a right.",
-        Kind::NotFound => {
+        ErrorKind::Forbidden => "The caller is known but lacks a right.",
+        ErrorKind::NotFound => {
             "Nothing exists at this address, or nothing that this caller may see: items under embargo and \
              withdrawn items look the same as absent ones."
         }
-        Kind::Conflict => {
+        ErrorKind::Conflict => {
             "The current state of the resource does not permit the operation. Read the resource again and decide anew."
         }
-        Kind::Unsupported => "The address exists but does not support this method.",
-        Kind::TooLarge => {
+        ErrorKind::Unsupported => "The address exists but does not support this method.",
+        ErrorKind::TooLarge => {
             "The body, the file or the picture exceeds a limit, which the message names."
         }
-        Kind::Overloaded => {
+        ErrorKind::Overloaded => {
             "A queue is full or a rate limit is reached. Retry after the seconds that `Retry-After` names."
         }
-        Kind::Timeout => {
+        ErrorKind::Timeout => {
             "The work took longer than its time limit. Retry after the seconds that `Retry-After` names."
         }
-        Kind::Unavailable => {
+        ErrorKind::Unavailable => {
             "The service is starting or stopping, or the database or the store does not respond. Retry after the \
              seconds that `Retry-After` names."
         }
-        Kind::Internal => {
+        ErrorKind::Internal => {
             "The service failed. Retry once; if it persists, give the operator the `X-Request-Id` of the answer, \
              under which the cause is logged."
         }

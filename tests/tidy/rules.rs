@@ -215,7 +215,7 @@ fn operator(tree: &Tree) -> Vec<String> {
 }
 
 fn readme(tree: &Tree) -> Vec<String> {
-    let text = fs::read_to_string(tree.root.join("README.md")).expect("the README exists");
+    let text = std::fs::read_to_string(tree.root.join("README.md")).expect("the README exists");
     let count = text.lines().count();
     let problem = format!("README.md: {count} lines, at most {README_LINES_MAX}");
     (count > README_LINES_MAX).then_some(problem).into_iter().collect()

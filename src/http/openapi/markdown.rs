@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::page::{access, bounds, elements, kind, members, operations, text, with_backticks};
-use super::{Bases, document};
+use super::page::{
+    access_pieces, bound_pieces, elements, members, operations, text, type_pieces, with_backticks,
+};
+use super::{BaseUrls, document};
 use crate::runtime::markdown::{cell, code_cell, escaped};
 
 /// The address of the service in the examples of the page.
@@ -14,7 +16,7 @@ const EXAMPLE: &str = "https://pictures.example.com";
 /// The page: every operation with its address, caller, parameters and answers, by section.
 #[must_use]
 pub fn reference() -> String {
-    let bases = Bases { public: EXAMPLE, media: EXAMPLE, auth: EXAMPLE };
+    let bases = BaseUrls { public: EXAMPLE, media: EXAMPLE, auth: EXAMPLE };
     let document = document::assemble(bases);
     let mut page = String::new();
     for paragraph in text(&document["info"]["description"]).split("\n\n") {
@@ -64,7 +66,7 @@ fn operation(page: &mut String, path: &str, method: &str, found: &Value) {
     let deprecated = if found["deprecated"] == true { " (deprecated)" } else { "" };
     push(page, &format!("`{} {path}`{deprecated}", method.to_ascii_uppercase()));
     push(page, &escaped(text(&found["description"])));
-    push(page, &format!("Access: {}.", with_backticks(&access(&found["security"]))));
+    push(page, &format!("Access: {}.", with_backticks(&access_pieces(&found["security"]))));
     if elements(&found["parameters"]).next().is_some() {
         parameters(page, found);
     }
@@ -85,9 +87,9 @@ fn parameters(page: &mut String, found: &Value) {
         let required = if parameter["required"] == true { ", required" } else { "" };
         let place = format!("{}{required}", text(&parameter["in"]));
         let schema = &parameter["schema"];
-        let bounds = with_backticks(&bounds(schema));
+        let bounds = with_backticks(&bound_pieces(schema));
         let about = format!("{} {bounds}", text(&parameter["description"]));
-        let kind = with_backticks(&kind(schema));
+        let kind = with_backticks(&type_pieces(schema));
         row(page, &[&name, &place, &cell(&kind), &cell(&about)]);
     }
     page.push('\n');
@@ -95,7 +97,7 @@ fn parameters(page: &mut String, found: &Value) {
 
 /// The type of a body with the schema that describes it.
 fn body(name: &str, media: &Value) -> String {
-    let schema = with_backticks(&kind(&media["schema"]));
+    let schema = with_backticks(&type_pieces(&media["schema"]));
     match media["schema"].get("contentMediaType").is_some() || schema.is_empty() {
         true => format!("`{name}`"),
         false => format!("`{name}` ({schema})"),

@@ -141,8 +141,8 @@ pub(super) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, 
 }
 
 /// The text of `pieces`, with backticks around code and names of schemas.
-pub(super) fn with_backticks(pieces: &[Piece]) -> String {
-    let print = |piece: &Piece| match piece.code || piece.href.is_some() {
+pub(super) fn with_backticks(pieces: &[TextPiece]) -> String {
+    let print = |piece: &TextPiece| match piece.code || piece.href.is_some() {
         true => format!("`{}`", piece.text),
         false => piece.text.clone(),
     };

@@ -11,7 +11,7 @@ use super::respond::status;
 use crate::access::oauth::OAuthErrorCode;
 use crate::http::oauth;
 use crate::http::site::guide;
-use crate::runtime::error::{Error, Kind};
+use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::error_codes::{ERROR_CODES, VALIDATION_RULES, meaning};
 use crate::runtime::markdown::cell;
 
@@ -64,18 +64,18 @@ fn is_listed(code: &str) -> bool {
 }
 
 /// One kind of error for each status.
-const STATUSES: [Kind; 11] = [
-    Kind::InvalidArgument,
-    Kind::Unauthenticated,
-    Kind::Forbidden,
-    Kind::NotFound,
-    Kind::Unsupported,
-    Kind::Conflict,
-    Kind::TooLarge,
-    Kind::Internal,
-    Kind::Overloaded,
-    Kind::Timeout,
-    Kind::Unavailable,
+const STATUSES: [ErrorKind; 11] = [
+    ErrorKind::InvalidArgument,
+    ErrorKind::Unauthenticated,
+    ErrorKind::Forbidden,
+    ErrorKind::NotFound,
+    ErrorKind::Unsupported,
+    ErrorKind::Conflict,
+    ErrorKind::TooLarge,
+    ErrorKind::Internal,
+    ErrorKind::Overloaded,
+    ErrorKind::Timeout,
+    ErrorKind::Unavailable,
 ];
 
 /// The page: every status, every `errorCode`, every error of the OAuth2 endpoints.
@@ -160,7 +160,7 @@ mod tests {
         };
         check(Error::forbidden("agreement_required", "no"), "agreement_required");
         check(Error::invalid("query", "s", "maximum", "no"), "maximumopenapirequestvalidation");
-        check(Error::new(Kind::NotFound, "no"), "404");
+        check(Error::new(ErrorKind::NotFound, "no"), "404");
         check(Error::forbidden("of_another_release", "no"), "403");
     }
 }

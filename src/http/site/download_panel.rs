@@ -8,7 +8,7 @@ use crate::http::AppState;
 use crate::http::site::language;
 use crate::http::site::pages::served_item;
 use crate::http::site::session::SiteVisitor;
-use crate::http::site::words;
+use crate::http::site::template_environment;
 use crate::media::CatalogEntry;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -112,7 +112,7 @@ fn size_text(app: &AppState, entry: &CatalogEntry) -> Option<String> {
     let size =
         served_item(&app.shared.media, &entry.key, &entry.assets).size(RenditionUsage::Hires)?;
     let length = AssetGroup::of_item(&entry.assets).picture(RenditionUsage::Hires)?.length;
-    let bytes = words::size_text(language::spoken(), length);
+    let bytes = template_environment::size_text(language::current_language(), length);
     Some(format!("{} × {}, {bytes}", size.width, size.height))
 }
 

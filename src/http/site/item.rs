@@ -118,8 +118,8 @@ fn is_order(error: &Error) -> bool {
 }
 
 /// The address of the item's page with the message `done`.
-fn confirmed(site: &Site, key: &ItemKey, done: &str) -> Result<String> {
-    let back = Back::of(site, key)?.query;
+fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
+    let back = BackLink::of(site, key)?.query;
     let separator = if back.is_empty() { "?" } else { "&" };
     Ok(format!("/item/{key}{back}{separator}done={done}"))
 }

@@ -3,7 +3,10 @@
 
 use serde::Serialize;
 
-use super::{Form, account, hit::key_of, notifications::MEDIA_TYPES, question::SCHEDULES};
+use super::{
+    FormFields, account, item_summary::key_of, notification_form::SCHEDULES,
+    notifications::MEDIA_TYPES,
+};
 
 /// A field that is shown.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -81,7 +84,7 @@ const VALUES: [(&str, &str, &str); 19] = [
 const TICKS: [&str; 6] = ["active", "admin", "keys", "mediebank", "public", "watermark"];
 
 /// The fields of `form` that are shown, in their order, without empty ones.
-pub(super) fn shown(form: &Form) -> Vec<Labelled> {
+pub(super) fn shown(form: &FormFields) -> Vec<Labelled> {
     let method = form.find("method").unwrap_or_default();
     let label = |name: &str| {
         let own = LABELS.iter().find(|(own, _)| *own == name).map(|(_, label)| *label);
@@ -128,7 +131,7 @@ mod tests {
     #[test]
     fn fields_are_shown_with_their_labels_and_words() {
         let check = |form: &str, expected: &[(&str, &str)]| {
-            let found = shown(&Form::parse(form).unwrap());
+            let found = shown(&FormFields::parse(form).unwrap());
             let found: Vec<_> =
                 found.iter().map(|field| (field.label, field.value.as_str())).collect();
             assert_eq!(found, expected, "{form}");

@@ -45,8 +45,9 @@ pub(crate) fn environment(
         format_time(language, &own, time, TimeDisplay::Time)
     });
     let own = zone.clone();
-    environment
-        .add_filter("moment", move |time: &str| shown(language, &own, time, TimeDisplay::Moment));
+    environment.add_filter("moment", move |time: &str| {
+        format_time(language, &own, time, TimeDisplay::Moment)
+    });
     let own = zone.clone();
     environment
         .add_filter("day", move |time: &str| format_time(language, &own, time, TimeDisplay::Day));
@@ -162,7 +163,7 @@ fn format_time(language: PageLanguage, zone: &TimeZone, text: &str, shown: TimeD
     let time = time.to_zoned(zone.clone());
     match shown {
         TimeDisplay::Day => day(language, &time),
-        TimeDisplay::LastDay => day(language, &last_within(&time)),
+        TimeDisplay::LastDay => day(language, &instant_before(&time)),
         TimeDisplay::Moment if time.time() == jiff::civil::Time::midnight() => {
             day(language, &time)
         }
@@ -290,7 +291,7 @@ mod tests {
         check(PageLanguage::English, r#"{{ "soon" | when }}"#, "soon");
         let event =
             r#"{{ "2026-05-03T22:00:00Z" | moment }}|{{ "2026-05-03T22:30:00Z" | moment }}"#;
-        check(Language::English, event, "4 May 2026|4 May 2026 00:30");
+        check(PageLanguage::English, event, "4 May 2026|4 May 2026 00:30");
         let end =
             r#"{{ "2035-12-31T23:00:00Z" | last_day }}|{{ "2036-01-01T11:00:00Z" | last_day }}"#;
         check(PageLanguage::English, end, "31 Dec 2035|1 Jan 2036");

@@ -23,8 +23,8 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use rust_embed::RustEmbed;
 use serde::Serialize;
 
-use super::{App, Page, Site, assets};
-use crate::runtime::error::{Error, Kind, Result};
+use super::{AppState, PageResult, SiteRequest, assets};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use links::Links;
 pub(in crate::http) use links::anchor;
 use render::Document;
@@ -45,12 +45,12 @@ const INDEX: &str = "README.md";
 const FOLDERS: [&str; 6] = ["", "guide", "operations", "reference", "contract", "internals"];
 
 /// The addresses of this folder.
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/docs/guide", get(index)).route("/docs/guide/{*page}", get(open))
 }
 
 /// `GET /docs/guide`: the index, or with `q` what a search finds.
-async fn index(site: Site) -> Page {
+async fn index(site: SiteRequest) -> PageResult {
     let guide = Guide::get().await?;
     match site.query.field("q")? {
         None => guide.page(&site, ""),
@@ -81,7 +81,12 @@ async fn index(site: Site) -> Page {
 }
 
 /// `GET /docs/guide/…`: a page, or a picture that pages show.
-async fn open(Path(path): Path<String>, method: Method, headers: HeaderMap, site: Site) -> Page {
+async fn open(
+    Path(path): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+    site: SiteRequest,
+) -> PageResult {
     if path.starts_with("images/")
         && let Some(file) = Docs::get(&path)
     {
@@ -89,7 +94,7 @@ async fn open(Path(path): Path<String>, method: Method, headers: HeaderMap, site
             &method,
             &headers,
             &path,
-            assets::File { file, keep: assets::PLAIN },
+            assets::AssetFile { file, keep: assets::CACHE_SHORT },
         ));
     }
     Guide::get().await?.page(&site, &path)
@@ -143,8 +148,9 @@ impl Guide {
     }
 
     /// The page at `path`.
-    fn page(&self, site: &Site, path: &str) -> Page {
-        let missing = || Error::new(Kind::NotFound, "There is no such page in the documentation.");
+    fn page(&self, site: &SiteRequest, path: &str) -> PageResult {
+        let missing =
+            || Error::new(ErrorKind::NotFound, "There is no such page in the documentation.");
         let document = self.pages.get(path).ok_or_else(missing)?;
         let blocks: Vec<PageValue> = document
             .blocks
